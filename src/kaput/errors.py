@@ -1,0 +1,58 @@
+"""Every exception that kaput raises on purpose, and the exit status each one ends in.
+
+    KaputError
+    ├── UsageError            exit 2   the user's mistake: an argument, a scenario file
+    │   └── EvidenceError     exit 2   a run folder that breaks the contract; the message names the file
+    ├── LabError              exit 4   the lab or the machine failed: nothing to judge
+    │   ├── JavaError                  no Java, or one too old
+    │   ├── DistributionError          Kafka's jars cannot be had, or are not the ones locked
+    │   └── BrokerError                a broker or controller did not come up, or died on its own
+    └── Interrupted           exit 130 Ctrl-C or SIGTERM
+
+Kafka's anomalies are findings, never exceptions (docs/decisions/0001-three-kinds-of-trouble.md).
+A broken account (cells that do not add up) is a bug of ours: `AccountingError`, an AssertionError, exit 70.
+"""
+
+from __future__ import annotations
+
+
+class KaputError(Exception):
+    """Base of all; `exit_status` is what the command line ends with."""
+
+    exit_status = 4
+
+
+class UsageError(KaputError):
+    """The user's mistake; the message says where it stands and what would be right."""
+
+    exit_status = 2
+
+
+class EvidenceError(UsageError):
+    """A run folder that does not follow kaput.evidence/1; the message names the file."""
+
+
+class LabError(KaputError):
+    """The lab or the machine failed before there was anything to judge."""
+
+
+class JavaError(LabError):
+    """Java is missing or older than 17; the message has the install line."""
+
+
+class DistributionError(LabError):
+    """Kafka's jars could not be fetched, or do not match their lock file."""
+
+
+class BrokerError(LabError):
+    """A node did not come up or died on its own; the message ends with the last lines of its log."""
+
+
+class Interrupted(KaputError):
+    """Ctrl-C or SIGTERM reached kaput; everything it started is being ended."""
+
+    exit_status = 130
+
+
+class AccountingError(AssertionError):
+    """Counts that must add up do not: the analysis itself is broken, and its numbers are worth nothing."""

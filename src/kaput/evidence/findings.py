@@ -1,0 +1,205 @@
+"""The findings model, kaput.findings/1: what the analysis and the verdict say, and every report reads.
+
+Field names are those of the JSON (kebab-case only inside names of anomalies and causes).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kaput.errors import UsageError
+from kaput.scenario.vocabulary import Verdict
+
+FINDINGS_SCHEMA = "kaput.findings/1"
+Stored = Literal["0", "1", "n", "unread"]
+Delivered = Literal["0", "1", "n"]
+
+
+class Part(BaseModel):
+    """A frozen piece of the document."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Run(Part):
+    """Which run this is about."""
+
+    id: str
+    scenario: str
+    title: str = ""
+    seed: int
+    kafka: str | None
+    mode: str
+    started_ns: int
+    ended_ns: int | None
+
+
+class Totals(Part):
+    """Counts over the whole run; `sent` is acked + failed + unknown."""
+
+    sent: int
+    acked: int
+    failed: int
+    unknown: int
+    log_records: int
+    stored_messages: int
+    foreign_records: int = 0
+    unread: int = 0
+
+
+class Fate(Part):
+    """How many messages had this outcome and were stored so often."""
+
+    outcome: str
+    stored: Stored
+    count: int
+
+
+class GroupFate(Fate):
+    """... and were delivered to the group so often."""
+
+    delivered: Delivered
+
+
+class Percentiles(Part):
+    """Milliseconds; null where there was nothing to measure."""
+
+    p50: float | None = None
+    p99: float | None = None
+    p999: float | None = None
+    max: float | None = None
+
+
+class GroupFindings(Part):
+    """One consumer group."""
+
+    group: str
+    drained: bool
+    delivered_messages: int
+    fates: list[GroupFate]
+    redelivered_after_commit: int = 0
+    end_to_end_ms: Percentiles = Percentiles()
+
+
+class Example(Part):
+    """One row behind a count; `story` tells it in a sentence."""
+
+    producer: int | None = None
+    seq: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    story: str
+
+
+class Anomaly(Part):
+    """One anomaly's exact count; violations are count minus permitted. `group` is null for the run's own."""
+
+    name: str
+    count: int
+    permitted: int
+    group: str | None = None
+    causes: dict[str, int] = {}
+    extra_copies: int | None = None
+    examples: list[Example] = []
+
+
+class HighWatermarkArithmetic(Part):
+    """What subtracting end offsets from acknowledgements would have said."""
+
+    acked: int
+    end_offsets: int
+    difference: int
+
+
+class FaultFindings(Part):
+    """One injected fault: the proof that it bit, and what it did (definitions in docs/GLOSSARY.md)."""
+
+    id: str
+    fault: str
+    target: str
+    brokers: list[int]
+    bit: bool
+    proof: str
+    injected_ns: int
+    effective_ns: int | None
+    healed_ns: int | None
+    loss_window_ms: float | None = None
+    first_lost_ack_ns: int | None = None
+    last_lost_ack_ns: int | None = None
+    lost: int = 0
+    lost_share: float | None = None
+    affected: int = 0
+    sent_in_window: int = 0
+    affected_share: float | None = None
+    acked_in_loss_window: int = 0
+    sent_in_loss_window: int = 0
+    election_ms: float | None = None
+    unavailable_ms: float | None = None
+    first_ack_after_ms: float | None = None
+    isr_restored_ms: float | None = None
+
+
+class Unavailability(Part):
+    """The longest time one producer had no acknowledgement from one partition while it was sending there."""
+
+    producer: int
+    topic: str
+    partition: int
+    longest_ms: float
+    from_ns: int
+    to_ns: int
+
+
+class Latency(Part):
+    """ack: attempt to acknowledgement. end_to_end: attempt to first delivery, over all groups."""
+
+    ack: Percentiles
+    end_to_end: Percentiles
+
+
+class Rates(Part):
+    """Means over the time from the first attempt to the last, and to the last acknowledgement."""
+
+    sent_per_s: float
+    acked_per_s: float
+
+
+class Findings(Part):
+    """findings.json"""
+
+    schema_: Literal["kaput.findings/1"] = Field(default=FINDINGS_SCHEMA, alias="schema")  # type: ignore[assignment]
+    run: Run
+    verdict: Verdict
+    reasons: list[str]
+    totals: Totals
+    fates: list[Fate]
+    groups: list[GroupFindings]
+    anomalies: list[Anomaly]
+    high_watermark_arithmetic: HighWatermarkArithmetic
+    faults: list[FaultFindings]
+    unavailability: list[Unavailability]
+    latency_ms: Latency
+    rates: Rates
+    notes: list[str] = []
+
+    def anomaly(self, name: str) -> list[Anomaly]:
+        """The entries of that name: one, or one for each group."""
+        return [a for a in self.anomalies if a.name == name]
+
+    def to_json(self) -> str:
+        """The document as it stands in findings.json."""
+        return self.model_dump_json(by_alias=True, indent=2)
+
+
+def read_findings(path: Path) -> Findings:
+    """findings.json, checked. Raises UsageError naming the file."""
+    try:
+        return Findings.model_validate_json(path.read_text())
+    except OSError:
+        raise UsageError(f"{path}: no findings yet; run `kaput analyze {path.parent}` first") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: not findings of this kaput ({str(error).splitlines()[0]})") from None

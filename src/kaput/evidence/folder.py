@@ -1,0 +1,118 @@
+"""The run folder: its paths and its manifest. What every stage is handed, and all that it is handed.
+
+Not here: the tables' schemas (schemas.py), sealing (sealing.py), checking what others wrote (reading.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kaput.errors import EvidenceError
+from kaput.evidence.schemas import EVIDENCE_SCHEMA
+
+State = Literal["recording", "sealed", "analysed"]
+
+
+class GroupDrain(BaseModel):
+    """Whether a group had been handed everything that is stored when the run ended."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    group: str
+    drained: bool
+
+
+class Manifest(BaseModel):
+    """manifest.json. `troubles` are the lab's own failures during the run, as sentences."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    schema_: Literal["kaput.evidence/1"] = EVIDENCE_SCHEMA  # type: ignore[assignment]
+    run_id: uuid.UUID
+    scenario: str
+    seed: int = 0
+    state: State
+    mode: str = "kraft"
+    versions: dict[str, str | None] = {}
+    host: dict[str, Any] = {}
+    started_ns: int = 0
+    ended_ns: int | None = None
+    groups: list[GroupDrain] = []
+    troubles: list[str] = []
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths inside one run folder; `path` is the folder itself."""
+
+    path: Path
+
+    @property
+    def manifest_path(self) -> Path:
+        """manifest.json"""
+        return self.path / "manifest.json"
+
+    @property
+    def scenario_path(self) -> Path:
+        """scenario.yaml, as resolved."""
+        return self.path / "scenario.yaml"
+
+    @property
+    def findings_path(self) -> Path:
+        """findings.json"""
+        return self.path / "findings.json"
+
+    @property
+    def brokers(self) -> Path:
+        """Broker configs and logs."""
+        return self.path / "brokers"
+
+    @property
+    def analysis(self) -> Path:
+        """What Spark derived: ledger/, windows/, rates/."""
+        return self.path / "analysis"
+
+    def table(self, name: str) -> Path:
+        """evidence/TABLE/"""
+        return self.path / "evidence" / name
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Replaces manifest.json in one step, so that no reader ever sees half of it."""
+        document = manifest.model_dump(mode="json")
+        document = {"schema": document.pop("schema_"), **document}
+        replace_text(self.manifest_path, json.dumps(document, indent=2) + "\n")
+
+    def read_manifest(self) -> Manifest:
+        """manifest.json, checked. Raises EvidenceError naming the file."""
+        try:
+            document = json.loads(self.manifest_path.read_text())
+        except OSError as error:
+            raise EvidenceError(
+                f"{self.manifest_path}: cannot be read ({error.strerror}); is this a run folder?"
+            ) from None
+        except ValueError as error:
+            raise EvidenceError(f"{self.manifest_path}: not JSON ({error})") from None
+        if not isinstance(document, dict):
+            raise EvidenceError(f"{self.manifest_path}: not a JSON object")
+        found = document.pop("schema", None)
+        if found != EVIDENCE_SCHEMA:
+            raise EvidenceError(
+                f"{self.manifest_path}: schema is {found!r}; this kaput reads {EVIDENCE_SCHEMA!r}"
+            )
+        try:
+            return Manifest.model_validate(document)
+        except ValidationError as error:
+            mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise EvidenceError(f"{self.manifest_path}: {mistakes}") from None
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Writes a whole file or nothing (write beside it, then rename)."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text)
+    beside.replace(path)

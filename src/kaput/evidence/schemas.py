@@ -1,0 +1,148 @@
+"""The tables of kaput.evidence/1, column by column. The names and types are fixed by the contract.
+
+Not here: how a table gets onto disk (recorder.py, sealing.py) or is checked (reading.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+EVIDENCE_SCHEMA = "kaput.evidence/1"
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: its columns, those a writer may leave out, and whether a sealed run must have it."""
+
+    name: str
+    schema: pa.Schema
+    required: bool = False
+    optional_columns: tuple[str, ...] = ()
+
+
+def _schema(*columns: tuple[str, pa.DataType] | tuple[str, pa.DataType, bool]) -> pa.Schema:
+    """Columns are (name, type), not null, or (name, type, True) where null is allowed."""
+    return pa.schema([pa.field(c[0], c[1], nullable=len(c) > 2) for c in columns])
+
+
+INT, LONG, TEXT, BOOL = pa.int32(), pa.int64(), pa.string(), pa.bool_()
+
+_ALL = (
+    Table(
+        "sends",
+        _schema(
+            ("producer", INT),
+            ("seq", LONG),
+            ("topic", TEXT),
+            ("partition", INT, True),
+            ("attempt_ns", LONG),
+            ("done_ns", LONG, True),
+            ("outcome", TEXT),
+            ("offset", LONG, True),
+            ("error", TEXT, True),
+        ),
+        required=True,
+    ),
+    Table(
+        "log",
+        _schema(
+            ("topic", TEXT),
+            ("partition", INT),
+            ("offset", LONG),
+            ("leader_epoch", INT, True),
+            ("timestamp_ms", LONG),
+            ("producer", INT, True),
+            ("seq", LONG, True),
+            ("intact", BOOL),
+        ),
+        required=True,
+    ),
+    Table(
+        "deliveries",
+        _schema(
+            ("group", TEXT),
+            ("member", TEXT),
+            ("topic", TEXT),
+            ("partition", INT),
+            ("offset", LONG),
+            ("producer", INT, True),
+            ("seq", LONG, True),
+            ("intact", BOOL),
+            ("polled_ns", LONG),
+        ),
+    ),
+    Table(
+        "group_events",
+        _schema(
+            ("group", TEXT),
+            ("member", TEXT),
+            ("kind", TEXT),
+            ("topic", TEXT, True),
+            ("partition", INT, True),
+            ("offset", LONG, True),
+            ("at_ns", LONG),
+        ),
+    ),
+    Table(
+        "cluster_events",
+        _schema(
+            ("kind", TEXT),
+            ("broker", INT, True),
+            ("topic", TEXT, True),
+            ("partition", INT, True),
+            ("leader", INT, True),
+            ("leader_epoch", INT, True),
+            ("isr", pa.list_(INT), True),
+            ("at_ns", LONG),
+            ("source", TEXT),
+            # Eligible leader replicas (KIP-966) after the event: who may lead cleanly though outside the ISR.
+            ("elr", pa.list_(INT), True),
+        ),
+        optional_columns=("elr",),
+    ),
+    Table(
+        "end_offsets",
+        _schema(("topic", TEXT), ("partition", INT), ("end_offset", LONG), ("drained_to", LONG)),
+    ),
+    Table(
+        "replica_log",
+        _schema(
+            ("broker", INT),
+            ("topic", TEXT),
+            ("partition", INT),
+            ("offset", LONG),
+            ("leader_epoch", INT),
+            ("producer", INT, True),
+            ("seq", LONG, True),
+            ("seen_ns", LONG, True),
+        ),
+    ),
+    Table(
+        "faults",
+        _schema(
+            ("id", TEXT),
+            ("fault", TEXT),
+            ("target", TEXT),
+            ("brokers", pa.list_(INT)),
+            ("injected_ns", LONG),
+            ("effective_ns", LONG, True),
+            ("healed_ns", LONG, True),
+            ("bit", BOOL),
+            ("proof", TEXT),
+        ),
+    ),
+    Table(
+        "samples",
+        _schema(
+            ("at_ns", LONG),
+            ("source", TEXT),
+            ("name", TEXT),
+            ("labels", pa.map_(TEXT, TEXT)),
+            ("value", pa.float64()),
+        ),
+    ),
+)
+
+TABLES: dict[str, Table] = {table.name: table for table in _ALL}
