@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from kaput.errors import UsageError
 from kaput.scenario.vocabulary import Verdict
 
-FINDINGS_SCHEMA = "kaput.findings/1"
 Stored = Literal["0", "1", "n", "unread"]
 Delivered = Literal["0", "1", "n"]
 
@@ -171,7 +170,7 @@ class Rates(Part):
 class Findings(Part):
     """findings.json"""
 
-    schema_: Literal["kaput.findings/1"] = Field(default=FINDINGS_SCHEMA, alias="schema")  # type: ignore[assignment]
+    schema_: Literal["kaput.findings/1"] = Field(default="kaput.findings/1", alias="schema")
     run: Run
     verdict: Verdict
     reasons: list[str]
