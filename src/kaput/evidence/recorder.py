@@ -1,60 +1,142 @@
 """Append-only recording: one writer a process and table, an Arrow stream while the run lasts.
 
-Rows gather in plain lists and go to disk as one record batch at `flush`, with a single write call each,
-so that what was flushed survives a SIGKILL of the writer. Not here: sealing to Parquet (sealing.py).
+Values gather in typed arrays, column by column (no Python object a row is kept), and go to disk as one
+record batch at `flush`: a plain write, so what was flushed survives a SIGKILL of the writer.
+Not here: sealing to Parquet (sealing.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from kaput.evidence.schemas import TABLES
 
+# What stands for null in an integer column while it is gathered.
+NULL_LONG = -(2**63)
+NULL_INT = -(2**31)
+
+
+class _Numbers:
+    """A numeric or boolean column in an array; a sentinel stands for null."""
+
+    def __init__(self, code: str, dtype: pa.DataType, null: int | None) -> None:
+        self._type, self._null = dtype, null
+        self.values: array[Any] = array(code)
+        self.append: Callable[[Any], None] = self.values.append
+
+    def add(self, value: Any) -> None:
+        self.append(self._null if value is None else value)
+
+    def take(self) -> pa.Array:
+        # A copy, because an array with an exported buffer cannot be emptied in place.
+        copy = np.array(self.values)
+        del self.values[:]
+        mask = copy == self._null if self._null is not None else None
+        if pa.types.is_boolean(self._type):
+            return pa.array(copy.astype(bool))
+        return pa.array(copy, type=self._type, mask=mask)
+
+
+class _Words:
+    """A text column: each word is kept once, the rows hold its number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._rows: array[int] = array("i")
+        self.append: Callable[[int], None] = self._rows.append
+
+    def number(self, word: str) -> int:
+        return self._numbers.setdefault(word, len(self._numbers))
+
+    def add(self, value: str | None) -> None:
+        self.append(NULL_INT if value is None else self.number(value))
+
+    def take(self) -> pa.Array:
+        rows = np.array(self._rows)
+        del self._rows[:]
+        return pa.array(list(self._numbers), type=pa.string()).take(pa.array(rows, mask=rows == NULL_INT))
+
+
+class _Objects:
+    """A column of lists or maps, for tables that stay small."""
+
+    def __init__(self, dtype: pa.DataType) -> None:
+        self._type = dtype
+        self._rows: list[Any] = []
+        self.append: Callable[[Any], None] = self._rows.append
+
+    def add(self, value: Any) -> None:
+        self.append(value)
+
+    def take(self) -> pa.Array:
+        taken = pa.array(self._rows, type=self._type)
+        self._rows.clear()
+        return taken
+
+
+def _column(dtype: pa.DataType) -> _Numbers | _Words | _Objects:
+    if pa.types.is_int64(dtype):
+        return _Numbers("q", dtype, NULL_LONG)
+    if pa.types.is_int32(dtype):
+        return _Numbers("i", dtype, NULL_INT)
+    if pa.types.is_boolean(dtype):
+        return _Numbers("b", dtype, None)
+    if pa.types.is_float64(dtype):
+        return _Numbers("d", dtype, None)
+    return _Words() if pa.types.is_string(dtype) else _Objects(dtype)
+
 
 class Recorder:
-    """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows."""
+    """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows. Not safe across threads."""
 
-    def __init__(self, folder: Path, table: str, writer: str, flush_rows: int = 4096) -> None:
-        self.schema = TABLES[table].schema
-        self._flush_rows = flush_rows
-        self._rows: list[Sequence[Any]] = []
+    def __init__(self, folder: Path, table: str, writer: str) -> None:
+        self.schema: pa.Schema = TABLES[table].schema
+        self._columns = [_column(field.type) for field in self.schema]
+        self._pending = 0
         directory = folder / "evidence" / table
         directory.mkdir(parents=True, exist_ok=True)
         self._file = pa.OSFile(str(directory / f"{writer}.arrows"), "wb")
         self._stream = pa.ipc.new_stream(self._file, self.schema)
 
     def row(self, *values: Any) -> None:
-        """One row, values in the order of the table's columns; trailing nullable columns may be left out."""
-        self._rows.append(values)
-        if len(self._rows) >= self._flush_rows:
-            self.flush()
+        """One row, in the order of the table's columns; nullable columns at the end may be left out."""
+        for column, value in zip(
+            self._columns, values + (None,) * (len(self._columns) - len(values)), strict=True
+        ):
+            column.add(value)
+        self._pending += 1
 
-    def columns(self, columns: Sequence[Any]) -> None:
-        """A batch from arrays, in the order of the table's columns; goes to disk at once."""
-        self.flush()
-        arrays = [pa.array(c, type=f.type) for c, f in zip(columns, self.schema, strict=True)]
-        self._stream.write_batch(pa.record_batch(arrays, schema=self.schema))
+    def appender(self, column: str) -> Callable[[Any], None]:
+        """For hot loops: the bare append of one column. Text takes numbers from `word`; nulls are NULL_*.
 
-    def flush(self) -> None:
+        A loop that uses appenders gives every column one value a row and calls `flush` with their count.
+        """
+        append: Callable[[Any], None] = self._columns[self.schema.get_field_index(column)].append
+        return append
+
+    def word(self, column: str, text: str) -> int:
+        """The number of a word in a text column, for its appender."""
+        found = self._columns[self.schema.get_field_index(column)]
+        assert isinstance(found, _Words)
+        return found.number(text)
+
+    def flush(self, appended: int = 0) -> None:
         """Everything recorded so far is the operating system's after this."""
-        if not self._rows:
+        if self._pending + appended == 0:
             return
-        rows, self._rows = self._rows, []
-        missing = len(self.schema) - min(len(r) for r in rows)
-        padded = [tuple(r) + (None,) * (len(self.schema) - len(r)) for r in rows] if missing else rows
-        arrays = [
-            pa.array(column, type=field.type)
-            for column, field in zip(zip(*padded, strict=True), self.schema, strict=True)
-        ]
-        self._stream.write_batch(pa.record_batch(arrays, schema=self.schema))
+        self._pending = 0
+        batch = pa.record_batch([column.take() for column in self._columns], schema=self.schema)
+        self._stream.write_batch(batch)
 
     def close(self) -> None:
-        """Flush and end the stream."""
+        """Flush what `row` took, and end the stream."""
         self.flush()
         self._stream.close()
         self._file.close()

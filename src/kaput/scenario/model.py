@@ -131,7 +131,7 @@ class Topic(Block):
 
 
 class Producers(Block):
-    """`count` producers of one kind; each sends `messages` (or sends for `duration`), paced at `rate` per second."""
+    """`count` producers of one kind; each sends `messages`, or for `duration`, at `rate` a second."""
 
     count: Positive = 1
     topic: str
@@ -197,7 +197,7 @@ def _check_at(value: Any) -> Any:
 
 
 class FaultStep(Block):
-    """One action on one target, from a moment on, for a time (without `for`: until the workload has ended)."""
+    """One action on one target, from a moment on, for a time (without `for`: until all has been sent)."""
 
     at: Annotated[AtMessage | str, BeforeValidator(_check_at)]
     fault: Literal["noop", "kill", "stop", "pause"]
@@ -206,7 +206,7 @@ class FaultStep(Block):
 
 
 class Expect(Block):
-    """What the author expects; each anomaly is a number or a comparison (a share is one of the messages sent)."""
+    """What the author expects; each anomaly is a number or a comparison (shares are of messages sent)."""
 
     verdict: Verdict | None = None
     lost: Comparison | None = None

@@ -1,0 +1,86 @@
+"""What a producer was about to send, known even when the producer dies: one number a message, mapped memory.
+
+FOLDER/evidence/sends/producer-N.attempts holds a header (producer and topic) and then attempt_ns by seq.
+It is written before each send and needs no system call, so that a SIGKILL of the producer loses nothing.
+Sealing (sealing.py) turns attempts that never got an outcome into `unknown` and removes the file.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kaput.errors import EvidenceError
+
+SUFFIX = ".attempts"
+_HEADER = struct.Struct("<8sii240s")  # magic, producer, length of the topic's name, the name
+_MAGIC = b"KPATTMP1"
+_CHUNK = 1 << 20  # bytes mapped at a time: memory does not grow with the run
+_PAGE_START = 4096  # the numbers start on a page of their own: a mapping must start at a page
+
+
+class AttemptWriter:
+    """Writes the attempts of one producer, in the order of seq. Not safe across threads."""
+
+    def __init__(self, folder: Path, producer: int, topic: str) -> None:
+        directory = folder / "evidence" / "sends"
+        directory.mkdir(parents=True, exist_ok=True)
+        self._file = (directory / f"producer-{producer}{SUFFIX}").open("w+b")
+        name = topic.encode()
+        self._file.write(_HEADER.pack(_MAGIC, producer, len(name), name))
+        self._file.flush()
+        self._base = 0
+        self._map, self._slots = self._mapped(0)
+
+    def _mapped(self, chunk: int) -> tuple[mmap.mmap, memoryview]:
+        self._file.truncate(_PAGE_START + (chunk + 1) * _CHUNK)
+        mapped = mmap.mmap(self._file.fileno(), _CHUNK, offset=_PAGE_START + chunk * _CHUNK)
+        return mapped, memoryview(mapped).cast("q")
+
+    def attempt(self, seq: int, at_ns: int) -> None:
+        """Notes that `seq` is about to be sent (again: the last time counts)."""
+        slot = seq - self._base
+        if slot >= _CHUNK // 8:
+            self._unmap()
+            self._base += _CHUNK // 8
+            slot = seq - self._base
+            self._map, self._slots = self._mapped(self._base * 8 // _CHUNK)
+        self._slots[slot] = at_ns
+
+    def _unmap(self) -> None:
+        self._slots.release()
+        self._map.close()
+
+    def close(self) -> None:
+        """Unmaps the file; it stays for the sealing."""
+        self._unmap()
+        self._file.close()
+
+
+class Attempts(NamedTuple):
+    """One producer's attempts: `attempt_ns` is int64 by seq."""
+
+    producer: int
+    topic: str
+    attempt_ns: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def read_attempts(path: Path) -> Attempts | None:
+    """What the file says; None where the producer died before its first attempt. Raises EvidenceError."""
+    size = path.stat().st_size
+    if size < _HEADER.size:
+        return None
+    with path.open("rb") as file:
+        magic, producer, length, name = _HEADER.unpack(file.read(_HEADER.size))
+    if magic != _MAGIC:
+        raise EvidenceError(f"{path}: not an attempts file of kaput")
+    if size < _PAGE_START + 8:
+        return None
+    slots = np.memmap(path, dtype="<i8", mode="r", offset=_PAGE_START)
+    # Attempts are dense and never at time 0: the first zero is the end.
+    count = int(np.searchsorted(slots == 0, True))
+    return Attempts(producer, name[:length].decode(), slots[:count])

@@ -1,0 +1,170 @@
+"""Sealing: append-only Arrow streams become Parquet, also those that a crash left behind.
+
+A torn tail is dropped and said; an attempt without an outcome becomes `unknown`. Each Parquet file is
+complete under its name before its stream is removed, so sealing can be interrupted and done again.
+Not here: checking tables that others wrote (reading.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kaput.errors import EvidenceError
+from kaput.evidence.attempts import SUFFIX, read_attempts
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.schemas import TABLES, Table
+
+ROW_GROUP_ROWS = 1_000_000
+
+
+def seal(folder: RunFolder) -> list[str]:
+    """Seals every table; sentences about what a crash had torn off. Raises EvidenceError naming the file."""
+    said: list[str] = []
+    for table in TABLES.values():
+        for stream in sorted(folder.table(table.name).glob("*.arrows")):
+            said += _seal_stream(table, stream)
+    for path in sorted(folder.table("sends").glob(f"*{SUFFIX}")):
+        said += _seal_attempts(path)
+    return said
+
+
+def needs_sealing(folder: RunFolder) -> bool:
+    """Whether any table still stands as a stream."""
+    return any(any(folder.table(name).glob("*.arrows")) for name in TABLES)
+
+
+def _seal_stream(table: Table, stream: Path) -> list[str]:
+    torn: list[str] = []
+    batches = _whole_batches(table, stream, torn)
+    if table.name == "faults":
+        batches = _last_row_of_each_fault(batches)
+    _write_parquet(table, batches, stream.with_suffix(".parquet"))
+    # A sends stream goes last, after its attempts: both are needed until then.
+    if not stream.with_suffix(SUFFIX).exists():
+        stream.unlink()
+    return torn
+
+
+def _whole_batches(table: Table, stream: Path, torn: list[str]) -> Iterator[pa.RecordBatch]:
+    size = stream.stat().st_size
+    with pa.OSFile(str(stream), "rb") as file:
+        try:
+            reader = pa.ipc.open_stream(file)
+        except (pa.ArrowInvalid, OSError):
+            torn.append(f"{stream}: ends before its first row ({size} bytes); nothing of it could be kept")
+            return
+        missing = [field.name for field in table.schema if field.name not in reader.schema.names]
+        if set(missing) - set(table.optional_columns):
+            raise EvidenceError(f"{stream}: column {missing[0]!r} of table {table.name} is missing")
+        whole = 0
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except (pa.ArrowInvalid, OSError):
+                torn.append(
+                    f"{stream}: torn after {whole} bytes; {size - whole} bytes of an unfinished write dropped"
+                )
+                return
+            whole = file.tell()
+            yield batch
+
+
+def _last_row_of_each_fault(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A fault is recorded when injected and again when healed: the later row knows more."""
+    rows = {row["id"]: row for batch in batches for row in batch.to_pylist()}
+    if rows:
+        yield pa.RecordBatch.from_pylist(list(rows.values()), schema=TABLES["faults"].schema)
+
+
+def _write_parquet(table: Table, batches: Iterator[pa.RecordBatch], path: Path) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    with _writer(table, beside) as writer:
+        for rows in _row_groups(batches):
+            writer.write_table(_conform(table, rows), row_group_size=ROW_GROUP_ROWS)
+    beside.replace(path)
+
+
+def _writer(table: Table, path: Path) -> pq.ParquetWriter:
+    """Sequences and times are stored as differences, words as dictionaries: a few bytes a row."""
+    plain = [field.name for field in table.schema if pa.types.is_int64(field.type)]
+    others = [field.name for field in table.schema if field.name not in plain]
+    return pq.ParquetWriter(
+        path,
+        table.schema,
+        compression="zstd",
+        use_dictionary=others,
+        column_encoding=dict.fromkeys(plain, "DELTA_BINARY_PACKED"),
+    )
+
+
+def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    gathered: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        gathered.append(batch)
+        rows += batch.num_rows
+        if rows >= ROW_GROUP_ROWS:
+            yield pa.Table.from_batches(gathered)
+            gathered, rows = [], 0
+    if gathered:
+        yield pa.Table.from_batches(gathered)
+
+
+def _conform(table: Table, rows: pa.Table) -> pa.Table:
+    columns = [
+        rows[field.name].cast(field.type)
+        if field.name in rows.schema.names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in table.schema
+    ]
+    return pa.table(columns, schema=table.schema)
+
+
+def _seal_attempts(path: Path) -> list[str]:
+    """Adds the attempts that have no outcome to the producer's sends, as `unknown`."""
+    attempts = read_attempts(path)
+    said: list[str] = []
+    sealed = path.with_suffix(".parquet")
+    if attempts is not None:
+        table = TABLES["sends"]
+        known = pq.ParquetFile(sealed) if sealed.exists() else None
+        unresolved = _without_outcome(known, len(attempts.attempt_ns))
+        if len(unresolved):
+            said.append(
+                f"{sealed}: {len(unresolved)} of {len(attempts.attempt_ns)} attempts of producer "
+                f"{attempts.producer} have no outcome (their producer ended first): unknown"
+            )
+            count = len(unresolved)
+            rows = {
+                "producer": pa.repeat(pa.scalar(attempts.producer, pa.int32()), count),
+                "seq": pa.array(unresolved, pa.int64()),
+                "topic": pa.repeat(pa.scalar(attempts.topic), count),
+                "attempt_ns": pa.array(np.asarray(attempts.attempt_ns)[unresolved], pa.int64()),
+                "outcome": pa.repeat(pa.scalar("unknown"), count),
+                "error": pa.repeat(pa.scalar("the producer ended before it knew"), count),
+            }
+            columns = [rows.get(f.name, pa.nulls(count, f.type)) for f in table.schema]
+            batch = pa.record_batch(columns, schema=table.schema)
+            _write_parquet(table, iter([batch]), sealed.with_name(f"{path.stem}-unresolved.parquet"))
+    path.unlink()
+    path.with_suffix(".arrows").unlink(missing_ok=True)
+    return said
+
+
+def _without_outcome(known: pq.ParquetFile | None, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    seen = np.zeros(count, dtype=bool)
+    if known is not None:
+        if known.metadata.num_rows == count:
+            return np.empty(0, dtype=np.int64)
+        for batch in known.iter_batches(columns=["seq"]):
+            seq = batch.column(0).to_numpy()
+            seen[seq[seq < count]] = True
+    return np.flatnonzero(~seen)

@@ -1,0 +1,11 @@
+"""Every fault that exists. A new one is a file beside this one, a line here, and a word in the model."""
+
+from __future__ import annotations
+
+from kaput.faults.fault import Fault
+from kaput.faults.kill import Kill
+from kaput.faults.noop import Noop
+from kaput.faults.pause import Pause
+from kaput.faults.stop import Stop
+
+CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in (Noop, Kill, Stop, Pause)}

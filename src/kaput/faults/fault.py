@@ -1,0 +1,44 @@
+"""What every fault is: an action on nodes, and a proof that it bit. Who is hit is decided in targets.py."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kaput.cluster.node import Node
+
+
+@dataclass(frozen=True)
+class Effect:
+    """When the fault took effect (ns; None if it never did), and the probe that shows it in a sentence."""
+
+    effective_ns: int | None
+    bit: bool
+    proof: str
+
+
+class Fault(ABC):
+    """One injection of one fault; made anew for each step, so it may remember between inject and heal."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def inject(self, nodes: Sequence[Node]) -> Effect:
+        """Does the damage and proves it, as far as that can be proven now."""
+
+    @abstractmethod
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
+        """Ends the damage: the moment (ns), and the effect with what the whole duration proved."""
+
+
+def name_all(nodes: Sequence[Node]) -> str:
+    """`broker 1 (pid 77)`, for proofs."""
+    return ", ".join(f"{node.title} (pid {node.pid})" for node in nodes)
+
+
+def now_ns() -> int:
+    """Nanoseconds since the epoch, the one clock of all evidence."""
+    return time.time_ns()

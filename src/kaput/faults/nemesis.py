@@ -1,0 +1,131 @@
+"""The nemesis: plays a timeline against the cluster, one thread a step, so that faults may overlap.
+
+Each step waits for its trigger, resolves its target, injects, waits, heals, and records what it proved.
+Triggers by time count from `start`; triggers by message come in through `threshold`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.node import Node
+from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
+from kaput.faults.catalogue import CATALOGUE
+from kaput.faults.fault import Effect, now_ns
+from kaput.faults.targets import resolve
+from kaput.scenario.timeline import AfterStart, AtMessage, Step
+
+OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
+
+
+class Nemesis:
+    """Plays the steps; `recorder` takes the faults table, `on_fault` hears when each begins and ends."""
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        nodes: Mapping[int, Node],
+        brokers: list[int],
+        admin: Admin,
+        recorder: Recorder,
+        on_fault: OnFault,
+    ) -> None:
+        self._steps, self._nodes, self._brokers, self._admin = steps, nodes, brokers, admin
+        self._recorder, self._on_fault = recorder, on_fault
+        self._recording = threading.Lock()
+        self._reached = {
+            step.trigger.message: threading.Event() for step in steps if isinstance(step.trigger, AtMessage)
+        }
+        self._workload_over = threading.Event()
+        self._aborted = threading.Event()
+        self._pool = ThreadPoolExecutor(max_workers=max(1, len(steps)), thread_name_prefix="fault")
+        self._futures: list[Future[None]] = []
+
+    @property
+    def thresholds(self) -> list[int]:
+        """The attempts over all producers that the producers must signal."""
+        return sorted(self._reached)
+
+    def threshold(self, n: int) -> None:
+        """The N-th attempt was made."""
+        self._reached[n].set()
+
+    def start(self) -> None:
+        """The warm-up is over: the timeline begins."""
+        self._futures = [self._pool.submit(self._play, step) for step in self._steps]
+
+    def workload_over(self) -> None:
+        """Every attempt is made: steps without a duration heal, steps not yet reached never begin."""
+        self._workload_over.set()
+
+    def all_healed(self) -> bool:
+        """Whether every step has ended; raises what a step raised."""
+        for future in self._futures:
+            if future.done():
+                future.result()
+        return all(future.done() for future in self._futures)
+
+    def abort(self) -> None:
+        """Nothing more is injected or healed; returns when every step has let go."""
+        self._aborted.set()
+        self._workload_over.set()
+        for event in self._reached.values():
+            event.set()
+        self._pool.shutdown(wait=True)
+
+    def _play(self, step: Step) -> None:
+        if not self._wait_for_trigger(step):
+            self._never(step, "the workload ended before its time came")
+            return
+        injected = now_ns()
+        try:
+            ids = resolve(step.target, self._admin, self._brokers, step.seed)
+            nodes = [self._nodes[i] for i in ids]
+        except LabError as error:
+            self._never(step, f"its target could not be found: {error}")
+            return
+        what = f"{step.fault} {step.target}"
+        self._on_fault(step.id, what, True)
+        fault = CATALOGUE[step.fault]()
+        effect = fault.inject(nodes)
+        self._record(step, ids, injected, effect, None)
+        self._wait_out(step)
+        if self._aborted.is_set():
+            return
+        healed, effect = fault.heal(nodes, effect)
+        self._record(step, ids, injected, effect, healed)
+        self._on_fault(step.id, what, False)
+
+    def _wait_for_trigger(self, step: Step) -> bool:
+        match step.trigger:
+            case AfterStart(ms):
+                if self._workload_over.wait(ms / 1000):
+                    return False
+            case AtMessage(n):
+                while not self._reached[n].wait(0.2):
+                    if self._workload_over.is_set() and not self._reached[n].wait(1.0):
+                        return False
+        return not self._aborted.is_set()
+
+    def _wait_out(self, step: Step) -> None:
+        if step.duration_ms is None:
+            self._workload_over.wait()
+        else:
+            self._aborted.wait(step.duration_ms / 1000)
+
+    def _never(self, step: Step, why: str) -> None:
+        if not self._aborted.is_set():
+            self._record(step, [], now_ns(), Effect(None, False, why), None)
+
+    def _record(self, step: Step, ids: list[int], injected: int, effect: Effect, healed: int | None) -> None:
+        """A row at injection and another at the heal: sealing keeps the later one."""
+        with self._recording:
+            self._recorder.row(
+                step.id, step.fault, step.target, ids, injected,
+                effect.effective_ns, healed, effect.bit, effect.proof,
+            )  # fmt: skip
+            self._recorder.flush()

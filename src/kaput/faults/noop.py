@@ -1,0 +1,20 @@
+"""noop: the fault that does nothing. What a run with it finds is the lab's own doing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaput.cluster.node import Node
+from kaput.faults.fault import Effect, Fault, now_ns
+
+
+class Noop(Fault):
+    """Touches nothing, and says so."""
+
+    name = "noop"
+
+    def inject(self, nodes: Sequence[Node]) -> Effect:
+        return Effect(now_ns(), True, "nothing done")
+
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
+        return now_ns(), effect

@@ -1,0 +1,35 @@
+"""stop: SIGTERM, a clean shutdown as in maintenance. Heals by a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaput.cluster.node import Node
+from kaput.faults.fault import Effect, Fault, name_all, now_ns
+
+# Kafka hands its leaders over and then writes a clean-shutdown marker; with a dead controller it retries.
+TIMEOUT_S = 60
+
+
+class Stop(Fault):
+    """Proof: the process has ended by itself after SIGTERM. Takes effect when the signal is sent."""
+
+    name = "stop"
+
+    def inject(self, nodes: Sequence[Node]) -> Effect:
+        alive = [node for node in nodes if node.running]
+        if not alive:
+            return Effect(None, False, "no target was running")
+        who, start = name_all(alive), now_ns()
+        ended = [node.terminate(TIMEOUT_S) for node in alive]
+        took_ms = (now_ns() - start) / 1e6
+        if not all(ended):
+            return Effect(start, False, f"{who}: still running {took_ms:.0f} ms after SIGTERM")
+        return Effect(start, len(alive) == len(nodes), f"{who}: SIGTERM, ended after {took_ms:.0f} ms")
+
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
+        healed = now_ns()
+        for node in nodes:
+            if not node.running:
+                node.start()
+        return healed, effect

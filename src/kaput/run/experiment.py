@@ -1,0 +1,184 @@
+"""The experiment: plays one scenario on a real cluster and leaves sealed evidence.
+
+Each phase is one method, in the order in which they run. Not here: judging (analysis, verdict), and
+drawing progress (cli). Whatever goes wrong, the owner ends every process and the folder stays judgeable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.java import Java
+from kaput.cluster.lab import Cluster
+from kaput.cluster.metadata_log import ClusterEvent, collect_cluster_events
+from kaput.errors import LabError
+from kaput.evidence.folder import GroupDrain, Manifest, RunFolder
+from kaput.evidence.recorder import Recorder
+from kaput.evidence.sealing import seal
+from kaput.faults.nemesis import Nemesis
+from kaput.processes.ownership import Owner
+from kaput.run.opening import open_folder
+from kaput.run.progress import Progress
+from kaput.scenario.model import Scenario
+from kaput.scenario.timeline import timeline, total_messages
+from kaput.workload.crew import Crew
+from kaput.workload.drain import LogReader, await_groups, come_to_rest
+
+TICK_S = 0.05
+SAMPLE_S = 1.0
+READY_TIMEOUT_S = 60
+
+
+class Experiment:
+    """One run of one scenario. `on_last_heal` is called once, when no fault is active any more."""
+
+    def __init__(
+        self,
+        name: str,
+        scenario: Scenario,
+        seed: int,
+        runs: Path,
+        distribution: Distribution,
+        java: Java,
+        progress: Progress,
+        on_last_heal: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._scenario, self._seed = scenario, seed
+        self._distribution, self._java = distribution, java
+        self._progress, self._on_last_heal = progress, on_last_heal
+        self._total = total_messages(scenario)
+        self._topics = [topic.name for topic in scenario.topics]
+        self._troubles: list[str] = []
+        self._sampled_at = 0.0
+        self.folder, self.manifest = open_folder(runs, name, scenario, seed, distribution, java)
+
+    def run(self) -> RunFolder:
+        """Runs every phase. Raises LabError or Interrupted; the folder then stays `recording`."""
+        with ExitStack() as stack:
+            owner = stack.enter_context(Owner())
+            self._provision(owner, stack)
+            self._warm_up(owner, stack)
+            try:
+                self._inject()
+                self._heal()
+                groups = self._drain()
+            finally:
+                self._nemesis.abort()
+            self._collect(groups)
+        self._seal()
+        return self.folder
+
+    def _provision(self, owner: Owner, stack: ExitStack) -> None:
+        self._progress.phase("provision")
+        spec, folder = self._scenario.cluster, self.folder.brokers
+        self._cluster = stack.enter_context(Cluster(owner, spec, self._distribution, self._java, folder))
+        self._admin = stack.enter_context(Admin(self._cluster))
+        self._admin.create_topics(self._scenario.topics)
+
+    def _warm_up(self, owner: Owner, stack: ExitStack) -> None:
+        self._progress.phase("warm up")
+        path = self.folder.path
+        self._samples = stack.enter_context(Recorder(path, "samples", "kaput"))
+        self._nemesis = Nemesis(
+            timeline(self._scenario, self._seed),
+            self._cluster.nodes,
+            self._scenario.cluster.broker_ids(),
+            self._admin,
+            stack.enter_context(Recorder(path, "faults", "nemesis")),
+            self._progress.fault,
+        )
+        self._crew = Crew(
+            owner,
+            self._scenario,
+            self.folder,
+            self.manifest.run_id,
+            self._cluster.bootstrap_servers,
+            self._nemesis.thresholds,
+            lambda n, _at_ns: self._nemesis.threshold(n),
+        )
+        self._crew.start()
+
+    def _inject(self) -> None:
+        """Load and faults, until every attempt is made and every fault has ended."""
+        self._progress.phase("inject")
+        started = self._crew.go()
+        self._nemesis.start()
+        self._update(started_ns=started)
+        sent = healed = False
+        while not (sent and healed):
+            self._tick()
+            if not sent and self._crew.all_said("sent"):
+                sent = True
+                self._nemesis.workload_over()
+            if not healed and self._nemesis.all_healed():
+                healed = True
+                self._on_last_heal()
+
+    def _heal(self) -> None:
+        """Every node is up again, and every producer knows the outcome of all that it sent."""
+        self._progress.phase("heal")
+        for node in self._cluster.nodes.values():
+            if not node.running:
+                # It died outside any fault: already a trouble, but what it stored must be read.
+                node.start()
+        try:
+            self._cluster.wait_ready(READY_TIMEOUT_S)
+        except LabError as error:
+            self._troubles.append(str(error))
+        while not self._crew.all_said("done"):
+            self._tick()
+
+    def _drain(self) -> list[GroupDrain]:
+        self._progress.phase("drain")
+        timeout_s = self._scenario.workload.drain.timeout / 1000
+        limit = time.monotonic() + timeout_s
+        rest = come_to_rest(self._admin, self._topics, timeout_s)
+        self._troubles += rest.restless
+        # What never came to rest still gets a little time: it is read as far as it goes.
+        left_s = max(5.0, limit - time.monotonic())
+        reader = LogReader(self.folder, self.manifest.run_id, self._cluster.bootstrap_servers)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            # Kafka's dump tool is a process of its own: it works while the log is read.
+            events = pool.submit(collect_cluster_events, self._cluster)
+            self._troubles += reader.read(rest.ends, left_s, self._progress.drained)
+            topics_of = {group.id: list(group.topics) for group in self._scenario.workload.groups}
+            drained = await_groups(self._admin, topics_of, rest.ends, max(5.0, limit - time.monotonic()))
+            self._events: list[ClusterEvent] = events.result()
+        self._crew.stop_members()
+        return [GroupDrain(group=group, drained=done) for group, done in drained.items()]
+
+    def _collect(self, groups: list[GroupDrain]) -> None:
+        """What the cluster itself knows: leader epochs, ISR changes and fencing, with its own times."""
+        self._progress.phase("collect")
+        self._troubles += self._cluster.troubles() + self._crew.troubles()
+        with Recorder(self.folder.path, "cluster_events", "collect") as table:
+            for event in self._events:
+                table.row(*event)
+            for kind, broker, at_ns in self._cluster.lifecycle:
+                table.row(kind, broker, None, None, None, None, None, at_ns, "kaput")
+        self._update(groups=groups, ended_ns=time.time_ns(), troubles=self._troubles)
+
+    def _seal(self) -> None:
+        self._progress.phase("seal")
+        said = seal(self.folder)
+        self._update(state="sealed", troubles=self._troubles + said)
+
+    def _update(self, **changes: object) -> None:
+        self.manifest: Manifest = self.manifest.model_copy(update=changes)
+        self.folder.write_manifest(self.manifest)
+
+    def _tick(self) -> None:
+        time.sleep(TICK_S)
+        counts = {name: self._crew.count(name) for name in ("attempted", "acked", "failed", "unknown")}
+        self._progress.messages(counts["attempted"], counts["acked"], self._total)
+        if time.monotonic() - self._sampled_at >= SAMPLE_S:
+            self._sampled_at = time.monotonic()
+            for name, value in counts.items():
+                self._samples.row(time.time_ns(), "kaput", f"messages_{name}", [], float(value))
+            self._samples.flush()

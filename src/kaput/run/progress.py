@@ -1,0 +1,43 @@
+"""What a run tells while it works. The command line draws it; here is only what is said."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Hears of phases, counts and faults; called from several threads."""
+
+    def phase(self, name: str) -> None:
+        """A phase begins: provision, warm up, inject, heal, drain, collect, seal."""
+
+    def messages(self, attempted: int, acked: int, total: int | None) -> None:
+        """Live counts over all producers; `total` is None where a duration bounds the run."""
+
+    def drained(self, offsets: int, total: int) -> None:
+        """How far the log has been read."""
+
+    def fault(self, step: str, what: str, active: bool) -> None:
+        """A fault has begun or ended."""
+
+    def note(self, text: str) -> None:
+        """A sentence worth a line."""
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def phase(self, name: str) -> None:
+        pass
+
+    def messages(self, attempted: int, acked: int, total: int | None) -> None:
+        pass
+
+    def drained(self, offsets: int, total: int) -> None:
+        pass
+
+    def fault(self, step: str, what: str, active: bool) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass

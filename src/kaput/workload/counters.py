@@ -1,0 +1,52 @@
+"""Live counters of all producers in one small mapped file: attempted, acked, failed, unknown for each.
+
+Progress is read from here, and the N-th attempt over all producers is noticed here by the producers
+themselves. Evidence it is not: that is what the recorders write.
+"""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+FIELDS = ("attempted", "acked", "failed", "unknown")
+_ROW = len(FIELDS)
+
+
+class Counters:
+    """`producers` rows of FIELDS in the file at `path`; every process maps the same one."""
+
+    def __init__(self, path: Path, producers: int, create: bool = False) -> None:
+        size = producers * _ROW * 8
+        if create:
+            path.write_bytes(bytes(size))
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), size)
+        self._cells = memoryview(self._map).cast("q")
+        self._producers = producers
+
+    def row(self, producer: int) -> memoryview:
+        """The four cells of one producer, writable."""
+        return self._cells[producer * _ROW : (producer + 1) * _ROW]
+
+    def total(self, field: int) -> int:
+        """The sum of one field (an index into FIELDS) over all producers."""
+        return sum(self._cells[field::_ROW])
+
+
+class ThresholdWatch:
+    """Finds the moment of the N-th attempt over all producers: each looks at the sum after each attempt.
+
+    Looking less often would be cheaper and late: a slow producer may be the one to make the N-th attempt.
+    """
+
+    def __init__(self, counters: Counters, thresholds: list[int]) -> None:
+        self._counters = counters
+        self.left = sorted(thresholds)
+
+    def look(self) -> list[int]:
+        """The thresholds that the total has reached since the last look."""
+        total = self._counters.total(0)
+        reached = [n for n in self.left if n <= total]
+        del self.left[: len(reached)]
+        return reached

@@ -1,0 +1,158 @@
+"""The drain: once the healed cluster has come to rest, read every partition to its end into the log table.
+
+At rest means: every replica in the ISR, and the high watermark (what a consumer is shown) equal to the
+leader's log end. A partition that does not get there in time is read as far as it goes, and is `unread`.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from kaput.cluster.admin import Admin
+from kaput.errors import LabError
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.identity import Codec
+from kaput.evidence.recorder import NULL_INT, NULL_LONG, Recorder
+from kaput.workload.quiet import quiet_logger
+
+Place = tuple[str, int]  # (topic, partition)
+_BATCH = 5000
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Where the partitions came to rest: leaders' log ends, and sentences about those that did not."""
+
+    ends: dict[Place, int]
+    restless: list[str]
+
+
+def come_to_rest(admin: Admin, topics: Iterable[str], timeout_s: float) -> Rest:
+    """Waits until every partition of `topics` is at rest, for at most `timeout_s`."""
+    names, limit = list(topics), time.monotonic() + timeout_s
+    ends: dict[Place, int] = {}
+    why: dict[Place | None, str] = {None: "the cluster did not answer"}
+    while True:
+        try:
+            ends, why = _look(admin, names)
+        except LabError as error:
+            why = {None: str(error)}
+        if not why or time.monotonic() >= limit:
+            return Rest(ends, [f"not at rest after {timeout_s:.0f} s: {text}" for text in why.values()])
+        time.sleep(_POLL_S)
+
+
+def _look(admin: Admin, topics: list[str]) -> tuple[dict[Place, int], dict[Place | None, str]]:
+    ends: dict[Place, int] = {}
+    why: dict[Place | None, str] = {}
+    states = admin.partitions(topics)
+    for (topic, partition), state in states.items():
+        if state.leader is None:
+            why[(topic, partition)] = f"{topic}/{partition} has no leader"
+        elif set(state.isr) != set(state.replicas):
+            why[(topic, partition)] = f"{topic}/{partition} has ISR {sorted(state.isr)} of {state.replicas}"
+    led = [place for place, state in states.items() if state.leader is not None]
+    log_ends, watermarks = admin.log_end_offsets(led), admin.high_watermarks(led)
+    for place in led:
+        ends[place] = log_ends[place]
+        if watermarks[place] != log_ends[place]:
+            why.setdefault(
+                place,
+                f"{place[0]}/{place[1]} shows {watermarks[place]} of its leader's {log_ends[place]} offsets",
+            )
+    return ends, why
+
+
+class LogReader:
+    """A fresh reader, outside of any group, that writes the log and end_offsets tables."""
+
+    def __init__(self, folder: RunFolder, run_id: uuid.UUID, bootstrap_servers: str) -> None:
+        self._folder = folder
+        self._codec = Codec(run_id)
+        config: dict[str, str | bool] = {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": f"kaput-drain-{run_id}",  # needed by the client; nothing is committed to it
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_uncommitted",  # everything that is stored
+        }
+        self._client = Consumer(config, logger=quiet_logger())
+
+    def read(
+        self, ends: dict[Place, int], timeout_s: float, progress: Callable[[int, int], None]
+    ) -> list[str]:
+        """Reads every partition to its end; sentences about those where time ran out."""
+        self._reached = dict.fromkeys(ends, 0)
+        limit = time.monotonic() + timeout_s
+        self._client.assign([TopicPartition(t, p, 0) for (t, p), end in ends.items() if end > 0])
+        with Recorder(self._folder.path, "log", "drain") as log:
+            self._bind(log)
+            while self._left(ends) and time.monotonic() < limit:
+                self._take(log, self._client.consume(_BATCH, timeout=_POLL_S))
+                progress(sum(self._reached.values()), sum(ends.values()))
+        self._client.close()
+        with Recorder(self._folder.path, "end_offsets", "drain") as table:
+            for (topic, partition), end in ends.items():
+                table.row(topic, partition, end, min(self._reached[(topic, partition)], end))
+        return [f"{t}/{p} was read to {self._reached[(t, p)]} of {ends[(t, p)]}" for t, p in self._left(ends)]
+
+    def _left(self, ends: dict[Place, int]) -> list[Place]:
+        return [place for place, end in ends.items() if self._reached[place] < end]
+
+    def _bind(self, log: Recorder) -> None:
+        self._column = {name: log.appender(name) for name in log.schema.names}
+
+    def _take(self, log: Recorder, messages: list[Message]) -> None:
+        stored = 0
+        for message in messages:
+            error = message.error()
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            assert topic is not None and partition is not None and offset is not None
+            if error is None:
+                self._row(log, message, topic, partition, offset)
+                stored += 1
+                self._reached[(topic, partition)] = offset + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                # The end may lie behind records without a message of their own (transaction markers).
+                self._reached[(topic, partition)] = max(self._reached[(topic, partition)], offset)
+        log.flush(stored)
+
+    def _row(self, log: Recorder, message: Message, topic: str, partition: int, offset: int) -> None:
+        payload = message.value()
+        decoded = self._codec.decode(payload if isinstance(payload, bytes) else None)
+        who, epoch = decoded.identity, message.leader_epoch()
+        column = self._column
+        column["topic"](log.word("topic", topic))
+        column["partition"](partition)
+        column["offset"](offset)
+        column["leader_epoch"](NULL_INT if epoch is None or epoch < 0 else epoch)
+        column["timestamp_ms"](message.timestamp()[1])
+        column["producer"](who.producer if who else NULL_INT)
+        column["seq"](who.seq if who else NULL_LONG)
+        column["intact"](decoded.intact)
+
+
+def await_groups(
+    admin: Admin, topics_of: dict[str, list[str]], ends: dict[Place, int], timeout_s: float
+) -> dict[str, bool]:
+    """Whether each group has committed up to every end in time, which it does only after recording."""
+    limit = time.monotonic() + timeout_s
+    drained = dict.fromkeys(topics_of, False)
+    while True:
+        for group in (g for g, done in drained.items() if not done):
+            wanted = {place: end for place, end in ends.items() if place[0] in topics_of[group] and end > 0}
+            try:
+                committed = admin.committed(group)
+            except LabError:
+                continue
+            drained[group] = all(committed.get(place, -1) >= end for place, end in wanted.items())
+        if all(drained.values()) or time.monotonic() >= limit:
+            return drained
+        time.sleep(_POLL_S)

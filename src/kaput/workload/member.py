@@ -1,0 +1,184 @@
+"""One member of a consumer group, a process of its own: `python -m kaput.workload.member ORDER.json`.
+
+Polls, records, flushes, and only then commits: a SIGKILL at any moment loses no delivery whose offset was
+committed. Says `ready` at its first assignment and `done` at its end; ends at SIGTERM or when stdin closes.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from kaput.evidence.identity import Codec
+from kaput.evidence.recorder import NULL_INT, NULL_LONG, Recorder
+from kaput.workload.order import MemberOrder, say
+from kaput.workload.quiet import quiet_logger
+
+FLUSH_ROWS = 2048
+FLUSH_S = 0.1
+COMMIT_S = 0.5
+
+
+class Member:
+    """Reads as one member of one group and records what it was handed."""
+
+    def __init__(self, order: MemberOrder) -> None:
+        self.order = order
+        folder, writer = Path(order.folder), f"{order.group}-{order.member}"
+        self.deliveries = Recorder(folder, "deliveries", writer)
+        self.events = Recorder(folder, "group_events", writer)
+        self.codec = Codec(uuid.UUID(order.run_id))
+        self.stopping = threading.Event()
+        self._ready = False
+        self._pending = 0
+        self._flushed_at = self._committed_at = time.monotonic()
+        self._positions: dict[tuple[str, int], int] = {}
+        self._bind()
+        # Commits are ours alone, unless the scenario asks for the client's own.
+        self._commits = not order.config.get("enable.auto.commit", False)
+        config = {**order.config, "on_commit": self._on_commit, "enable.auto.offset.store": False}
+        self.client = Consumer(config, logger=quiet_logger())
+
+    def _bind(self) -> None:
+        column = self.deliveries.appender
+        self._columns = {field: column(field) for field in self.deliveries.schema.names}
+        self._group_word = self.deliveries.word("group", self.order.group)
+        self._member_word = self.deliveries.word("member", self.order.member)
+
+    def run(self) -> None:
+        """Polls until told to stop, then leaves the group in good order."""
+        self.client.subscribe(
+            self.order.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+        while not self.stopping.is_set():
+            message = self.client.poll(0.05)
+            if message is not None and message.error() is None:
+                self._delivered(message)
+            self._housekeeping(idle=message is None)
+        self._flush()
+        self._commit(wait=True)
+        self.client.close()
+        self._event("left")
+        self.deliveries.close()
+        self.events.close()
+
+    def _delivered(self, message: Message) -> None:
+        now, column = time.time_ns(), self._columns
+        payload = message.value()
+        decoded = self.codec.decode(payload if isinstance(payload, bytes) else None)
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None and partition is not None and offset is not None
+        who = decoded.identity
+        column["group"](self._group_word)
+        column["member"](self._member_word)
+        column["topic"](self.deliveries.word("topic", topic))
+        column["partition"](partition)
+        column["offset"](offset)
+        column["producer"](who.producer if who else NULL_INT)
+        column["seq"](who.seq if who else NULL_LONG)
+        column["intact"](decoded.intact)
+        column["polled_ns"](now)
+        self._positions[(topic, partition)] = offset + 1
+        self._pending += 1
+
+    def _housekeeping(self, idle: bool) -> None:
+        now = time.monotonic()
+        if self._pending and (idle or self._pending >= FLUSH_ROWS or now - self._flushed_at >= FLUSH_S):
+            self._flush()
+            self._flushed_at = now
+        # An idle member commits at once: the drain waits for its committed offsets.
+        if self._positions and (idle or now - self._committed_at >= COMMIT_S):
+            self._flush()
+            self._commit(wait=False)
+            self._committed_at = now
+
+    def _flush(self) -> None:
+        self.deliveries.flush(self._pending)
+        self._pending = 0
+        self.events.flush()
+
+    def _commit(self, wait: bool) -> None:
+        """Commits what has been flushed; `_on_commit` records the answer of both kinds."""
+        offsets = [TopicPartition(t, p, o) for (t, p), o in self._positions.items()]
+        self._positions.clear()
+        if not offsets:
+            return
+        try:
+            if not self._commits:
+                self.client.store_offsets(offsets=offsets)
+            elif wait:
+                self._on_commit(None, self.client.commit(offsets=offsets, asynchronous=False) or [])
+            else:
+                self.client.commit(offsets=offsets, asynchronous=True)
+        except KafkaException:
+            # A commit may be refused in a rebalance or a failover: the records are handed out again.
+            return
+
+    def _on_commit(self, error: Any, partitions: list[TopicPartition]) -> None:
+        if error is not None:
+            # The offsets stay uncommitted; try again with the next commit unless newer ones took their place.
+            for at in partitions:
+                self._positions.setdefault((at.topic, at.partition), at.offset)
+            return
+        for at in partitions:
+            if at.error is None and at.offset >= 0:
+                self._event("committed", at)
+
+    def _event(self, kind: str, at: TopicPartition | None = None) -> None:
+        if at is None:
+            self.events.row(self.order.group, self.order.member, kind, None, None, None, time.time_ns())
+        else:
+            offset = at.offset if at.offset >= 0 else None
+            self.events.row(
+                self.order.group, self.order.member, kind, at.topic, at.partition, offset, time.time_ns()
+            )
+
+    def _on_assign(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
+        if not self._ready:
+            self._event("joined")
+        for at in partitions:
+            self._event("assigned", at)
+        self._flush()
+        if not self._ready:
+            self._ready = True
+            say("ready")
+
+    def _on_revoke(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
+        self._flush()
+        self._commit(wait=True)
+        self._gone("revoked", partitions)
+
+    def _on_lost(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
+        self._gone("lost", partitions)
+
+    def _gone(self, kind: str, partitions: list[TopicPartition]) -> None:
+        for at in partitions:
+            self._positions.pop((at.topic, at.partition), None)
+            self._event(kind, TopicPartition(at.topic, at.partition))
+        self._flush()
+
+
+def main() -> None:
+    """Runs one order until told to stop."""
+    member = Member(MemberOrder(**json.loads(Path(sys.argv[1]).read_text())))
+    signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
+
+    def stop_when_abandoned() -> None:
+        sys.stdin.read()
+        member.stopping.set()
+
+    threading.Thread(target=stop_when_abandoned, daemon=True).start()
+    member.run()
+    say("done")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""What a delivery report proves: acked, failed (definitely not written), or unknown (anomalies.md, Fate)."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError
+
+from kaput.scenario.vocabulary import Outcome
+
+# Rejections that a broker gives before it appends anything.
+_DEFINITE = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.INVALID_REQUIRED_ACKS,
+    }
+)
+
+
+def outcome_of(error_code: int, retries_disabled: bool) -> Outcome:
+    """The outcome of a report with this error code.
+
+    With retries, the last error does not tell whether an earlier try was written, and confluent-kafka does
+    not expose librdkafka's message status: then everything but an acknowledgement is unknown.
+    """
+    if retries_disabled and error_code in _DEFINITE:
+        return "failed"
+    return "unknown"

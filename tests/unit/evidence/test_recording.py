@@ -1,0 +1,210 @@
+"""Recording and sealing: nothing that was flushed is lost, a torn tail is dropped and said."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import uuid
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kaput.evidence.attempts import AttemptWriter, read_attempts
+from kaput.evidence.folder import Manifest, RunFolder
+from kaput.evidence.recorder import NULL_INT, NULL_LONG, Recorder
+from kaput.evidence.schemas import TABLES
+from kaput.evidence.sealing import needs_sealing, seal
+
+
+def rows(folder: RunFolder, table: str) -> list[dict[str, object]]:
+    """All rows of a sealed table."""
+    return [
+        row
+        for path in sorted(folder.table(table).glob("*.parquet"))
+        for row in pq.read_table(path).to_pylist()
+    ]
+
+
+def record(folder: RunFolder, count: int, flush_every: int = 3) -> None:
+    """`count` acknowledged sends of producer 0."""
+    with Recorder(folder.path, "sends", "producer-0") as recorder:
+        for seq in range(count):
+            recorder.row(0, seq, "orders", 0, 10 + seq, 20 + seq, "acked", seq)
+            if seq % flush_every == 0:
+                recorder.flush()
+
+
+def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
+    """Every column, nulls included, survives recording and sealing."""
+    folder = RunFolder(tmp_path)
+    with Recorder(tmp_path, "sends", "p") as recorder:
+        recorder.row(0, 0, "orders", None, 5, None, "unknown", None, "timed out")
+        recorder.row(1, 7, "other", 2, 6, 9, "acked", 41)
+    assert seal(folder) == []
+    assert rows(folder, "sends") == [
+        dict(zip(TABLES["sends"].schema.names, values, strict=True))
+        for values in [
+            (0, 0, "orders", None, 5, None, "unknown", None, "timed out"),
+            (1, 7, "other", 2, 6, 9, "acked", 41, None),
+        ]
+    ]
+
+
+def test_appenders_write_what_rows_write(tmp_path: Path) -> None:
+    """The hot loop's way of recording gives the same rows as the plain one."""
+    folder = RunFolder(tmp_path)
+    values = ("orders", 1, 9, None, 77, None, None, True)
+    recorder = Recorder(tmp_path, "log", "a")
+    words = {"topic": recorder.word("topic", "orders")}
+    nulls = {"leader_epoch": NULL_INT, "producer": NULL_INT, "seq": NULL_LONG}
+    for name, value in zip(recorder.schema.names, values, strict=True):
+        recorder.appender(name)(words.get(name, nulls.get(name, value)))
+    recorder.flush(1)
+    recorder.close()
+    seal(folder)
+    assert [tuple(row.values()) for row in rows(folder, "log")] == [values]
+
+
+def test_lists_and_maps_are_recorded(tmp_path: Path) -> None:
+    """ISR lists and sample labels are columns like others."""
+    with Recorder(tmp_path, "cluster_events", "c") as events, Recorder(tmp_path, "samples", "s") as samples:
+        events.row("isr", None, "orders", 0, 1, 3, [1, 2], 99, "metadata-log", None)
+        samples.row(99, "kaput", "acked", [("producer", "0")], 1.5)
+    folder = RunFolder(tmp_path)
+    seal(folder)
+    assert rows(folder, "cluster_events")[0]["isr"] == [1, 2]
+    assert rows(folder, "samples")[0]["labels"] == [("producer", "0")]
+
+
+@pytest.mark.parametrize("cut", [1, 9, 100])
+def test_a_torn_tail_is_dropped_and_said(tmp_path: Path, cut: int) -> None:
+    """However much of the last write is missing, the batches before it are kept."""
+    folder = RunFolder(tmp_path)
+    recorder = Recorder(tmp_path, "sends", "producer-0")
+    for seq in range(40):
+        recorder.row(0, seq, "orders", 0, 10, 20, "acked", seq)
+        if seq % 10 == 9:
+            recorder.flush()
+    # The stream stays open, as a SIGKILL would leave it.
+    stream = tmp_path / "evidence" / "sends" / "producer-0.arrows"
+    os.truncate(stream, stream.stat().st_size - cut)
+    said = seal(folder)
+    assert [row["seq"] for row in rows(folder, "sends")] == list(range(30))
+    assert len(said) == 1 and "producer-0.arrows" in said[0] and "dropped" in said[0]
+    assert not needs_sealing(folder)
+
+
+def test_a_stream_cut_in_its_first_bytes_is_an_empty_table(tmp_path: Path) -> None:
+    """A writer that died while it opened its stream leaves no rows, and a sentence."""
+    folder = RunFolder(tmp_path)
+    folder.table("sends").mkdir(parents=True)
+    (folder.table("sends") / "producer-0.arrows").write_bytes(b"\xff\xff\xff")
+    assert "nothing of it could be kept" in seal(folder)[0]
+    assert rows(folder, "sends") == []
+
+
+def test_attempts_without_outcome_become_unknown(tmp_path: Path) -> None:
+    """What a killed producer had attempted but not recorded is unknown, with its attempt's time."""
+    folder = RunFolder(tmp_path)
+    record(folder, 3)
+    attempts = AttemptWriter(tmp_path, 0, "orders")
+    for seq in range(5):
+        attempts.attempt(seq, 10 + seq)
+    attempts.close()
+    said = seal(folder)
+    found = {row["seq"]: (row["outcome"], row["attempt_ns"], row["done_ns"]) for row in rows(folder, "sends")}
+    assert found[2] == ("acked", 12, 22)
+    assert found[3] == ("unknown", 13, None)
+    assert found[4] == ("unknown", 14, None)
+    assert len(found) == 5
+    assert "2 of 5 attempts" in said[0]
+
+
+def test_sealing_again_changes_nothing(tmp_path: Path) -> None:
+    """Sealing is idempotent, also when attempts are all known."""
+    folder = RunFolder(tmp_path)
+    record(folder, 4)
+    attempts = AttemptWriter(tmp_path, 0, "orders")
+    for seq in range(4):
+        attempts.attempt(seq, 10 + seq)
+    attempts.close()
+    assert seal(folder) == []
+    before = rows(folder, "sends")
+    assert seal(folder) == []
+    assert rows(folder, "sends") == before and len(before) == 4
+
+
+def test_attempts_outgrow_their_first_chunk(tmp_path: Path) -> None:
+    """More attempts than one mapping holds are all found, the last one re-stamped."""
+    count = 3 * (1 << 17) + 5
+    writer = AttemptWriter(tmp_path, 3, "orders")
+    for seq in range(count):
+        writer.attempt(seq, seq + 1)
+    writer.attempt(count - 1, 99)
+    writer.close()
+    found = read_attempts(tmp_path / "evidence" / "sends" / "producer-3.attempts")
+    assert found is not None
+    assert (found.producer, found.topic, len(found.attempt_ns)) == (3, "orders", count)
+    assert found.attempt_ns[0] == 1 and found.attempt_ns[-1] == 99
+
+
+def test_a_sigkill_loses_no_attempt_and_no_flushed_row(tmp_path: Path) -> None:
+    """A real process killed between two sends: attempts to the last one, rows to the last flush."""
+    code = textwrap.dedent(
+        f"""
+        import os, signal
+        from pathlib import Path
+        from kaput.evidence.attempts import AttemptWriter
+        from kaput.evidence.recorder import Recorder
+        folder = Path({str(tmp_path)!r})
+        recorder, attempts = Recorder(folder, "sends", "producer-0"), AttemptWriter(folder, 0, "orders")
+        for seq in range(10):
+            attempts.attempt(seq, 1000 + seq)
+            if seq < 7:
+                recorder.row(0, seq, "orders", 0, 1000 + seq, 2000, "acked", seq)
+            if seq == 4:
+                recorder.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    folder = RunFolder(tmp_path)
+    seal(folder)
+    outcomes = [row["outcome"] for row in sorted(rows(folder, "sends"), key=lambda r: r["seq"])]  # type: ignore[arg-type,return-value]
+    assert outcomes == ["acked"] * 5 + ["unknown"] * 5
+
+
+def test_the_later_row_of_a_fault_wins(tmp_path: Path) -> None:
+    """A fault recorded at injection and again at its heal is one row once sealed."""
+    with Recorder(tmp_path, "faults", "nemesis") as recorder:
+        recorder.row("1-kill", "kill", "any", [1], 5, 6, None, True, "gone")
+        recorder.row("2-pause", "pause", "any", [2], 5, 6, None, True, "stopped")
+        recorder.row("1-kill", "kill", "any", [1], 5, 6, 9, True, "gone")
+    folder = RunFolder(tmp_path)
+    seal(folder)
+    assert [(row["id"], row["healed_ns"]) for row in rows(folder, "faults")] == [
+        ("1-kill", 9),
+        ("2-pause", None),
+    ]
+
+
+def test_sends_take_at_most_sixteen_bytes_a_message(tmp_path: Path) -> None:
+    """Differences and dictionaries keep the sealed sends small."""
+    folder, count = RunFolder(tmp_path), 50_000
+    with Recorder(tmp_path, "sends", "producer-0") as recorder:
+        now = 1_700_000_000_000_000_000
+        for seq in range(count):
+            now += 50_000 + (seq * 7919) % 30_000
+            recorder.row(0, seq, "orders", 0, now, now + 2_000_000 + (seq * 104_729) % 900_000, "acked", seq)
+    seal(folder)
+    size = sum(path.stat().st_size for path in folder.table("sends").glob("*.parquet"))
+    assert size / count <= 16
+
+
+def test_the_manifest_reads_back(tmp_path: Path) -> None:
+    """A written manifest is the one that is read."""
+    manifest = Manifest(run_id=uuid.uuid4(), scenario="noop", seed=3, state="sealed", started_ns=5)
+    folder = RunFolder(tmp_path)
+    folder.write_manifest(manifest)
+    assert folder.read_manifest() == manifest

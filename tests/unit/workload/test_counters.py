@@ -1,0 +1,35 @@
+"""The shared counters, and the moment of the N-th attempt over all producers."""
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaput.workload.counters import Counters, ThresholdWatch
+
+
+def test_every_process_sees_the_same_cells(tmp_path: Path) -> None:
+    """Two mappings of one file share their rows, and totals add up over producers."""
+    ours = Counters(tmp_path / "c", 3, create=True)
+    theirs = Counters(tmp_path / "c", 3)
+    ours.row(0)[0] = 5
+    theirs.row(2)[0] = 7
+    theirs.row(2)[1] = 1
+    assert (ours.total(0), ours.total(1), ours.total(2)) == (12, 1, 0)
+
+
+@given(st.lists(st.integers(0, 3), min_size=60, max_size=200), st.integers(1, 60))
+def test_the_nth_attempt_is_noticed_at_once(order: list[int], wanted: int) -> None:
+    """Whoever makes the attempts, somebody looks exactly when the total reaches N."""
+    import tempfile  # noqa: PLC0415  (Hypothesis repeats the test: tmp_path would be shared)
+
+    with tempfile.TemporaryDirectory() as folder:
+        counters = Counters(Path(folder) / "c", 4, create=True)
+        watches = [ThresholdWatch(counters, [wanted]) for _ in range(4)]
+        first = None
+        for made, producer in enumerate(order, start=1):
+            row = counters.row(producer)
+            row[0] += 1
+            if watches[producer].look() and first is None:
+                first = made
+        assert first == wanted
