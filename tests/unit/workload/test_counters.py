@@ -21,7 +21,7 @@ def test_every_process_sees_the_same_cells(tmp_path: Path) -> None:
 @given(st.lists(st.integers(0, 3), min_size=60, max_size=200), st.integers(1, 60))
 def test_the_nth_attempt_is_noticed_at_once(order: list[int], wanted: int) -> None:
     """Whoever makes the attempts, somebody looks exactly when the total reaches N."""
-    import tempfile  # noqa: PLC0415  (Hypothesis repeats the test: tmp_path would be shared)
+    import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
         counters = Counters(Path(folder) / "c", 4, create=True)

@@ -1,0 +1,38 @@
+"""`kaput analyze`: judges recorded evidence again, from whatever wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def analyze_command(
+    run_dir: Annotated[list[Path], typer.Argument(help="Run folders (kaput.evidence/1).")],
+    master: Annotated[str, typer.Option(help="Spark master: local[*], spark://HOST:7077, ...")] = "local[*]",
+    json: Annotated[bool, typer.Option("--json", help="Print findings.json on stdout.")] = False,
+) -> None:
+    """Judge recorded evidence with PySpark, and write RUN_DIR/findings.json. Needs no Kafka.
+
+    Example: kaput analyze runs/20260101T120000-noop-1a2b3c --json
+    """
+    from kaput.analysis.session import Background
+    from kaput.cli.judging import judge_folder
+    from kaput.cli.showing import show
+    from kaput.cluster.java import find_java
+    from kaput.evidence.folder import RunFolder
+    from kaput.evidence.reading import check
+    from kaput.evidence.sealing import needs_sealing
+    from kaput.processes.signals import interrupts
+
+    folders = [RunFolder(path) for path in run_dir]
+    for folder in folders:
+        folder.read_manifest()
+        if not needs_sealing(folder):
+            check(folder)
+    java = find_java()
+    with interrupts(), Background(java.path, master) as spark:
+        spark.begin()
+        results = [(folder, judge_folder(folder, spark.session)) for folder in folders]
+    show(results, json)

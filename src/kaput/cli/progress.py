@@ -1,0 +1,106 @@
+"""Progress on stderr: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+PLAIN_EVERY_S = 5.0
+
+
+class RunProgress:
+    """Draws one run: phase, messages attempted and acknowledged, and the faults that are active."""
+
+    def __init__(self, title: str) -> None:
+        self._title, self._phase = title, "start"
+        self._faults: dict[str, str] = {}
+        self._acked = 0
+        self._lock = threading.Lock()
+        self._console = Console(stderr=True, highlight=False)
+        self._live = self._console.is_terminal
+        self._said_at = 0.0
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[status]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._task = self._bar.add_task(title, total=None, status="")
+
+    def __enter__(self) -> RunProgress:
+        if self._live:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._bar.stop()
+
+    def phase(self, name: str) -> None:
+        """A phase begins."""
+        self._phase = name
+        if self._live:
+            self._bar.update(self._task, description=f"{self._title}: {name}")
+        else:
+            self._line(name)
+
+    def messages(self, attempted: int, acked: int, total: int | None) -> None:
+        """Live counts."""
+        self._acked = acked
+        self._draw(attempted, total, "sent", self._status())
+
+    def drained(self, offsets: int, total: int) -> None:
+        """How far the log has been read."""
+        self._draw(offsets, total, "read", "")
+
+    def fault(self, step: str, what: str, active: bool) -> None:
+        """A fault has begun or ended."""
+        with self._lock:
+            if active:
+                self._faults[step] = what
+            else:
+                self._faults.pop(step, None)
+        self._line(f"{'injected' if active else 'healed'}: {what}")
+
+    def note(self, text: str) -> None:
+        """A sentence worth a line."""
+        self._line(text)
+
+    def _status(self) -> str:
+        with self._lock:
+            active = ", ".join(self._faults.values())
+        return f"{self._acked:,} acknowledged" + (f"; active: {active}" if active else "")
+
+    def _draw(self, done: int, total: int | None, verb: str, status: str) -> None:
+        if self._live:
+            self._bar.update(self._task, completed=done, total=total, status=status)
+        elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
+            self._said_at = time.monotonic()
+            of = f" of {total:,}" if total else ""
+            self._line(f"{done:,}{of} {verb}" + (f", {status}" if status else ""))
+
+    def _line(self, text: str) -> None:
+        line = f"{self._title}: {text}"
+        if self._live:
+            self._bar.console.print(line)
+        else:
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
