@@ -111,5 +111,4 @@ def run_one(plan: Plan, java: Java, spark: Background) -> tuple[RunFolder, Findi
         except KaputError:
             progress.note(f"what was recorded is in {experiment.folder.path} (kaput analyze judges it)")
             raise
-        progress.phase("judge")
         return folder, judge_folder(folder, spark.session)

@@ -29,7 +29,7 @@ class GroupDrain(BaseModel):
 
 
 class Manifest(BaseModel):
-    """manifest.json. `troubles` are the lab's own failures during the run, as sentences."""
+    """manifest.json. `troubles`: the lab's own failures, as sentences. `phases`: seconds each took."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
     schema_: Literal["kaput.evidence/1"] = EVIDENCE_SCHEMA  # type: ignore[assignment]
@@ -44,6 +44,7 @@ class Manifest(BaseModel):
     ended_ns: int | None = None
     groups: list[GroupDrain] = []
     troubles: list[str] = []
+    phases: dict[str, float] = {}
 
 
 @dataclass(frozen=True)

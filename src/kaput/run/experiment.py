@@ -56,6 +56,8 @@ class Experiment:
         self._topics = [topic.name for topic in scenario.topics]
         self._troubles: list[str] = []
         self._sampled_at = 0.0
+        self._phases: dict[str, float] = {}
+        self._phase_since: tuple[str, float] | None = None
         self.folder, self.manifest = open_folder(runs, name, scenario, seed, distribution, java)
 
     def run(self) -> RunFolder:
@@ -75,14 +77,14 @@ class Experiment:
         return self.folder
 
     def _provision(self, owner: Owner, stack: ExitStack) -> None:
-        self._progress.phase("provision")
+        self._begin("provision")
         spec, folder = self._scenario.cluster, self.folder.brokers
         self._cluster = stack.enter_context(Cluster(owner, spec, self._distribution, self._java, folder))
         self._admin = stack.enter_context(Admin(self._cluster))
         self._admin.create_topics(self._scenario.topics)
 
     def _warm_up(self, owner: Owner, stack: ExitStack) -> None:
-        self._progress.phase("warm up")
+        self._begin("warm up")
         path = self.folder.path
         self._samples = stack.enter_context(Recorder(path, "samples", "kaput"))
         self._nemesis = Nemesis(
@@ -106,7 +108,7 @@ class Experiment:
 
     def _inject(self) -> None:
         """Load and faults, until every attempt is made and every fault has ended."""
-        self._progress.phase("inject")
+        self._begin("inject")
         started = self._crew.go()
         self._nemesis.start()
         self._update(started_ns=started)
@@ -122,7 +124,7 @@ class Experiment:
 
     def _heal(self) -> None:
         """Every node is up again, and every producer knows the outcome of all that it sent."""
-        self._progress.phase("heal")
+        self._begin("heal")
         for node in self._cluster.nodes.values():
             if not node.running:
                 # It died outside any fault: already a trouble, but what it stored must be read.
@@ -135,7 +137,7 @@ class Experiment:
             self._tick()
 
     def _drain(self) -> list[GroupDrain]:
-        self._progress.phase("drain")
+        self._begin("drain")
         timeout_s = self._scenario.workload.drain.timeout / 1000
         limit = time.monotonic() + timeout_s
         rest = come_to_rest(self._admin, self._topics, timeout_s)
@@ -155,7 +157,7 @@ class Experiment:
 
     def _collect(self, groups: list[GroupDrain]) -> None:
         """What the cluster itself knows: leader epochs, ISR changes and fencing, with its own times."""
-        self._progress.phase("collect")
+        self._begin("collect")
         self._troubles += self._cluster.troubles() + self._crew.troubles()
         with Recorder(self.folder.path, "cluster_events", "collect") as table:
             for event in self._events:
@@ -165,9 +167,18 @@ class Experiment:
         self._update(groups=groups, ended_ns=time.time_ns(), troubles=self._troubles)
 
     def _seal(self) -> None:
-        self._progress.phase("seal")
+        self._begin("seal")
         said = seal(self.folder)
-        self._update(state="sealed", troubles=self._troubles + said)
+        self._begin("judge")
+        self._update(state="sealed", troubles=self._troubles + said, phases=self._phases)
+
+    def _begin(self, phase: str) -> None:
+        now = time.monotonic()
+        if self._phase_since is not None:
+            name, since = self._phase_since
+            self._phases[name] = round(now - since, 3)
+        self._phase_since = (phase, now)
+        self._progress.phase(phase)
 
     def _update(self, **changes: object) -> None:
         self.manifest: Manifest = self.manifest.model_copy(update=changes)

@@ -1,0 +1,79 @@
+"""Whatever happens to kaput itself, nothing is left: no process, no data, and evidence that can be judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import KAPUT, Kaput
+
+FAST = ["--set", "workload.producers.0.messages=400000"]
+
+
+def wait_for(condition: Callable[[], bool], what: str, limit_s: float = 60) -> None:
+    """Waits until `condition` holds, and fails with `what` when it does not in time."""
+    limit = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < limit, f"{what} did not happen within {limit_s} s"
+        time.sleep(0.05)
+
+
+def mentions(runs: Path) -> list[str]:
+    """Command lines of living processes that name the run folders: brokers and clients of this test."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            line = " ".join(process.cmdline())
+        except psutil.Error:
+            continue
+        if str(runs) in line and "kaput run" not in line and process.pid != os.getpid():
+            found.append(line[:150])
+    return found
+
+
+def start(runs: Path) -> subprocess.Popen[str]:
+    """A real run in the background, in the middle of its load."""
+    process = subprocess.Popen(
+        [*KAPUT, "run", "leader-kill-lagging-acks-1", "--runs", str(runs), *FAST],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for(lambda: any(runs.glob("*/evidence/sends/*.arrows")), "the first producer")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "injected: pause" in line:
+            return process
+    raise AssertionError("the pause was never injected")
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+)
+def test_an_ended_run_leaves_evidence_and_nothing_else(
+    kaput: Kaput, number: signal.Signals, status: int
+) -> None:
+    """Ended while two brokers are stopped: all processes and data go, analyze says inconclusive."""
+    process = start(kaput.runs)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == status
+    wait_for(lambda: not mentions(kaput.runs), "the end of every process", 30)
+    (folder,) = kaput.runs.iterdir()
+    wait_for(lambda: not list(folder.glob("brokers/*/data")), "the removal of the brokers' data", 30)
+    assert json.loads((folder / "manifest.json").read_text())["state"] == "recording"
+    judged = kaput.call("analyze", str(folder), "--json")
+    findings = json.loads(judged.stdout)
+    assert judged.returncode == 3, judged.stderr
+    assert findings["verdict"] == "inconclusive"
+    assert findings["totals"]["sent"] > 0
+    assert sum(cell["count"] for cell in findings["fates"]) == findings["totals"]["sent"]
+    assert findings["totals"]["unread"] > 0
