@@ -1,13 +1,14 @@
 """The scenario as data: frozen pydantic models, one for each block of the YAML file.
 
-Not here: reading files (loader.py), turning times into steps (timeline.py).
+Not here: reading files (loader.py), the values' own forms (values.py), what must agree between blocks
+(checks.py), turning times into steps (timeline.py).
 Field names are those of the file (kebab-case there, snake_case here); unknown keys are mistakes.
+The text below a field is its description in the JSON Schema.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -15,73 +16,37 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
+    ValidationInfo,
     WithJsonSchema,
 )
 
-from kaput.scenario.vocabulary import Acks, Verdict
+from kaput.scenario.nearest import hint
+from kaput.scenario.values import (
+    Acknowledgements,
+    Comparison,
+    Config,
+    DurationMs,
+    Positive,
+    Rate,
+    Target,
+    check_at,
+    format_duration,
+    parse_duration_ms,
+)
+from kaput.scenario.vocabulary import Verdict
+
+__all__ = [
+    "FIRST_CONTROLLER_ID", "LENIENT", "MIN_PAYLOAD_BYTES", "AtMessage", "Block", "Cluster", "Config", "Drain",
+    "Expect", "FaultName", "FaultStep", "Group", "Producers", "Scenario", "Topic", "Workload",
+    "format_duration", "parse_duration_ms",
+]  # fmt: skip
 
 MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see evidence/identity.py
 FIRST_CONTROLLER_ID = 101  # dedicated controllers are numbered from here, brokers from 1
+LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault names of other versions pass
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?")
-_UNIT_MS = {"ms": 1, "s": 1000, None: 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
-_TARGET = re.compile(
-    r"(?P<kind>broker) (?P<broker>\d+)"
-    r"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>[\w.-]+)/(?P<partition>\d+)"
-    r"|(?P<coordinator>coordinator-of) (?P<group>[\w.-]+)"
-    r"|(?P<bare>controller|any|minority|all)"
-)
-_COMPARISON = re.compile(r"(>=|<=|>|<|==)?\s*(\d+(?:\.\d+)?)\s*(%)?")
-
-
-def parse_duration_ms(value: Any) -> int:
-    """Milliseconds of `20s`, `1.5s`, `250ms`, `2m` or a bare number of seconds. Raises ValueError."""
-    match = _DURATION.fullmatch(str(value).strip())
-    if match is None:
-        raise ValueError(f"{value!r} is not a duration; write for example 20s, 250ms or 2m")
-    return round(float(match[1]) * _UNIT_MS[match[2]])
-
-
-def _check_target(value: str) -> str:
-    if _TARGET.fullmatch(value) is None:
-        raise ValueError(
-            f"{value!r} is not a target; write broker N, leader-of T/P, follower-of T/P, followers-of T/P, "
-            "controller, coordinator-of G, any, minority or all"
-        )
-    return value
-
-
-def _check_comparison(value: Any) -> Any:
-    if isinstance(value, bool) or _COMPARISON.fullmatch(str(value).strip()) is None:
-        raise ValueError(f"{value!r} is not a number or a comparison such as '>0' or '<=5%'")
-    return value
-
-
-def format_duration(ms: int) -> str:
-    """The way back: 250 -> `250ms`, 20000 -> `20s`."""
-    return f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
-
-
-DurationMs = Annotated[
-    int,
-    BeforeValidator(parse_duration_ms),
-    PlainSerializer(format_duration),
-    WithJsonSchema({"type": ["string", "number"], "examples": ["20s", "250ms", "2m"]}),
-]
-Target = Annotated[str, AfterValidator(_check_target)]
-Comparison = Annotated[
-    int | float | str,
-    BeforeValidator(_check_comparison),
-    WithJsonSchema({"type": ["string", "number"], "examples": [0, ">0", "<=5%"]}),
-]
-Acknowledgements = Annotated[
-    Acks,
-    BeforeValidator(lambda v: "all" if str(v) == "-1" else str(v)),
-    WithJsonSchema({"enum": [0, 1, "all"]}),
-]
-Config = dict[str, bool | int | float | str]
-Positive = Annotated[int, Field(ge=1)]
+# A new fault's word goes here; its file stands in faults/.
+FaultName = Literal["noop", "kill", "stop", "pause"]
 
 
 class Block(BaseModel):
@@ -92,6 +57,7 @@ class Block(BaseModel):
         extra="forbid",
         populate_by_name=True,
         alias_generator=lambda name: name.replace("_", "-"),
+        use_attribute_docstrings=True,
     )
 
 
@@ -99,11 +65,17 @@ class Cluster(Block):
     """The brokers: how many, which Kafka, who votes in the metadata quorum."""
 
     kafka: str = "4.3.1"
+    """Version of Apache Kafka; its jars come through the lock file of that version."""
     mode: Literal["kraft", "zookeeper"] = "kraft"
+    """Where the metadata lives: Kafka's own quorum, or ZooKeeper (Kafka 3.9 and older)."""
     brokers: Positive = 3
+    """How many brokers; they are numbered from 1."""
     controllers: Literal["combined"] | Positive = "combined"
+    """`combined`: brokers 1 to 3 vote themselves. A number: that many dedicated controllers."""
     network: Literal["loopback", "namespaces"] = "loopback"
+    """`loopback` allows faults of processes; `namespaces` (Linux) those of the network as well."""
     config: Config = {}
+    """Settings of every broker, in Kafka's own names."""
 
     def broker_ids(self) -> list[int]:
         """1 to N."""
@@ -121,27 +93,41 @@ class Cluster(Block):
 
 
 class Topic(Block):
-    """A topic to create; `assignment` lists replicas for each partition, the preferred leader first."""
+    """A topic to create."""
 
-    name: str = Field(pattern=r"^[\w.-]+$")
+    name: str = Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")
+    """Its name: letters, digits, dots, underscores and dashes."""
     partitions: Positive = 1
+    """How many partitions."""
     replication_factor: Positive = 3
+    """How many replicas each partition has."""
     config: Config = {}
+    """Settings of the topic, in Kafka's own names."""
     assignment: list[list[int]] | None = None
+    """Replicas of each partition, the preferred leader first; without it Kafka decides."""
 
 
 class Producers(Block):
     """`count` producers of one kind; each sends `messages`, or for `duration`, at `rate` a second."""
 
     count: Positive = 1
+    """How many producers of this kind; each is a process of its own."""
     topic: str
+    """The topic that they send to."""
     acks: Acknowledgements = "all"
+    """Whose acknowledgement a message needs: nobody's (0), the leader's (1), all in-sync replicas' (all)."""
     idempotence: bool = False
+    """Whether the broker recognises a retry of what it already has."""
     messages: Positive | None = None
+    """How many messages each producer sends; either this or `duration`."""
     duration: DurationMs | None = None
-    rate: Literal["max"] | Annotated[float, Field(gt=0)] = "max"
+    """How long each producer sends; either this or `messages`."""
+    rate: Literal["max"] | Rate = "max"
+    """Messages a second for each producer, or `max`."""
     payload_bytes: Annotated[int, Field(ge=MIN_PAYLOAD_BYTES)] = 100
+    """Size of a message; the message's identity takes 45 bytes of it."""
     key: Literal["none", "producer", "seq"] | Positive = "none"
+    """The message's key: none, the producer's number, the sequence number, or that modulo a number."""
     partitioner: Literal[
         "round-robin",
         "random",
@@ -152,91 +138,126 @@ class Producers(Block):
         "fnv1a",
         "fnv1a_random",
     ] = "consistent_random"
+    """Who picks the partition: kaput in turns (round-robin), or librdkafka's partitioner of that name."""
     config: Config = {}
+    """Settings of the client, in librdkafka's own names."""
 
 
 class Group(Block):
     """A consumer group of `members` processes."""
 
     id: str
+    """The group's id."""
     topics: Annotated[list[str], Field(min_length=1)]
+    """The topics that it subscribes to."""
     members: Positive = 1
+    """How many members; each is a process of its own."""
     config: Config = {}
+    """Settings of the client, in librdkafka's own names."""
 
 
 class Drain(Block):
     """How long the healed cluster is given to show everything that it stored."""
 
     timeout: DurationMs = 120_000
+    """At most this long; what was not read by then is `unread`, never `lost`."""
 
 
 class Workload(Block):
     """Who sends and who reads."""
 
     producers: Annotated[list[Producers], Field(min_length=1)]
+    """Who sends; producers are numbered from 0 in the order of the file."""
     groups: list[Group] = []
+    """Who reads while the faults happen."""
     drain: Drain = Drain()
+    """Reading everything back after the last heal."""
 
 
 class AtMessage(Block):
     """At the N-th attempt over all producers."""
 
     message: Positive
+    """The N."""
 
 
-def _check_at(value: Any) -> Any:
-    if isinstance(value, (dict, AtMessage)):
-        return value
-    text = str(value).strip()
-    if text.endswith("%"):
-        share = float(text[:-1])
-        if not 0 <= share <= 100:
-            raise ValueError(f"{value!r} is not a share from 0% to 100%")
-        return text
-    return format_duration(parse_duration_ms(text))
+def _check_fault(value: str, info: ValidationInfo) -> str:
+    if value not in get_args(FaultName) and not (info.context or {}).get("lenient"):
+        raise ValueError(f"{value!r} is not a fault; {hint(value, get_args(FaultName))}")
+    return value
 
 
 class FaultStep(Block):
     """One action on one target, from a moment on, for a time (without `for`: until all has been sent)."""
 
-    at: Annotated[AtMessage | str, BeforeValidator(_check_at)]
-    fault: Literal["noop", "kill", "stop", "pause"]
+    at: Annotated[AtMessage | str, BeforeValidator(check_at)]
+    """When: a time after the warm-up (10s), a share of the load (30%), or {message: N}."""
+    fault: Annotated[
+        str, AfterValidator(_check_fault), WithJsonSchema({"type": "string", "enum": [*get_args(FaultName)]})
+    ]
+    """The action."""
     target: Target = "any"
+    """Whom it hits; leaders, followers and coordinators are looked up when the fault is injected."""
     for_: DurationMs | None = Field(default=None, alias="for")
+    """How long; without it the fault is healed when everything has been sent."""
 
 
 class Expect(Block):
     """What the author expects; each anomaly is a number or a comparison (shares are of messages sent)."""
 
     verdict: Verdict | None = None
+    """The verdict of the run."""
     lost: Comparison | None = None
+    """Acknowledged, stored nowhere."""
     duplicate: Comparison | None = None
+    """Stored more than once."""
     recovered: Comparison | None = None
+    """Outcome unknown, yet stored."""
     ghost: Comparison | None = None
+    """Failed, yet stored."""
     phantom: Comparison | None = None
+    """Stored, never sent."""
     corrupt: Comparison | None = None
+    """Records with a wrong checksum."""
     reordered: Comparison | None = None
+    """Stored behind a later message of the same producer."""
     inconsistent_offset: Comparison | None = None
+    """One offset with two identities."""
     unseen: Comparison | None = None
+    """Stored, never delivered."""
     redelivered: Comparison | None = None
+    """Delivered more than once."""
     poll_skip: Comparison | None = None
+    """Deliveries that jump over stored records."""
     nonmonotonic_poll: Comparison | None = None
+    """Deliveries that step back."""
     commit_ahead: Comparison | None = None
+    """Commits past what was delivered."""
     unassigned_delivery: Comparison | None = None
+    """Deliveries from partitions that the member did not own."""
 
 
 class Scenario(Block):
     """The whole file."""
 
     version: Literal[1]
+    """Version of this format."""
     title: str
+    """What the scenario shows, in one line."""
     tags: list[str] = []
+    """Words to find it by."""
     description: str = ""
+    """What to look at, and what others have published."""
     cluster: Cluster = Cluster()
+    """The brokers."""
     topics: Annotated[list[Topic], Field(min_length=1)]
+    """What is created before the warm-up."""
     workload: Workload
+    """Who sends and who reads."""
     faults: list[FaultStep] = []
+    """What breaks, and when."""
     expect: Expect = Expect()
+    """What should come out."""
 
     def topic(self, name: str) -> Topic | None:
         """The topic of that name, if the scenario makes it."""

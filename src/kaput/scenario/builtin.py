@@ -1,0 +1,24 @@
+"""The scenarios that kaput brings along: the YAML files in library/, packaged with the program."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+_SUFFIX = ".yaml"
+
+
+def builtin_names() -> list[str]:
+    """Every built-in's name, in alphabetical order."""
+    return sorted(
+        entry.name.removesuffix(_SUFFIX) for entry in _library().iterdir() if entry.name.endswith(_SUFFIX)
+    )
+
+
+def builtin_text(name: str) -> str:
+    """The file of one built-in, as it is. `name` must be one of `builtin_names()`."""
+    return (_library() / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+
+
+def _library() -> Traversable:
+    return files("kaput.scenario") / "library"

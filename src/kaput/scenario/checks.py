@@ -1,0 +1,227 @@
+"""What must agree between the blocks of a scenario: every mistake, with its path.
+
+Not here: what a single value may be (model.py, values.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kaput.scenario.mistakes import Mistake
+from kaput.scenario.model import AtMessage, FaultStep, Group, Producers, Scenario, Topic
+from kaput.scenario.nearest import hint
+from kaput.scenario.source import DataPath
+from kaput.scenario.timeline import longest_duration_ms, total_messages
+from kaput.scenario.values import TARGET, format_duration, parse_duration_ms, share_of
+
+_KAFKA_VERSION = re.compile(r"\d+\.\d+\.\d+([.-]\w+)*")
+# Client settings that kaput makes itself, and the key of the scenario that decides them (None: nobody may).
+_PRODUCER_KEYS = {
+    "bootstrap.servers": None,
+    "metadata.broker.list": None,
+    "acks": "acks",
+    "request.required.acks": "acks",
+    "enable.idempotence": "idempotence",
+    "partitioner": "partitioner",
+}
+_GROUP_KEYS = {"bootstrap.servers": None, "metadata.broker.list": None, "group.id": "id"}
+_IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
+_RETRIES = ("retries", "message.send.max.retries")
+
+
+def check(scenario: Scenario) -> list[Mistake]:
+    """All mistakes between blocks, in the order of the file's blocks."""
+    return [
+        Mistake(path, text)
+        for part in (_cluster, _topics, _producers, _groups, _faults)
+        for path, text in part(scenario)
+    ]
+
+
+def not_runnable_yet(scenario: Scenario) -> list[Mistake]:
+    """Valid words that this version of kaput cannot run; goes away as they are built."""
+    mistakes = []
+    if scenario.cluster.mode == "zookeeper":
+        mistakes.append(Mistake(("cluster", "mode"), "this kaput cannot run zookeeper yet; write kraft"))
+    if scenario.cluster.network == "namespaces":
+        mistakes.append(
+            Mistake(("cluster", "network"), "this kaput cannot run namespaces yet; write loopback")
+        )
+    return mistakes
+
+
+Found = Iterator[tuple[DataPath, str]]
+
+
+def _cluster(scenario: Scenario) -> Found:
+    if not _KAFKA_VERSION.fullmatch(scenario.cluster.kafka):
+        yield ("cluster", "kafka"), f"{scenario.cluster.kafka!r} is not a version such as 4.3.1"
+
+
+def _topics(scenario: Scenario) -> Found:
+    names = [topic.name for topic in scenario.topics]
+    for index, topic in enumerate(scenario.topics):
+        place = ("topics", index)
+        if topic.name in names[:index]:
+            yield (*place, "name"), f"a second topic of the name {topic.name}"
+        if topic.name.startswith("__"):
+            yield (*place, "name"), f"{topic.name} is a name of Kafka's own topics"
+        brokers = scenario.cluster.brokers
+        if topic.assignment is not None:
+            for path, text in _assignment(topic, brokers):
+                yield (*place, "assignment", *path), text
+        elif topic.replication_factor > brokers:
+            yield (
+                (*place, "replication-factor"),
+                f"{topic.replication_factor} replicas need as many brokers; there are {brokers}",
+            )
+        yield from _min_isr(scenario, topic, place)
+
+
+def _assignment(topic: Topic, brokers: int) -> Found:
+    rows = topic.assignment or []
+    if len(rows) != topic.partitions:
+        yield (), f"{len(rows)} lists of replicas for {topic.partitions} partitions; write one a partition"
+    for index, row in enumerate(rows):
+        unknown = sorted({broker for broker in row if not 1 <= broker <= brokers})
+        if unknown:
+            yield (index,), f"no such broker: {', '.join(map(str, unknown))}; brokers are 1 to {brokers}"
+        elif len(set(row)) != len(row):
+            yield (index,), "a broker can hold a partition once only"
+        elif len(row) != topic.replication_factor:
+            yield (index,), f"{len(row)} replicas, but replication-factor is {topic.replication_factor}"
+
+
+def _min_isr(scenario: Scenario, topic: Topic, place: DataPath) -> Found:
+    key = "min.insync.replicas"
+    own = key in topic.config
+    path: DataPath = (*place, "config", key) if own else ("cluster", "config", key)
+    text = scenario.topic_setting(topic.name, key, "1")
+    if not text.isdigit() or int(text) < 1:
+        yield path, f"{text!r} is not a number of replicas"
+    elif int(text) > topic.replication_factor:
+        yield (
+            path,
+            f"{text} in-sync replicas asked for, but {topic.name} has replication-factor "
+            f"{topic.replication_factor}: every acks=all send would be refused",
+        )
+
+
+def _producers(scenario: Scenario) -> Found:
+    for index, spec in enumerate(scenario.workload.producers):
+        place = ("workload", "producers", index)
+        if scenario.topic(spec.topic) is None:
+            yield (*place, "topic"), _no_topic(spec.topic, scenario)
+        if spec.messages is not None and spec.duration is not None:
+            yield (*place, "duration"), "messages is given too; write one of the two"
+        if spec.messages is None and spec.duration is None:
+            yield place, "neither messages nor duration is given; write one of the two"
+        for path, text in _producer_config(spec):
+            yield (*place, *path), text
+
+
+def _producer_config(spec: Producers) -> Found:
+    yield from _reserved(spec.config, _PRODUCER_KEYS)
+    if "transactional.id" in spec.config:
+        yield ("config", "transactional.id"), "kaput's producers use no transactions yet"
+    if not spec.idempotence:
+        return
+    if spec.acks != "all":
+        yield ("acks",), f"idempotence needs acks all, not {spec.acks}"
+    for name in _IN_FLIGHT:
+        if name in spec.config and not _at_most(spec.config[name], 5):
+            yield (
+                ("config", name),
+                f"idempotence allows at most 5 requests in flight, not {spec.config[name]}",
+            )
+    for name in _RETRIES:
+        if str(spec.config.get(name)) == "0":
+            yield ("config", name), "idempotence needs retries"
+
+
+def _reserved(config: dict[str, bool | int | float | str], keys: dict[str, str | None]) -> Found:
+    for name in config:
+        if name in keys:
+            own = keys[name]
+            yield (
+                ("config", name),
+                f"kaput sets this itself; {f'use the key {own}' if own else 'leave it out'}",
+            )
+
+
+def _at_most(value: object, limit: int) -> bool:
+    text = str(value)
+    return text.isdigit() and int(text) <= limit
+
+
+def _groups(scenario: Scenario) -> Found:
+    ids = [group.id for group in scenario.workload.groups]
+    for index, group in enumerate(scenario.workload.groups):
+        place = ("workload", "groups", index)
+        if group.id in ids[:index]:
+            yield (*place, "id"), f"a second group of the id {group.id}"
+        for path, text in _group(group, scenario):
+            yield (*place, *path), text
+
+
+def _group(group: Group, scenario: Scenario) -> Found:
+    for index, topic in enumerate(group.topics):
+        if scenario.topic(topic) is None:
+            yield ("topics", index), _no_topic(topic, scenario)
+        elif topic in group.topics[:index]:
+            yield ("topics", index), f"{topic} is subscribed to twice"
+    yield from _reserved(group.config, _GROUP_KEYS)
+
+
+def _no_topic(name: str, scenario: Scenario) -> str:
+    return f"no such topic: {name}; {hint(name, [topic.name for topic in scenario.topics])}"
+
+
+def _faults(scenario: Scenario) -> Found:
+    for index, step in enumerate(scenario.faults):
+        for key, text in (*_at(step, scenario), *_target(step, scenario)):
+            yield ("faults", index, *key), text
+
+
+def _at(step: FaultStep, scenario: Scenario) -> Found:
+    total, longest = total_messages(scenario), longest_duration_ms(scenario)
+    if isinstance(step.at, AtMessage):
+        if total is None:
+            yield ("at",), "a message number needs producers that all have messages; write a time or a share"
+        elif step.at.message > total:
+            yield ("at", "message"), f"{step.at.message:,} is more than the {total:,} messages that are sent"
+    elif share_of(step.at) is None and longest is not None:
+        # Only where time bounds every producer is the end of the load known.
+        bounded = all(spec.messages is None for spec in scenario.workload.producers)
+        if bounded and parse_duration_ms(step.at) >= longest:
+            yield ("at",), f"{step.at} is after the end of the load, which lasts {format_duration(longest)}"
+
+
+def _target(step: FaultStep, scenario: Scenario) -> Found:
+    match = TARGET.fullmatch(step.target)
+    assert match is not None  # the model has checked it
+    brokers = scenario.cluster.brokers
+    if match["broker"] and not 1 <= int(match["broker"]) <= brokers:
+        yield ("target",), f"no such broker: {match['broker']}; brokers are 1 to {brokers}"
+    if step.target == "minority" and brokers < 3:
+        yield ("target",), f"a minority of {brokers} brokers is nobody; it takes 3 or more"
+    if match["topic"]:
+        for text in _partition(match["role"], match["topic"], int(match["partition"]), scenario):
+            yield ("target",), text
+    groups = [group.id for group in scenario.workload.groups]
+    if match["group"] and match["group"] not in groups:
+        yield (
+            ("target",),
+            f"no such group: {match['group']}; {hint(match['group'], groups) if groups else 'there is none'}",
+        )
+
+
+def _partition(role: str, name: str, partition: int, scenario: Scenario) -> Iterator[str]:
+    topic = scenario.topic(name)
+    if topic is None:
+        yield _no_topic(name, scenario)
+    elif partition >= topic.partitions:
+        yield f"no such partition: {name} has {topic.partitions}, counted from 0"
+    elif role != "leader-of" and topic.replication_factor == 1:
+        yield f"{name} has replication-factor 1, so it has no followers"

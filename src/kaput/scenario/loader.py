@@ -1,0 +1,131 @@
+"""Reads scenarios: built-in or from a file, with `--set` changes, checked; all mistakes at once, with lines.
+
+Its place: the command line loads here before anything starts; what comes out can be run as it stands.
+Recorded scenarios are read leniently (recorded.py, `read_resolved`): other tools and versions write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from kaput.errors import UsageError
+from kaput.scenario.builtin import builtin_names, builtin_text
+from kaput.scenario.checks import check, not_runnable_yet
+from kaput.scenario.mistakes import Mistake, from_validation
+from kaput.scenario.model import Scenario
+from kaput.scenario.nearest import nearest
+from kaput.scenario.overrides import Override, apply_override, parse_override
+from kaput.scenario.recorded import read_resolved
+from kaput.scenario.source import Source, dotted, parse, read
+
+__all__ = ["load", "load_builtin", "load_file", "read_resolved"]
+
+# Keys whose absence would make checks between blocks see mistakes that are none.
+_LOAD_BEARING = {"brokers", "partitions", "replication-factor", "assignment", "messages", "duration", "count"}
+_ANY_FAULT = {"at": "0s", "fault": "noop"}
+
+
+def load(name_or_path: str, overrides: Sequence[str] = ()) -> tuple[str, Scenario]:
+    """A built-in by name or a file by path: its short name and the scenario. Raises UsageError."""
+    if name_or_path in builtin_names():
+        return name_or_path, load_builtin(name_or_path, overrides)
+    path = Path(name_or_path)
+    if path.suffix.lower() in (".yaml", ".yml") or len(path.parts) > 1 or path.is_file():
+        return path.stem, load_file(path, overrides)
+    raise UsageError(_unknown_name(name_or_path))
+
+
+def load_builtin(name: str, overrides: Sequence[str] = ()) -> Scenario:
+    """The built-in of that name. Raises UsageError naming the nearest ones."""
+    if name not in builtin_names():
+        raise UsageError(_unknown_name(name))
+    return _load(parse(f"{name}.yaml", builtin_text(name)), overrides)
+
+
+def load_file(path: Path, overrides: Sequence[str] = ()) -> Scenario:
+    """The scenario in a file. Raises UsageError with every mistake, one a line, with its place."""
+    return _load(parse(str(path), read(path)), overrides)
+
+
+def _unknown_name(name: str) -> str:
+    names = builtin_names()
+    near = nearest(name, names, count=3, cutoff=0.4) or names
+    return f"no scenario of the name {name}; did you mean {' or '.join(near)}? (a file's name ends in .yaml)"
+
+
+def _load(source: Source, overrides: Sequence[str]) -> Scenario:
+    said = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
+    data: dict[Any, Any] = deepcopy(source.data)
+    applied: list[Override] = []
+    for text in overrides:
+        try:
+            override = parse_override(text)
+            apply_override(data, override)
+            applied.append(override)
+        except ValueError as error:
+            said.append((0, f"--set {text}: {error}"))
+    scenario, mistakes = _validate(data)
+    said += [_placed(mistake, source, applied) for mistake in mistakes]
+    if said or scenario is None:
+        raise UsageError("\n".join(text for _, text in sorted(said, key=lambda entry: entry[0])))
+    return scenario
+
+
+def _validate(data: dict[Any, Any]) -> tuple[Scenario | None, list[Mistake]]:
+    """The scenario, or None, and every mistake: of the values, then as far as possible between blocks."""
+    try:
+        # by_name=False: a file writes replication-factor, never replication_factor.
+        scenario = Scenario.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        mistakes = from_validation(error, data)
+        return None, mistakes + _checks_despite(mistakes, data)
+    return scenario, check(scenario) + not_runnable_yet(scenario)
+
+
+def _checks_despite(mistakes: list[Mistake], data: dict[Any, Any]) -> list[Mistake]:
+    """Mistakes between blocks of a file whose values have mistakes too, where these don't get in the way."""
+    whole = deepcopy(data)
+    for mistake in mistakes:
+        words = (
+            {str(mistake.path[-1])} | set(nearest(str(mistake.path[-1]), _LOAD_BEARING))
+            if mistake.path
+            else set()
+        )
+        if words & _LOAD_BEARING or not _leave_out(whole, mistake):
+            return []
+    try:
+        scenario = Scenario.model_validate(whole, by_alias=True, by_name=False)
+    except ValidationError:
+        return []
+    return check(scenario) + not_runnable_yet(scenario)
+
+
+def _leave_out(data: dict[Any, Any], mistake: Mistake) -> bool:
+    """Takes the mistaken value away; a fault gives way to one that cannot be wrong. False: impossible."""
+    path = mistake.path
+    in_fault = len(path) >= 2 and path[0] == "faults"
+    if in_fault and mistake.kind != "extra_forbidden":
+        data["faults"][path[1]] = dict(_ANY_FAULT)
+        return True
+    block: Any = data
+    for part in path[:-1]:
+        block = block[part]
+    if not path or not isinstance(block, dict):
+        return False
+    return mistake.kind == "missing" or block.pop(path[-1], block) is not block
+
+
+def _placed(mistake: Mistake, source: Source, overrides: list[Override]) -> tuple[int, str]:
+    """The mistake as a line of text, behind the number that it is sorted by; the last --set there counts."""
+    for override in reversed(overrides):
+        if mistake.path[: len(override.path)] == override.path:
+            inside = "" if mistake.path == override.path else f"{dotted(mistake.path)}: "
+            return 0, f"--set {override.text}: {inside}{mistake.text}"
+    line = source.line(mistake.path)
+    place = f"{dotted(mistake.path)}: " if mistake.path else ""
+    return line, f"{source.name}:{line}: {place}{mistake.text}"

@@ -1,0 +1,90 @@
+"""`--set a.0.b=value`: changes to a scenario's data before it is checked.
+
+A path of keys and list positions; the value is YAML; below a `config` key the whole rest is one key.
+Keys that are valid but absent may be set. What the value may be is the model's business.
+"""
+
+from __future__ import annotations
+
+import typing
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from kaput.scenario.mistakes import value_at
+from kaput.scenario.nearest import hint
+from kaput.scenario.shape import child_kind, keys_at, kind_at
+from kaput.scenario.source import DataPath, dotted
+
+
+@dataclass(frozen=True)
+class Override:
+    """One `--set`, taken apart. `text` is what the user wrote."""
+
+    text: str
+    path: DataPath
+    value: Any
+
+
+def parse_override(text: str) -> Override:
+    """Takes `a.0.b=value` apart. Raises ValueError saying what is wrong."""
+    place, equals, value = text.partition("=")
+    parts = place.strip().split(".")
+    if not equals or not all(parts):
+        raise ValueError("write a path, an equals sign and a value, for example workload.producers.0.acks=1")
+    path = _path(parts)
+    try:
+        # YAML would take the first character of '>0' for the beginning of a block.
+        return Override(text, path, value if value.startswith(">") else yaml.safe_load(value))
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise ValueError(f"{value!r} is not a YAML value") from None
+
+
+def apply_override(data: dict[Any, Any], override: Override) -> None:
+    """Changes `data` in place. Raises ValueError where a list has no such position."""
+    block: Any = data
+    for depth, part in enumerate(override.path):
+        _check_place(block, part, override.path[:depth])
+        if depth == len(override.path) - 1:
+            block[part] = override.value
+            return
+        inside = value_at(block, (part,))
+        # A copy, because a YAML alias may stand for the same block elsewhere.
+        block[part] = copy(inside) if inside is not None else _fresh(override.path[: depth + 1])
+        block = block[part]
+
+
+def _path(parts: list[str]) -> DataPath:
+    path: DataPath = ()
+    for index, part in enumerate(parts):
+        step = int(part) if part.isascii() and part.isdigit() and len(part) < 10 else part
+        kind = kind_at(path)
+        if typing.get_origin(kind) is list and not isinstance(step, int):
+            raise ValueError(f"{dotted(path)} is a list; write a position such as 0, not {part!r}")
+        if child_kind(kind, step) is None:
+            valid = keys_at(path)
+            raise ValueError(
+                f"no such key: {dotted((*path, part))}" + (f"; {hint(part, valid)}" if valid else "")
+            )
+        path = (*path, step)
+        if part == "config" and parts[index + 1 :]:
+            return (*path, ".".join(parts[index + 1 :]))
+    return path
+
+
+def _check_place(block: Any, part: str | int, path: DataPath) -> None:
+    if isinstance(part, int) and isinstance(block, list):
+        if part >= len(block):
+            raise ValueError(
+                f"{dotted(path)} has {len(block)} entries, counted from 0; set the whole list to add one"
+            )
+    elif not isinstance(block, dict) or isinstance(part, int):
+        raise ValueError(
+            f"{dotted(path)} is not a {'list' if isinstance(part, int) else 'mapping'} in the file"
+        )
+
+
+def _fresh(path: DataPath) -> dict[Any, Any] | list[Any]:
+    return [] if typing.get_origin(kind_at(path)) is list else {}

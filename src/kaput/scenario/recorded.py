@@ -1,0 +1,56 @@
+"""Reads the scenario that a run folder carries: leniently, because any tool or version may have written it.
+
+Unknown keys are ignored, and so are faults and expectations that this version does not know; what the
+judgement rests on (topics, producers, groups) must be right. Not here: scenarios to be run (loader.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from kaput.errors import EvidenceError, UsageError
+from kaput.scenario.mistakes import Mistake, from_validation
+from kaput.scenario.model import LENIENT, Scenario
+from kaput.scenario.source import Source, dotted, parse, read
+
+_ROUNDS = 20  # each takes away what the one before uncovered
+
+
+def read_resolved(path: Path) -> Scenario:
+    """RUN_DIR/scenario.yaml. Raises EvidenceError naming file and line."""
+    try:
+        source = parse(str(path), read(path))
+    except UsageError as error:
+        raise EvidenceError(str(error)) from None
+    data = source.data
+    data.setdefault("title", "")
+    for _ in range(_ROUNDS):
+        try:
+            return Scenario.model_validate(data, context=LENIENT)
+        except ValidationError as error:
+            mistakes = from_validation(error, data)
+        unknown = [m for m in mistakes if m.kind in ("extra_forbidden", "invalid_key")]
+        # Unknown keys go first: without them the rest may be right.
+        droppable = unknown or [m for m in mistakes if m.path[:1] in (("faults",), ("expect",))]
+        if not droppable:
+            break
+        _drop(data, droppable, whole_faults=not unknown)
+    raise EvidenceError("\n".join(_line(source, mistake) for mistake in mistakes))
+
+
+def _drop(data: dict[Any, Any], mistakes: list[Mistake], whole_faults: bool) -> None:
+    """Deletes what the mistakes point at; from the end, so that positions in lists stay true."""
+    paths = {m.path[:2] if whole_faults else m.path for m in mistakes}
+    for path in sorted(paths, key=lambda p: [str(part).zfill(9) for part in p], reverse=True):
+        block: Any = data
+        for part in path[:-1]:
+            block = block[part]
+        del block[path[-1]]
+
+
+def _line(source: Source, mistake: Mistake) -> str:
+    place = f"{dotted(mistake.path)}: " if mistake.path else ""
+    return f"{source.name}:{source.line(mistake.path)}: {place}{mistake.text}"

@@ -1,0 +1,58 @@
+"""The shape of a scenario: which keys are valid where, as the model has it.
+
+Serves messages (the nearest valid key) and overrides (a path through the model). Not here: values.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import Annotated, Any
+
+from kaput.scenario.model import Block, Scenario
+from kaput.scenario.source import DataPath
+
+
+def keys_at(path: DataPath) -> list[str]:
+    """The keys that are valid in the mapping at `path`; empty where any key is (config), or none can be."""
+    kind = kind_at(path)
+    return list(_fields(kind)) if _is_block(kind) else []
+
+
+def kind_at(path: DataPath) -> Any:
+    """What stands at `path`: a Block class, a list, a dict or a plain type; None if nothing can."""
+    kind: Any = Scenario
+    for part in path:
+        kind = child_kind(kind, part)
+        if kind is None:
+            return None
+    return kind
+
+
+def child_kind(kind: Any, part: str | int) -> Any:
+    """What stands in `kind` at one key or list position; None if nothing can."""
+    if _is_block(kind):
+        annotation = _fields(kind).get(str(part))
+        return None if annotation is None else _plain(annotation)
+    origin = typing.get_origin(kind)
+    if origin is list and isinstance(part, int):
+        return _plain(typing.get_args(kind)[0])
+    return _plain(typing.get_args(kind)[1]) if origin is dict else None
+
+
+def _is_block(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Block)
+
+
+def _fields(block: type[Block]) -> dict[str, Any]:
+    return {field.alias or name: field.annotation for name, field in block.model_fields.items()}
+
+
+def _plain(annotation: Any) -> Any:
+    """The annotation without Annotated; of a union the part that has parts of its own, if there is one."""
+    while typing.get_origin(annotation) is Annotated:
+        annotation = typing.get_args(annotation)[0]
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        options = [_plain(option) for option in typing.get_args(annotation)]
+        return next((o for o in options if _is_block(o) or typing.get_origin(o) in (list, dict)), options[0])
+    return annotation

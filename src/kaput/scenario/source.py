@@ -1,0 +1,118 @@
+"""A YAML document with places: its plain data, and the line on which each value stands.
+
+Not here: what the data means (model.py), and the wording of its mistakes (mistakes.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kaput.errors import UsageError
+
+DataPath = tuple[str | int, ...]
+
+
+def dotted(path: DataPath) -> str:
+    """`workload.producers.0.acks`"""
+    return ".".join(map(str, path))
+
+
+@dataclass(frozen=True)
+class Source:
+    """One document; `name` is what messages call it. `duplicates`: keys given twice, with their lines."""
+
+    name: str
+    root: yaml.MappingNode
+    data: dict[Any, Any]
+    duplicates: list[tuple[str, int]] = field(default_factory=list)
+
+    def line(self, path: DataPath) -> int:
+        """The line, from 1, of the value at `path`, or of the nearest block around it that is there."""
+        node: yaml.Node = self.root
+        line = node.start_mark.line
+        for part in path:
+            found = _child(node, part)
+            if found is None:
+                break
+            line, node = found
+        return line + 1
+
+
+def read(path: Path) -> str:
+    """The text of a file. Raises UsageError naming it."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from None
+
+
+def parse(name: str, text: str) -> Source:
+    """The document in `text`. Raises UsageError with line and column where it is not a YAML mapping."""
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        duplicates = _duplicates(node) if node else []
+        data = loader.construct_document(node) if node else None
+    except yaml.MarkedYAMLError as error:
+        raise UsageError(_syntax(name, error)) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise UsageError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise UsageError(f"{name}: nested too deeply") from None
+    if node is None:
+        raise UsageError(f"{name}: empty; `kaput scenarios show noop` prints a scenario to start from")
+    if not isinstance(node, yaml.MappingNode) or not isinstance(data, dict):
+        raise UsageError(f"{name}:{node.start_mark.line + 1}: a scenario is a mapping of keys to values")
+    return Source(name, node, data, duplicates)
+
+
+def _syntax(name: str, error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+    words = ", ".join(part for part in (error.problem, error.context) if part)
+    return f"{place}: not valid YAML: {words}"
+
+
+def _child(node: yaml.Node, part: str | int) -> tuple[int, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        # The last one wins, as in the data.
+        for key, value in reversed(node.value):
+            if isinstance(key, yaml.ScalarNode) and key.value == str(part):
+                return key.start_mark.line, value
+    elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        child: yaml.Node = node.value[part]
+        return child.start_mark.line, child
+    return None
+
+
+def _duplicates(root: yaml.Node) -> list[tuple[str, int]]:
+    """Keys that stand twice in one mapping; must look before merge keys (<<) are resolved."""
+    found: list[tuple[str, int]] = []
+    pending: list[tuple[DataPath, yaml.Node]] = [((), root)]
+    visited: set[int] = set()
+    while pending:
+        path, node = pending.pop()
+        if id(node) in visited:  # an alias
+            continue
+        visited.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            pending += [((*path, i), child) for i, child in enumerate(node.value)]
+        elif isinstance(node, yaml.MappingNode):
+            first: dict[str, int] = {}
+            for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                here, line = (*path, key.value), key.start_mark.line + 1
+                if key.value in first:
+                    found.append(
+                        (f"{dotted(here)}: given twice; the first is on line {first[key.value]}", line)
+                    )
+                first.setdefault(key.value, line)
+                pending.append((here, value))
+    return found

@@ -1,0 +1,78 @@
+"""The timeline: a scenario and a seed become explicit steps, each with its moment and its own seed.
+
+Not here: who a target is (faults/targets.py draws that from the step's seed when the step begins), and
+waiting for the moment (faults/nemesis.py).
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from kaput.scenario import model
+from kaput.scenario.values import parse_duration_ms, share_of
+
+
+@dataclass(frozen=True)
+class AfterStart:
+    """So many milliseconds after the load began."""
+
+    ms: int
+
+
+@dataclass(frozen=True)
+class AtMessage:
+    """At the N-th attempt over all producers, counted from 1."""
+
+    message: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One fault to inject. `duration_ms` None: until everything has been sent."""
+
+    id: str
+    fault: str
+    target: str
+    trigger: AfterStart | AtMessage
+    duration_ms: int | None
+    seed: int
+
+
+def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
+    """The scenario's faults as steps, in the order of the file, with ids like `1-kill`."""
+    return [
+        Step(
+            id=f"{number}-{fault.fault}",
+            fault=fault.fault,
+            target=fault.target,
+            trigger=_trigger(fault.at, scenario),
+            duration_ms=fault.for_,
+            # Text seeds are hashed with SHA-512, so neighbouring seeds have nothing in common.
+            seed=random.Random(f"{seed}/{number}").getrandbits(63),
+        )
+        for number, fault in enumerate(scenario.faults, start=1)
+    ]
+
+
+def total_messages(scenario: model.Scenario) -> int | None:
+    """All messages of all producers; None where a producer is bounded by time instead."""
+    counts = [spec.messages for spec in scenario.producer_specs()]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def longest_duration_ms(scenario: model.Scenario) -> int | None:
+    """The longest `duration` of any producer; None where there is none."""
+    return max((spec.duration for spec in scenario.workload.producers if spec.duration), default=None)
+
+
+def _trigger(at: model.AtMessage | str, scenario: model.Scenario) -> AfterStart | AtMessage:
+    if isinstance(at, model.AtMessage):
+        return AtMessage(at.message)
+    share = share_of(at)
+    if share is None:
+        return AfterStart(parse_duration_ms(at))
+    total = total_messages(scenario)
+    if total is not None:
+        return AtMessage(max(1, round(share * total)))
+    return AfterStart(round(share * (longest_duration_ms(scenario) or 0)))

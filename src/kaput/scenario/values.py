@@ -1,0 +1,140 @@
+"""The small words of a scenario file: durations, targets, comparisons, moments, and how each is checked.
+
+Not here: the blocks that they stand in (model.py). Every message says what would be right.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from kaput.scenario.nearest import nearest
+from kaput.scenario.vocabulary import Acks
+
+MAX_DURATION_MS = 7 * 24 * 3_600_000  # a week: beyond that it is a slip of the pen
+
+_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s|m|min|h)?")
+_UNIT_MS = {"ms": 1, "s": 1000, None: 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%")
+TARGET = re.compile(
+    r"(?P<kind>broker) (?P<broker>\d{1,6})"
+    r"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>[\w.-]+)/(?P<partition>\d{1,9})"
+    r"|(?P<coordinator>coordinator-of) (?P<group>\S.*)"
+    r"|(?P<bare>controller|any|minority|all)"
+)
+_TARGET_FORMS = {
+    "broker": "broker N",
+    "leader-of": "leader-of T/P",
+    "follower-of": "follower-of T/P",
+    "followers-of": "followers-of T/P",
+    "coordinator-of": "coordinator-of G",
+    "controller": "controller",
+    "any": "any",
+    "minority": "minority",
+    "all": "all",
+}
+_COMPARISON = re.compile(r"(>=|<=|>|<|==)?\s*(\d+(?:\.\d+)?)\s*(%)?")
+
+
+def parse_duration_ms(value: Any) -> int:
+    """Milliseconds of `20s`, `1.5s`, `250ms`, `2m` or a bare number of seconds. Raises ValueError."""
+    match = None if isinstance(value, bool) else _DURATION.fullmatch(str(value).strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a duration; write for example 20s, 250ms or 2m")
+    duration_ms = round(float(match[1]) * _UNIT_MS[match[2]])
+    if duration_ms > MAX_DURATION_MS:
+        raise ValueError(f"{value!r} is longer than a week")
+    return duration_ms
+
+
+def format_duration(ms: int) -> str:
+    """The way back: 250 -> `250ms`, 20000 -> `20s`."""
+    return f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
+
+
+def _positive_duration(ms: int) -> int:
+    if ms < 1:
+        raise ValueError("a duration must be longer than nothing")
+    return ms
+
+
+def _check_target(value: str) -> str:
+    if TARGET.fullmatch(value) is not None:
+        return value
+    first = value.partition(" ")[0]
+    near = nearest(first, _TARGET_FORMS, cutoff=0.5)
+    forms = [_TARGET_FORMS[word] for word in near] or list(_TARGET_FORMS.values())
+    raise ValueError(f"{value!r} is not a target; {'did you mean' if near else 'write'} {_any_of(forms)}")
+
+
+def _any_of(forms: list[str]) -> str:
+    return f"{forms[0]}?" if len(forms) == 1 else f"{', '.join(forms[:-1])} or {forms[-1]}"
+
+
+def _check_comparison(value: Any) -> Any:
+    if isinstance(value, bool) or _COMPARISON.fullmatch(str(value).strip()) is None:
+        raise ValueError(f"{value!r} is not a number or a comparison such as '>0' or '<=5%'")
+    return value
+
+
+def share_of(at: str) -> float | None:
+    """0.3 for `30%`; None for anything that is not a share."""
+    match = _SHARE.fullmatch(at.strip())
+    return float(match[1]) / 100 if match else None
+
+
+def check_at(value: Any) -> Any:
+    """A moment: a time or a share, in its normal form; a mapping is left to the model. Raises ValueError."""
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        return value
+    text = str(value).strip()
+    if text.endswith("%"):
+        share = share_of(text)
+        if share is None or share > 1:
+            raise ValueError(f"{value!r} is not a share from 0% to 100%")
+        return text
+    try:
+        return format_duration(parse_duration_ms(text))
+    except ValueError:
+        raise ValueError(
+            f"{value!r} is not a moment; write a time (10s), a share (30%) or {{message: 30000}}"
+        ) from None
+
+
+def _no_bool(value: Any) -> Any:
+    # pydantic reads true as 1, and YAML reads yes as true.
+    if isinstance(value, bool):
+        raise ValueError(f"{str(value).lower()} is not a number")
+    return value
+
+
+DurationMs = Annotated[
+    int,
+    BeforeValidator(parse_duration_ms),
+    AfterValidator(_positive_duration),
+    PlainSerializer(format_duration),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["20s", "250ms", "2m"]}),
+]
+Target = Annotated[
+    str,
+    AfterValidator(_check_target),
+    WithJsonSchema(
+        {"type": "string", "pattern": f"^(?:{re.sub(r'[?]P<[a-z]+>', '', TARGET.pattern)})$"}
+        | {"examples": ["broker 1", "leader-of orders/0", "followers-of orders/0", "any"]}
+    ),
+]
+Comparison = Annotated[
+    int | float | str,
+    BeforeValidator(_check_comparison),
+    WithJsonSchema({"type": ["string", "number"], "examples": [0, ">0", "<=5%"]}),
+]
+Acknowledgements = Annotated[
+    Acks,
+    BeforeValidator(lambda v: "all" if str(v) == "-1" else v if isinstance(v, bool) else str(v)),
+    WithJsonSchema({"enum": [0, 1, "0", "1", "all", -1]}),
+]
+Config = dict[str, bool | int | float | str]
+Positive = Annotated[int, Field(ge=1), BeforeValidator(_no_bool)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_no_bool)]
