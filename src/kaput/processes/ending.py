@@ -1,0 +1,132 @@
+"""Ending processes: politely those that kaput itself still holds, at once those that it left behind.
+
+Its place: the one way in which ownership.py, guardian.py and reaper.py end anything.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from kaput.processes.records import MARKER, Record, Started, start_of
+
+GRACE_S = 5.0
+KILL_TIMEOUT_S = 10.0
+_POLL_S = 0.02
+
+
+class Endable(Protocol):
+    """What end_politely needs to know of a process."""
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it still runs."""
+
+    def signal(self, number: int) -> None:
+        """Sends a signal, or nothing to a process that has ended."""
+
+
+def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> None:
+    """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones are continued.
+
+    Descendants that outlive their parent get a SIGKILL: nobody else would end them.
+    """
+    descendants = [started for process in processes for started in _descendants(process.pid)]
+    for process in processes:
+        process.signal(signal.SIGTERM)
+        process.signal(signal.SIGCONT)
+    if not _wait(lambda: not any(p.running for p in processes), grace_s):
+        for process in processes:
+            process.signal(signal.SIGKILL)
+        _wait(lambda: not any(p.running for p in processes), KILL_TIMEOUT_S)
+    for started in descendants:
+        _kill(started)
+
+
+def end_leftovers(record: Record) -> list[str]:
+    """SIGKILLs all that a dead owner has left, removes its directories and its record; names what ran.
+
+    What carries the owner's marker is ended too: it may have been started but not yet recorded, or be the
+    child of a child. Repeats until two looks find nothing, because a dying parent can still fork.
+    """
+    ended: dict[int, str] = {}
+    quiet, limit = 0, time.monotonic() + KILL_TIMEOUT_S
+    while quiet < 2 and time.monotonic() < limit:
+        left = _leftovers(record)
+        for started in left:
+            _kill(started)
+            ended[started.pid] = started.name
+        quiet = 0 if left else quiet + 1
+        time.sleep(_POLL_S)
+    for path in record.paths():
+        remove_tree(path)
+    record.remove()
+    return list(ended.values())
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a directory; what a dying process still wrote into it is met by a second try."""
+    for _ in range(3):
+        shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
+            return
+        time.sleep(_POLL_S)
+
+
+def _leftovers(record: Record) -> list[Started]:
+    found = {started.pid: started for started in record.processes() if started.running()}
+    for started in _marked(record.marker):
+        found.setdefault(started.pid, started)
+    return list(found.values())
+
+
+def _marked(marker: str) -> Iterable[Started]:
+    for process in psutil.process_iter():
+        if process.pid == os.getpid():
+            continue
+        try:
+            if process.environ().get(MARKER) != marker:
+                continue
+            name = process.name()
+        except (psutil.Error, OSError):
+            continue  # somebody else's, or gone
+        start = start_of(process.pid)
+        if start is not None:
+            yield Started(process.pid, start, name)
+
+
+def _descendants(pid: int) -> list[Started]:
+    try:
+        children = psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+    starts = ((child.pid, start_of(child.pid)) for child in children)
+    return [Started(child, start, "descendant") for child, start in starts if start is not None]
+
+
+def _kill(started: Started) -> None:
+    try:
+        if started.running():
+            os.kill(started.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _wait(condition: Callable[[], bool], timeout_s: float) -> bool:
+    limit = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() >= limit:
+            return False
+        time.sleep(_POLL_S)
+    return True

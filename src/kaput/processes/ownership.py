@@ -1,0 +1,199 @@
+"""Ownership: a context manager that ends every process it started, and removes every directory it was given.
+
+However kaput ends, nothing stays: leaving the block cleans up; after a SIGKILL the guardian does; and where
+that was killed too, the reaper at the next start. Not here: what the processes are.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from kaput.errors import LabError
+from kaput.processes.ending import KILL_TIMEOUT_S, end_politely, remove_tree
+from kaput.processes.guardian import GOODBYE
+from kaput.processes.records import MARKER, Record, Started, own_marker, start_of
+from kaput.processes.signals import shielded
+
+Stream = int | IO[bytes] | None
+GOODBYE_TIMEOUT_S = 5.0
+
+
+class OwnedProcess:
+    """A child process. Safe to use from several threads."""
+
+    def __init__(
+        self, popen: subprocess.Popen[bytes], name: str, on_exit: Callable[[int], None] | None
+    ) -> None:
+        self.popen, self.name = popen, name
+        self.ended_ns: int | None = None
+        self._on_exit = on_exit
+        self._gone = threading.Event()
+        # A thread that waits knows the moment of the end exactly, where polling would guess it.
+        self._waiter = threading.Thread(target=self._wait, name=f"wait-{name}", daemon=True)
+        self._waiter.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.popen.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended; a stopped process runs in this sense."""
+        return not self._gone.is_set()
+
+    @property
+    def returncode(self) -> int | None:
+        """As in subprocess; None while it runs."""
+        return self.popen.returncode if self._gone.is_set() else None
+
+    def wait(self, timeout_s: float) -> int | None:
+        """The exit status, or None when it still runs after `timeout_s`."""
+        self._gone.wait(timeout_s)
+        return self.returncode
+
+    def signal(self, number: int) -> None:
+        """Sends a signal; nothing to a process that has ended."""
+        if self.running:
+            self.popen.send_signal(number)
+
+    def kill(self) -> int:
+        """SIGKILL, and the moment (ns since the epoch) at which it was gone. Raises LabError if it stays."""
+        if self.running:
+            self.popen.kill()
+        if self.wait(KILL_TIMEOUT_S) is None or self.ended_ns is None:
+            raise LabError(
+                f"{self.name} (pid {self.pid}) is still there {KILL_TIMEOUT_S:.0f} s after SIGKILL"
+            )
+        return self.ended_ns
+
+    def _wait(self) -> None:
+        self.popen.wait()
+        self.ended_ns = time.time_ns()
+        self._gone.set()
+        if self._on_exit is not None:
+            self._on_exit(self.ended_ns)
+
+
+class Owner:
+    """Owns processes and directories from entering to leaving the block."""
+
+    def __init__(self) -> None:
+        self._processes: list[OwnedProcess] = []
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Owner:
+        # Also what others start from here, such as Spark its JVM, is then known to be kaput's.
+        os.environ[MARKER] = own_marker()
+        self._record = Record.create()
+        self._guardian = _start_guardian(self._record)
+        self._open = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with shielded():
+            with self._lock:
+                self._open = False
+            end_politely([process for process in self._processes if process.running])
+            for path in self._record.paths():
+                remove_tree(path)
+            _dismiss(self._guardian)
+            self._record.remove()
+
+    def spawn(
+        self,
+        args: Sequence[str | Path],
+        *,
+        name: str,
+        stdin: Stream = None,
+        stdout: Stream = None,
+        stderr: Stream = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        nice: int | None = None,
+        on_exit: Callable[[int], None] | None = None,
+    ) -> OwnedProcess:
+        """Starts a process in a session of its own, so that a terminal's Ctrl-C reaches kaput alone.
+
+        A stream of None is nothing at all, not kaput's own. `env` is added to kaput's environment.
+        `on_exit(ns)` is called from a thread. Raises LabError when it cannot be started.
+        """
+        # Shielded: no signal may come between the start and the record.
+        with shielded(), self._lock:
+            if not self._open:
+                raise LabError(f"{name} is not started: kaput is cleaning up")
+            popen = _popen(args, name, stdin, stdout, stderr, env, cwd)
+            self._record.add_process(Started(popen.pid, start_of(popen.pid) or "", name))
+            process = OwnedProcess(popen, name, on_exit)
+            self._processes.append(process)
+        if nice is not None:
+            # At once after its start: the threads that it makes from now on inherit it.
+            os.setpriority(os.PRIO_PROCESS, popen.pid, nice)
+        return process
+
+    def own_path(self, path: Path) -> Path:
+        """A directory that is removed at the end, and also if kaput dies. May not exist yet."""
+        self._record.add_path(path.absolute())
+        return path
+
+
+def _popen(
+    args: Sequence[str | Path],
+    name: str,
+    stdin: Stream,
+    stdout: Stream,
+    stderr: Stream,
+    env: Mapping[str, str] | None,
+    cwd: Path | None,
+) -> subprocess.Popen[bytes]:
+    nothing = subprocess.DEVNULL
+    try:
+        return subprocess.Popen(
+            [str(arg) for arg in args],
+            stdin=nothing if stdin is None else stdin,
+            stdout=nothing if stdout is None else stdout,
+            stderr=nothing if stderr is None else stderr,
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise LabError(f"{name} cannot be started: {error}") from None
+
+
+def _start_guardian(record: Record) -> subprocess.Popen[bytes]:
+    # Without the marker: the guardian ends what carries it, and an outer kaput's guardian must not end ours.
+    env = {key: value for key, value in os.environ.items() if key != MARKER}
+    return subprocess.Popen(
+        [sys.executable, "-m", "kaput.processes.guardian", str(record.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=env,
+        cwd="/",
+        start_new_session=True,
+    )
+
+
+def _dismiss(guardian: subprocess.Popen[bytes]) -> None:
+    assert guardian.stdin is not None
+    try:
+        guardian.stdin.write(GOODBYE)
+        guardian.stdin.close()
+    except BrokenPipeError:
+        pass  # it was killed before us
+    try:
+        guardian.wait(GOODBYE_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        guardian.kill()
+        guardian.wait()

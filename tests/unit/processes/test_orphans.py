@@ -1,0 +1,132 @@
+"""No orphans: however a kaput-like parent ends, nothing that it started is left. All with real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kaput.processes.ownership import Owner
+from kaput.processes.reaper import reap_orphans
+from kaput.processes.records import MARKER, Record, Started, all_records, own_marker, start_of
+
+PARENT = Path(__file__).parent / "parent.py"
+BOUND_S = 15.0
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether the condition came true within the bound."""
+    limit = time.monotonic() + BOUND_S
+    while not condition():
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Parent:
+    """A running parent: its process, its guardian's id, its descendants' ids."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        args = [sys.executable, str(PARENT), str(directory)]
+        self.popen = subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
+        assert self.popen.stdout is not None
+        self.guardian, *self.children = (int(word) for word in self.popen.stdout.readline().split())
+
+    def nothing_left(self) -> bool:
+        """Whether every descendant, the directory and the record are gone."""
+        running = [pid for pid in [self.guardian, *self.children] if start_of(pid) is not None]
+        return not running and not self.directory.exists() and not all_records()
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> Parent:
+    """A parent with five descendants, one of them stopped and one that ignores SIGTERM."""
+    started = Parent(tmp_path / "data")
+    assert len(started.children) == 5
+    assert all(start_of(pid) is not None for pid in started.children)
+    return started
+
+
+def test_sigkill_of_the_parent_leaves_nothing(parent: Parent) -> None:
+    """The guardian ends all children, the stopped, the stubborn and the grandchild, and removes the data."""
+    parent.popen.kill()
+    parent.popen.wait()
+    assert eventually(parent.nothing_left)
+
+
+def test_sigkill_of_guardian_and_parent_is_reaped_at_the_next_start(parent: Parent) -> None:
+    """Where nobody was left to clean up, reap_orphans does, and says what ran."""
+    os.kill(parent.guardian, signal.SIGKILL)
+    parent.popen.kill()
+    parent.popen.wait()
+    assert start_of(parent.children[0]) is not None
+    reaped = reap_orphans()
+    assert {"sleeper-0", "sleeper-1", "sleeper-2", "stubborn"} <= set(reaped)
+    assert eventually(parent.nothing_left)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_everything_and_exits_130(parent: Parent, number: int) -> None:
+    """A signal, sent three times over by an impatient user, does not cut the cleaning up short."""
+    for _ in range(3):
+        parent.popen.send_signal(number)
+    assert parent.popen.wait(BOUND_S) == 130
+    assert eventually(parent.nothing_left)
+
+
+def test_a_living_owner_is_left_alone(parent: Parent) -> None:
+    """Another kaput that starts meanwhile reaps nothing of one that runs."""
+    assert reap_orphans() == []
+    assert all(start_of(pid) is not None for pid in parent.children)
+    parent.popen.kill()
+    parent.popen.wait()
+    assert eventually(parent.nothing_left)
+
+
+def test_a_process_id_used_again_is_not_touched(tmp_path: Path) -> None:
+    """A dead owner's record that names a living process by id, but not by start, ends nothing."""
+    innocent = subprocess.Popen(["sleep", "300"])
+    try:
+        record = Record.create()
+        dead = Record(record.path.rename(record.path.with_name(f"{os.getpid()}-0-0")))
+        dead.add_process(Started(innocent.pid, "another start", "innocent"))
+        assert dead.owner_gone()
+        assert reap_orphans() == []
+        assert innocent.poll() is None
+        assert all_records() == []
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+def test_a_started_process_that_was_not_yet_recorded_is_found_by_its_marker(state: Path) -> None:
+    """Between start and record there is a gap: the marker in the environment closes it."""
+    record = Record.create()
+    dead = Record(record.path.rename(record.path.with_name("1-0-0")))
+    unrecorded = subprocess.Popen(["sleep", "300"], env={**os.environ, MARKER: dead.marker})
+    try:
+        assert reap_orphans() == ["sleep"]
+        assert unrecorded.wait(BOUND_S) == -signal.SIGKILL
+    finally:
+        unrecorded.kill()
+        unrecorded.wait()
+
+
+def test_two_owners_of_one_process_have_records_of_their_own() -> None:
+    """An inner owner that leaves takes nothing of the outer one along."""
+    with Owner() as outer:
+        kept = outer.spawn(["sleep", "300"], name="kept")
+        with Owner() as inner:
+            ended = inner.spawn(["sleep", "300"], name="ended")
+            assert len(all_records()) == 2
+        assert not ended.running
+        assert kept.running
+        assert all(record.marker == own_marker() for record in all_records())
+    assert not kept.running
+    assert all_records() == []

@@ -1,0 +1,111 @@
+"""An owned process: its streams, its session, its end and the moment of it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kaput.errors import Interrupted, LabError
+from kaput.processes.ownership import Owner
+from kaput.processes.records import MARKER, own_marker
+from kaput.processes.signals import interrupts, shielded
+
+
+def test_leaving_the_block_ends_all_at_the_same_time() -> None:
+    """Two processes that ignore SIGTERM cost one grace period, not two; a stopped one costs none."""
+    stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(300)"
+    with Owner() as owner:
+        deaf = [owner.spawn([sys.executable, "-c", stubborn], name="deaf", stdout=-1) for _ in range(2)]
+        stopped = owner.spawn(["sleep", "300"], name="stopped")
+        for process in deaf:
+            assert process.popen.stdout is not None
+            process.popen.stdout.readline()
+        stopped.signal(signal.SIGSTOP)
+        began = time.monotonic()
+    assert time.monotonic() - began < 9
+    assert [process.returncode for process in deaf] == [-signal.SIGKILL] * 2
+    assert stopped.returncode == -signal.SIGTERM
+
+
+def test_kill_returns_the_moment_of_the_end() -> None:
+    """The time that kill gives lies between before and after, and the process is gone by then."""
+    with Owner() as owner:
+        process = owner.spawn(["sleep", "300"], name="sleeper")
+        before = time.time_ns()
+        ended = process.kill()
+        assert before <= ended <= time.time_ns()
+        assert process.returncode == -signal.SIGKILL
+        with pytest.raises(ProcessLookupError):
+            os.kill(process.pid, 0)
+        process.signal(signal.SIGTERM)  # to nobody: no error
+
+
+def test_an_end_of_its_own_is_told() -> None:
+    """on_exit hears of an end that nobody asked for, with its moment."""
+    told = threading.Event()
+    with Owner() as owner:
+        process = owner.spawn(["false"], name="short", on_exit=lambda _: told.set())
+        assert process.wait(10) == 1
+        assert told.wait(10)
+
+
+def test_a_child_has_a_session_of_its_own_and_the_marker() -> None:
+    """A terminal's Ctrl-C goes to kaput's session; the marker is how strays are known."""
+    code = f"import os; print(os.getsid(0), os.environ[{MARKER!r}], os.environ['EXTRA'])"
+    with Owner() as owner:
+        process = owner.spawn(
+            [sys.executable, "-c", code], name="child", stdout=subprocess.PIPE, env={"EXTRA": "1"}
+        )
+        assert process.popen.stdout is not None
+        session, marker, extra = process.popen.stdout.read().decode().split()
+    assert (int(session), marker, extra) == (process.pid, own_marker(), "1")
+
+
+def test_what_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:
+    """A missing program is the lab's trouble, named."""
+    with Owner() as owner, pytest.raises(LabError, match=r"broker 1 cannot be started: .*nowhere"):
+        owner.spawn([tmp_path / "nowhere"], name="broker 1")
+
+
+def test_niceness_is_set() -> None:
+    """A child can be started at a lower priority."""
+    with Owner() as owner:
+        process = owner.spawn(["sleep", "300"], name="nice", nice=7)
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == 7
+
+
+def test_an_owned_directory_is_removed_also_after_an_exception(tmp_path: Path) -> None:
+    """Data goes when the block is left, for whatever reason."""
+    with pytest.raises(ZeroDivisionError), Owner() as owner:
+        data = owner.own_path(tmp_path / "data")
+        data.mkdir()
+        (data / "file").write_text("x")
+        _ = 1 // 0
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_first_signal_raises_and_the_second_does_nothing() -> None:
+    """One exception, once; afterwards Python's own handlers are back."""
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted, match="SIGTERM"), interrupts():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_shield_holds_a_signal_back_until_its_end() -> None:
+    """Cleaning up is finished first, then the interruption is raised."""
+    done = []
+    with pytest.raises(Interrupted), interrupts():
+        with shielded():
+            signal.raise_signal(signal.SIGINT)
+            done.append("cleaned up")
+        done.append("never reached")
+    assert done == ["cleaned up"]
