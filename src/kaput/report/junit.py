@@ -1,0 +1,87 @@
+"""Findings as JUnit XML, for whatever collects test results: a suite a run.
+
+One case for the verdict, one for each anomaly (of each group), one for each fault's proof. What is
+forbidden is a failure; what could not be judged is skipped or an error, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from kaput.evidence.findings import Anomaly, FaultFindings, Findings
+
+# XML 1.0 has no place for these, not even escaped.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_junit(findings: Findings) -> str:
+    """The whole document."""
+    run = findings.run
+    suite = TestSuite(_clean(f"kaput {run.scenario}"))
+    suite.timestamp = datetime.fromtimestamp(run.started_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    for name, value in (("run", run.id), ("seed", run.seed), ("kafka", run.kafka), ("mode", run.mode)):
+        suite.add_property(name, _clean(str(value)))
+    suite.add_testcase(_verdict(findings))
+    for anomaly in findings.anomalies:
+        suite.add_testcase(_anomaly(anomaly, findings))
+    for fault in findings.faults:
+        suite.add_testcase(_fault(fault, findings))
+    xml = JUnitXml("kaput")
+    xml.add_testsuite(suite)
+    return str(xml.tostring().decode())
+
+
+def _case(findings: Findings, name: str, kind: str) -> TestCase:
+    return TestCase(_clean(name), classname=_clean(f"kaput.{findings.run.scenario}.{kind}"))
+
+
+def _verdict(findings: Findings) -> TestCase:
+    case = _case(findings, "verdict", "verdict")
+    reasons = _clean("\n".join(findings.reasons))
+    if findings.verdict == "violated":
+        case.result = [Failure(reasons, "violated")]
+    elif findings.verdict == "inconclusive":
+        case.result = [Error(reasons, "inconclusive")]
+    return case
+
+
+def _anomaly(anomaly: Anomaly, findings: Findings) -> TestCase:
+    case = _case(
+        findings, f"{anomaly.name}{f' in group {anomaly.group}' if anomaly.group else ''}", "anomaly"
+    )
+    forbidden = anomaly.count - anomaly.permitted
+    if forbidden:
+        failure = Failure(f"{forbidden:,} forbidden of {anomaly.count:,} {anomaly.name}", anomaly.name)
+        failure.text = _clean("\n".join(example.story for example in anomaly.examples))
+        case.result = [failure]
+    elif reason := _not_judged(anomaly, findings):
+        case.result = [Skipped(_clean(reason))]
+    elif anomaly.count:
+        case.system_out = f"{anomaly.count:,} {anomaly.name}, all permitted"
+    return case
+
+
+def _not_judged(anomaly: Anomaly, findings: Findings) -> str | None:
+    """Why a clean result of this anomaly proves nothing, or None."""
+    if anomaly.name == "lost" and findings.totals.unread:
+        return f"{findings.totals.unread:,} messages were not read back"
+    undrained = [g.group for g in findings.groups if g.group == anomaly.group and not g.drained]
+    if anomaly.name == "unseen" and undrained:
+        return f"group {undrained[0]} had not read everything when the run ended"
+    return None
+
+
+def _fault(fault: FaultFindings, findings: Findings) -> TestCase:
+    case = _case(findings, f"{fault.id}: {fault.fault} {fault.target} bit", "fault")
+    if fault.bit:
+        case.system_out = _clean(fault.proof)
+    else:
+        case.result = [Error(_clean(f"no effect: {fault.proof}"), "no-effect")]
+    return case
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("?", text)

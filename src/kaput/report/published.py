@@ -1,0 +1,78 @@
+"""What others published for the same experiment, beside ours. Sources: R1 (2012, a sequence through a broker
+failover) and R4 (seven ways to lose or keep messages), with its independent rerun.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kaput.evidence.findings import FaultFindings, Findings
+from kaput.report.layout import milliseconds, percent
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was published for one scenario. `broker_share`: the share of the brokers that is killed."""
+
+    source: str
+    seen: str
+    broker_share: float | None = None
+
+
+PUBLISHED = {
+    "broker-failover-2x1": Published(
+        "R1, 2 brokers, 1 producer, 20,000 messages",
+        "10 to 60 lost, once 56 of about 500 sent in that second; async, half of the messages for about 600 ms",
+        1 / 2,
+    ),
+    "broker-failover-10x1": Published(
+        "R1, 10 brokers, 1 producer", "42 of 393 (about 10 %) over about 800 ms", 1 / 10
+    ),
+    "broker-failover-10x10": Published(
+        "R1, 10 brokers, 10 producers", "about 10 % for each producer, over 0.75 s on average", 1 / 10
+    ),
+    "leader-kill-acks-0": Published(
+        "S1, acks=0, 100,000 messages", "about 6,700 lost; rerun: at least 21 of 100,000 claimed"
+    ),
+    "leader-kill-acks-1": Published(
+        "S2, acks=1, 100,000 messages",
+        "about 5 lost; rerun: 0 net of 99,974, with 10 producers 80 of 846,117",
+    ),
+    "leader-kill-lagging-acks-1": Published(
+        "S2, acks=1, followers not lagging",
+        "about 5 of 100,000 lost; rerun: 0 net of 99,974, with 10 producers 80 of 846,117",
+    ),
+    "leader-kill-acks-all": Published(
+        "S3, acks=all, 10 producers", "0 lost; rerun: 0 net of 801,679 (801,683 in the log)"
+    ),
+    "leader-kill-lagging-acks-all": Published(
+        "S3, acks=all, followers not lagging", "0 lost; rerun: 0 net of 801,679 (801,683 in the log)"
+    ),
+}
+
+
+def beside_published(findings: Findings) -> list[str]:
+    """`published: ...` and `here: ...` for a scenario that repeats a report; else nothing."""
+    published = PUBLISHED.get(findings.run.scenario)
+    if published is None:
+        return []
+    return [f"published ({published.source}): {published.seen}", f"here: {_ours(findings, published)}"]
+
+
+def _ours(findings: Findings, published: Published) -> str:
+    lost = sum(a.count for a in findings.anomaly("lost"))
+    said = f"{lost:,} of {findings.totals.acked:,} acknowledged messages lost"
+    kills = [fault for fault in findings.faults if fault.fault == "kill"]
+    if published.broker_share is None or not kills:
+        return said
+    shares = [
+        f"{_affected(kill)} (killed: {percent(published.broker_share)} of the brokers)" for kill in kills
+    ]
+    return "; ".join([*shares, said])
+
+
+def _affected(kill: FaultFindings) -> str:
+    return (
+        f"{kill.affected:,} of {kill.sent_in_window:,} messages affected ({percent(kill.affected_share)}) "
+        f"over {milliseconds(kill.first_ack_after_ms)}"
+    )

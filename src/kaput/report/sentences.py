@@ -1,0 +1,70 @@
+"""The sentences of a report: the verdict in one, and what high-watermark arithmetic would have said."""
+
+from __future__ import annotations
+
+from kaput.evidence.findings import Findings
+from kaput.report.layout import plural
+
+_PERMITTED_BECAUSE = {
+    "deposed-leader": "the configuration promises nothing across a change of leader",
+    "unclean-election": "unclean leader election was allowed",
+    "acks-0": "acks=0 promises nothing",
+    "unexplained": "unexplained",
+}
+
+
+def verdict_sentence(findings: Findings) -> str:
+    """The run in one sentence, beginning with the verdict in capitals."""
+    totals = findings.totals
+    parts = [f"{totals.sent:,} sent", f"{totals.acked:,} acknowledged", _lost(findings)]
+    if totals.unread:
+        parts.append(f"{totals.unread:,} not read back")
+    parts += [
+        f"{a.count - a.permitted:,} {a.name}{f' in group {a.group}' if a.group else ''} forbidden"
+        for a in findings.anomalies
+        if a.count > a.permitted and a.name != "lost"
+    ]
+    return f"{findings.verdict.upper()}: {', '.join(parts)}."
+
+
+def _lost(findings: Findings) -> str:
+    lost = sum(a.count for a in findings.anomaly("lost"))
+    permitted = sum(a.permitted for a in findings.anomaly("lost"))
+    if not lost:
+        return "no acknowledged message lost"
+    said = f"{plural(lost, 'acknowledged message')} lost"
+    if lost > permitted:
+        return f"{said} ({lost - permitted:,} forbidden)"
+    causes = {cause for a in findings.anomaly("lost") for cause, count in a.causes.items() if count}
+    why = " and ".join(_PERMITTED_BECAUSE.get(cause, cause) for cause in sorted(causes))
+    return f"{said} (permitted: {why})" if why else f"{said} (permitted)"
+
+
+def arithmetic_sentence(findings: Findings) -> str:
+    """What subtracting end offsets says, beside the exact count, and what accounts for the difference."""
+    said = findings.high_watermark_arithmetic
+    lost = sum(a.count for a in findings.anomaly("lost"))
+    sentence = (
+        f"{said.acked:,} acknowledged less {said.end_offsets:,} in the end offsets says "
+        f"{said.difference:,} lost; the exact count is {lost:,}"
+    )
+    if lost == said.difference:
+        return sentence + "."
+    behind = _stored_without_acknowledgement(findings)
+    if lost > said.difference and behind:
+        return f"{sentence}: {' and '.join(behind)} hide {lost - said.difference:,}."
+    return f"{sentence}: the difference of {abs(lost - said.difference):,} is no loss."
+
+
+def _stored_without_acknowledgement(findings: Findings) -> list[str]:
+    """What fills the log without an acknowledgement of its own, and so stands in for what is lost."""
+    counts = {
+        name: sum(a.count for a in findings.anomaly(name)) for name in ("recovered", "ghost", "phantom")
+    }
+    copies = sum(
+        a.extra_copies if a.extra_copies is not None else a.count for a in findings.anomaly("duplicate")
+    )
+    parts = [f"{count:,} {name}" for name, count in counts.items() if count]
+    parts += [plural(copies, "extra copy", "extra copies")] if copies else []
+    foreign = findings.totals.foreign_records
+    return parts + ([plural(foreign, "foreign record")] if foreign else [])

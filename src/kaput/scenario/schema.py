@@ -1,0 +1,25 @@
+"""The JSON Schema of scenario files, for editors that complete and check YAML. Made from the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kaput.scenario.model import Scenario
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def json_schema() -> dict[str, Any]:
+    """Draft 2020-12; descriptions are the model's own."""
+    schema = Scenario.model_json_schema(by_alias=True, mode="validation")
+    return {"$schema": DIALECT, **_without_titles(schema), "title": "kaput scenario"}
+
+
+def _without_titles(node: Any) -> Any:
+    """pydantic titles every field with its own name, which editors would show twice."""
+    if isinstance(node, list):
+        return [_without_titles(entry) for entry in node]
+    if not isinstance(node, dict):
+        return node
+    # A property may itself be called title: then its value is a schema, not text.
+    return {k: _without_titles(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}
