@@ -1,0 +1,71 @@
+"""The account of one run: everything that was counted, on the driver, before it is judged and told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kaput.analysis.causes import Attempted
+from kaput.analysis.faults import Reach, Span
+from kaput.analysis.ledger import Tally
+from kaput.analysis.partitions import Partitions
+from kaput.analysis.timeline import FOREVER_NS, Timeline
+
+
+@dataclass
+class Account:
+    """Rows are as the steps give them (see each step's docstring); keys by fault are fault ids."""
+
+    partitions: Partitions
+    tally: Tally
+    timeline: Timeline = field(default_factory=Timeline)
+    cases: Counter[tuple[str, int | None, bool]] = field(default_factory=Counter)
+    unseen: Counter[int] = field(default_factory=Counter)
+    reaches: Sequence[Reach] = ()
+    first_acks: Mapping[str, int] = field(default_factory=dict)
+    quiet: Mapping[str, int] = field(default_factory=dict)
+    losses: Sequence[Any] = ()
+    displaced: Sequence[Any] = ()
+    reordered: Sequence[Any] = ()
+    windows: Mapping[str, Any] = field(default_factory=dict)
+    latencies: Mapping[int, Any] = field(default_factory=dict)
+    gaps: Sequence[Any] = ()
+    examples: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def lost(self) -> int:
+        """Messages acknowledged and not stored."""
+        return self.tally.fates["acked", "0"]
+
+    def counted(self, name: str, group: int | None = None) -> int:
+        """How many cases of that name there are, in that group where it is a group's."""
+        return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
+
+    def attempted(self) -> list[Attempted]:
+        """The times in which acks=0 losses are laid to a fault."""
+        return [
+            Attempted(reach.fault.id, reach.fault.effective_ns, self.first_acks.get(reach.fault.id))
+            for reach in self.reaches
+            if reach.fault.effective_ns is not None and reach.places
+        ]
+
+    def lost_acks(self, fault: str) -> tuple[int, int | None, int | None]:
+        """(count, first and last acknowledgement in ns) of the losses laid to a fault."""
+        rows = [row for row in self.losses if row.fault == fault]
+        first = min((row.first_ns for row in rows if row.first_ns is not None), default=None)
+        last = max((row.last_ns for row in rows if row.last_ns is not None), default=None)
+        return sum(row.messages for row in rows), first, last
+
+    def spans(self) -> list[Span]:
+        """The windows to count attempts in, of faults that reached a partition or lost something."""
+        spans = []
+        for reach in self.reaches:
+            _, first, last = self.lost_acks(reach.fault.id)
+            reached = reach.fault.effective_ns is not None and bool(reach.places)
+            if reached or first is not None:
+                to_ns = self.first_acks.get(reach.fault.id, FOREVER_NS) if reached else None
+                from_ns = reach.fault.effective_ns if reached else None
+                spans.append(Span(reach.fault.id, from_ns, to_ns, first, last))
+        return spans

@@ -1,0 +1,300 @@
+"""From the account of a run to its findings: facts for the verdict, then the document.
+
+No Spark and no counting: every number here was counted by a step, or is a sum or difference of such.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kaput.analysis import stories
+from kaput.analysis.account import Account
+from kaput.analysis.faults import Reach
+from kaput.analysis.inputs import Inputs
+from kaput.analysis.latency import ACK, END_TO_END
+from kaput.evidence.findings import (
+    Anomaly,
+    Delivered,
+    Example,
+    Fate,
+    FaultFindings,
+    Findings,
+    GroupFate,
+    GroupFindings,
+    HighWatermarkArithmetic,
+    Latency,
+    Percentiles,
+    Rates,
+    Run,
+    Stored,
+    Totals,
+    Unavailability,
+)
+from kaput.scenario.vocabulary import GROUP_ANOMALIES, OUTCOMES, RUN_ANOMALIES
+from kaput.verdict.facts import Displaced, Facts, FaultFacts, GroupFacts, Loss, Reordered
+from kaput.verdict.judge import Judgement, judge
+
+_STORED: tuple[Stored, ...] = ("0", "1", "n", "unread")
+_DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
+_MS = 1_000_000
+
+
+def findings(given: Inputs, account: Account) -> Findings:
+    """The whole document, judged."""
+    facts = _facts(given, account)
+    judgement = judge(facts, given.scenario)
+    tally, partitions = account.tally, account.partitions
+    return Findings(
+        run=_run(given),
+        verdict=judgement.verdict,
+        reasons=judgement.reasons,
+        notes=judgement.notes,
+        totals=Totals(
+            sent=facts.sent,
+            acked=facts.acked,
+            failed=tally.outcome("failed"),
+            unknown=tally.outcome("unknown"),
+            log_records=partitions.log_records,
+            stored_messages=tally.stored("1", "n"),
+            foreign_records=partitions.foreign_records,
+            unread=facts.unread,
+        ),
+        fates=[
+            Fate(outcome=outcome, stored=stored, count=tally.fates[outcome, stored])
+            for outcome in OUTCOMES
+            for stored in _STORED
+            if tally.fates[outcome, stored]
+        ],
+        groups=[_group(given, account, index) for index in range(len(given.groups))],
+        anomalies=_anomalies(given, account, facts, judgement),
+        high_watermark_arithmetic=HighWatermarkArithmetic(
+            acked=facts.acked,
+            end_offsets=partitions.end_offsets_sum,
+            difference=facts.acked - partitions.end_offsets_sum,
+        ),
+        faults=[_fault(reach, account) for reach in account.reaches],
+        unavailability=_unavailability(account),
+        latency_ms=Latency(ack=_percentiles(account, ACK), end_to_end=_percentiles(account, END_TO_END)),
+        rates=_rates(account),
+    )
+
+
+def _facts(given: Inputs, account: Account) -> Facts:
+    tally = account.tally
+    return Facts(
+        state=given.manifest.state,
+        sent=sum(tally.fates.values()),
+        acked=tally.outcome("acked"),
+        counts={name: _count(account, name) for name in RUN_ANOMALIES},
+        unread=tally.stored("unread"),
+        losses=[
+            Loss(r.producer, r.topic, r.cause, r.messages, r.epochs_known, r.isr_of_one)
+            for r in account.losses
+        ],
+        duplicates=_by_producer(account),
+        reordered=[Reordered(r.producer, r.messages, r.across) for r in account.reordered],
+        displaced=[
+            Displaced(
+                r.topic,
+                r.producer,
+                r.cause or "unexplained",
+                r.places,
+                bool(r.epochs_known),
+                bool(r.isr_of_one),
+            )
+            for r in account.displaced
+        ],
+        groups=[
+            GroupFacts(
+                group,
+                given.drained[index],
+                {name: _count(account, name, index) for name in GROUP_ANOMALIES},
+                account.cases["redelivered", index, True],
+            )
+            for index, group in enumerate(given.groups)
+        ],
+        faults=[FaultFacts(f.id, f.fault, f.target, f.bit, f.proof) for f in given.faults],
+        deaths=given.deaths(),
+        troubles=given.manifest.troubles,
+        leader_changes=account.timeline.leader_changes(),
+        end_offsets=account.partitions.end_offsets_sum,
+        end_offsets_known=bool(given.end_offsets),
+    )
+
+
+def _count(account: Account, name: str, group: int | None = None) -> int:
+    tally = account.tally
+    match name:
+        case "lost":
+            return account.lost
+        case "duplicate":
+            return tally.stored("n")
+        case "recovered":
+            return tally.fates["unknown", "1"] + tally.fates["unknown", "n"]
+        case "ghost":
+            return tally.fates["failed", "1"] + tally.fates["failed", "n"]
+        case "phantom":
+            return tally.phantom_records
+        case "unseen":
+            return account.unseen[group] if group is not None else 0
+    return account.counted(name, group)
+
+
+def _by_producer(account: Account) -> dict[int, int]:
+    counts: Counter[int] = Counter()
+    for (producer, _, _, stored), messages in account.tally.by_producer.items():
+        if stored == "n":
+            counts[producer] += messages
+    return dict(counts)
+
+
+def _run(given: Inputs) -> Run:
+    manifest = given.manifest
+    return Run(
+        id=str(manifest.run_id),
+        scenario=manifest.scenario,
+        title=given.scenario.title if given.scenario else "",
+        seed=manifest.seed,
+        kafka=manifest.versions.get("kafka"),
+        mode=manifest.mode,
+        started_ns=manifest.started_ns,
+        ended_ns=manifest.ended_ns,
+    )
+
+
+def _group(given: Inputs, account: Account, index: int) -> GroupFindings:
+    fates = account.tally.group_fates
+    return GroupFindings(
+        group=given.groups[index],
+        drained=given.drained[index],
+        delivered_messages=sum(n for (g, _, _, d), n in fates.items() if g == index and d != "0"),
+        fates=[
+            GroupFate(outcome=o, stored=s, delivered=d, count=fates[index, o, s, d])
+            for o in OUTCOMES
+            for s in _STORED
+            for d in _DELIVERED
+            if fates[index, o, s, d]
+        ],
+        redelivered_after_commit=account.cases["redelivered", index, True],
+        end_to_end_ms=_percentiles(account, index),
+    )
+
+
+def _anomalies(given: Inputs, account: Account, facts: Facts, judgement: Judgement) -> list[Anomaly]:
+    examples: dict[tuple[str, int | None], list[Example]] = {}
+    for row in account.examples:
+        examples.setdefault((row["name"], row["grp"]), []).append(stories.example(row))
+    entries: list[Anomaly] = []
+    for name in RUN_ANOMALIES:
+        entries.append(
+            Anomaly(
+                name=name,
+                count=facts.counts[name],
+                permitted=judgement.permitted.get((name, None), 0),
+                causes=_causes(name, facts),
+                extra_copies=sum(account.tally.copies.values()) if name == "duplicate" else None,
+                examples=examples.get((name, None), []),
+            )
+        )
+    for name in GROUP_ANOMALIES:
+        for index, group in enumerate(facts.groups):
+            entries.append(
+                Anomaly(
+                    name=name,
+                    count=group.counts[name],
+                    permitted=judgement.permitted.get((name, group.group), 0),
+                    group=group.group,
+                    examples=examples.get((name, index), []),
+                )
+            )
+        if not facts.groups:
+            entries.append(Anomaly(name=name, count=0, permitted=0))
+    return entries
+
+
+def _causes(name: str, facts: Facts) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    if name == "lost":
+        for loss in facts.losses:
+            found[loss.cause] += loss.count
+    elif name == "inconsistent-offset":
+        for places in facts.displaced:
+            found[places.cause] += places.count
+    return dict(sorted(found.items()))
+
+
+def _fault(reach: Reach, account: Account) -> FaultFindings:
+    fault = reach.fault
+    since = fault.effective_ns
+    lost, first, last = account.lost_acks(fault.id)
+    counts = account.windows.get(fault.id)
+    affected, sent = (counts.affected, counts.sent) if counts else (0, 0)
+    loss_sent, loss_acked = (counts.loss_sent, counts.loss_acked) if counts else (0, 0)
+    quiet = account.quiet.get(fault.id)
+    return FaultFindings(
+        id=fault.id,
+        fault=fault.fault,
+        target=fault.target,
+        brokers=list(fault.brokers),
+        bit=fault.bit,
+        proof=fault.proof,
+        injected_ns=fault.injected_ns,
+        effective_ns=since,
+        healed_ns=fault.healed_ns,
+        loss_window_ms=_ms(first, last),
+        first_lost_ack_ns=first,
+        last_lost_ack_ns=last,
+        lost=lost,
+        lost_share=lost / loss_acked if loss_acked else None,
+        affected=affected,
+        sent_in_window=sent,
+        affected_share=affected / sent if sent else None,
+        acked_in_loss_window=loss_acked,
+        sent_in_loss_window=loss_sent,
+        election_ms=_ms(since, reach.moved_ns),
+        unavailable_ms=quiet / _MS if quiet is not None else None,
+        first_ack_after_ms=_ms(since, account.first_acks.get(fault.id)) if reach.elected else None,
+        isr_restored_ms=_ms(fault.healed_ns, reach.restored_ns),
+    )
+
+
+def _ms(from_ns: int | None, to_ns: int | None) -> float | None:
+    """The time between in ms; the cluster's events come in whole ms: a little before counts as at once."""
+    return None if from_ns is None or to_ns is None else max(0.0, (to_ns - from_ns) / _MS)
+
+
+def _percentiles(account: Account, what: int) -> Percentiles:
+    row = account.latencies.get(what)
+    if row is None:
+        return Percentiles()
+    p50, p99, p999 = (value / _MS for value in row.p)
+    return Percentiles(p50=p50, p99=p99, p999=p999, max=row.longest / _MS)
+
+
+def _unavailability(account: Account) -> list[Unavailability]:
+    found = [
+        Unavailability(
+            producer=row.producer,
+            topic=row.topic,
+            partition=row.partition,
+            longest_ms=(row.gap.to_ns - row.gap.from_ns) / _MS,
+            from_ns=row.gap.from_ns,
+            to_ns=row.gap.to_ns,
+        )
+        for row in account.gaps
+    ]
+    return sorted(found, key=lambda u: (u.producer, u.topic, u.partition))
+
+
+def _rates(account: Account) -> Rates:
+    tally = account.tally
+
+    def mean(count: int, to_ns: int | None) -> float:
+        if tally.first_attempt_ns is None or to_ns is None or to_ns <= tally.first_attempt_ns:
+            return 0.0
+        return count / ((to_ns - tally.first_attempt_ns) / 1e9)
+
+    return Rates(
+        sent_per_s=mean(sum(tally.fates.values()), tally.last_attempt_ns),
+        acked_per_s=mean(tally.outcome("acked"), tally.last_ack_ns),
+    )

@@ -1,0 +1,200 @@
+"""Why an acknowledged message is not where it was said to be: one cause for each.
+
+Looks at acknowledgements whose offset does not hold their message (the lost ones are among them; the others
+explain inconsistent offsets). Not here: whether a cause is allowed (verdict/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from kaput.analysis.ledger import LOST
+from kaput.analysis.load import Frames, local, quoted
+from kaput.analysis.timeline import FOREVER_NS, Place, Timeline
+
+_PLACES = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("end", pa.int64()),
+        (
+            "epochs",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("number", pa.int32()),
+                        ("start", pa.int64()),
+                        ("at_ns", pa.int64()),
+                        ("unclean", pa.bool_()),
+                        ("fault", pa.string()),
+                    ]
+                )
+            ),
+        ),
+        ("isrs", pa.list_(pa.struct([("at_ms", pa.int64()), ("size", pa.int32())]))),
+        ("led_ns", pa.list_(pa.int64())),
+    ]
+)
+
+
+class Attempted(NamedTuple):
+    """When a fault's victims were attempted: from it took effect to the first acknowledgement after it."""
+
+    fault: str
+    from_ns: int
+    to_ns: int | None
+
+
+def places_frame(frames: Frames, timeline: Timeline, ends: Mapping[Place, int]) -> DataFrame:
+    """One row a partition, to be broadcast: its end offset, epochs, ISR sizes and elections."""
+    rows: list[dict[str, object]] = []
+    for place in sorted({*timeline.epochs, *timeline.changes, *ends}):
+        changes = timeline.changes.get(place, [])
+        rows.append(
+            {
+                "topic": place[0],
+                "partition": place[1],
+                "end": ends.get(place),
+                "epochs": [vars(epoch) for epoch in timeline.epochs.get(place, [])] or None,
+                "isrs": [
+                    {"at_ms": c.at_ns // 1_000_000, "size": len(c.isr)} for c in changes if c.isr is not None
+                ],
+                "led_ns": [c.at_ns for c in changes if c.kind == "leader" and c.led_before is not None],
+            }
+        )
+    return local(frames.spark, rows, _PLACES)
+
+
+def homeless(
+    ledger: DataFrame,
+    frames: Frames,
+    places: DataFrame,
+    unacknowledging: Collection[int],
+    attempted: Sequence[Attempted],
+) -> DataFrame:
+    """Acknowledgements that the log does not bear out: lost (is it?), cause, fault and what tells the story.
+
+    `unacknowledging`: producers with acks=0. Columns beside the message's: ack_epoch, later_epoch,
+    later_start, later_ns (the epoch that overwrote it), holder (who stands there now),
+    epochs_known, isr_of_one.
+    """
+    place = ["topic", "partition", "offset"]
+    acks = _with_own_epoch(ledger.where("outcome = 'acked'"))
+    borne_out = frames.identified.select("producer", "seq", *place)
+    unplaced = acks.where(f"(partition IS NULL OR offset IS NULL) AND {LOST}")
+    astray = acks.where("partition IS NOT NULL AND offset IS NOT NULL").join(
+        borne_out, ["producer", "seq", *place], "left_anti"
+    )
+    held = frames.log.groupBy(*place).agg(
+        F.expr(
+            "min(CASE WHEN producer IS NOT NULL AND seq IS NOT NULL THEN struct(producer, seq) END) AS holder"
+        ),
+        F.expr("true AS taken"),
+    )
+    beside = astray.unionByName(unplaced).join(held, place, "left")
+    known = beside.join(F.broadcast(places), ["topic", "partition"], "left")
+    return _classified(known, unacknowledging, attempted)
+
+
+def _with_own_epoch(acks: DataFrame) -> DataFrame:
+    """own_epoch: the greatest epoch that the producer was acknowledged under by then, as far as stored."""
+    by_then = (
+        Window.partitionBy("producer", "topic", "partition")
+        .orderBy("done_ns")
+        .rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    # A producer never goes back to an older leader, so its own acknowledgements bound the epoch from below.
+    epoch = F.expr("CASE WHEN done_ns IS NOT NULL THEN leader_epoch END")
+    return acks.withColumn("own_epoch", F.max(epoch).over(by_then))
+
+
+def _classified(
+    known: DataFrame, unacknowledging: Collection[int], attempted: Sequence[Attempted]
+) -> DataFrame:
+    own = "coalesce(own_epoch, epochs[0].number)"
+    # A hole where the acknowledgement points: nothing was written over it, so time decides the epoch.
+    begun = "array_max(transform(filter(epochs, e -> e.at_ns <= done_ns), e -> e.number))"
+    hole = "taken IS NULL AND offset < end"
+    later = "filter(epochs, e -> e.number > ack_epoch AND e.start <= offset)"
+    silent = f"producer IN ({', '.join(map(str, sorted(unacknowledging)))})" if unacknowledging else "false"
+    cause = (
+        f"CASE WHEN {silent} THEN 'acks-0' "
+        "WHEN overwritten IS NULL THEN 'unexplained' "
+        "WHEN overwritten.unclean THEN 'unclean-election' ELSE 'deposed-leader' END"
+    )
+    return (
+        known.withColumn("lost", F.expr(LOST))
+        .withColumn("ack_epoch", F.expr(f"CASE WHEN {hole} THEN coalesce({begun}, {own}) ELSE {own} END"))
+        .withColumn("later", F.expr(later))
+        .withColumn("overwritten", F.expr("coalesce(get(filter(later, e -> e.unclean), 0), get(later, 0))"))
+        .withColumn("cause", F.expr(cause))
+        .withColumn("isr", F.expr("filter(isrs, i -> i.at_ms <= done_ns div 1000000)"))
+        .selectExpr(
+            "producer",
+            "seq",
+            "topic",
+            "partition",
+            "offset",
+            "attempt_ns",
+            "done_ns",
+            "lost",
+            "cause",
+            f"CASE WHEN cause = 'acks-0' THEN {_fault_at(attempted)} ELSE overwritten.fault END AS fault",
+            "epochs IS NOT NULL AS epochs_known",
+            "coalesce(get(isr, size(isr) - 1).size = 1, false) AS isr_of_one",
+            "ack_epoch",
+            "overwritten.number AS later_epoch",
+            "overwritten.start AS later_start",
+            "overwritten.at_ns AS later_ns",
+            "holder",
+        )
+    )
+
+
+def _fault_at(attempted: Sequence[Attempted]) -> str:
+    """SQL: the latest fault during which the message was attempted."""
+    if not attempted:
+        return "CAST(NULL AS STRING)"
+    whens = "".join(
+        f" WHEN attempt_ns BETWEEN {a.from_ns} AND {FOREVER_NS if a.to_ns is None else a.to_ns} "
+        f"THEN {quoted(a.fault)}"
+        for a in sorted(attempted, key=lambda a: a.from_ns, reverse=True)
+    )
+    return f"CASE{whens} END"
+
+
+def counted(homeless_: DataFrame) -> DataFrame:
+    """The lost ones, by everything that a contract may ask for, with their times."""
+    return (
+        homeless_.where("lost")
+        .groupBy("producer", "topic", "cause", "epochs_known", "isr_of_one", "fault")
+        .agg(
+            F.count("*").alias("messages"),
+            F.min("done_ns").alias("first_ns"),
+            F.max("done_ns").alias("last_ns"),
+        )
+    )
+
+
+def inconsistent(cases: DataFrame, homeless_: DataFrame) -> DataFrame:
+    """Inconsistent offsets by the cause of the acknowledgement that is not borne out there.
+
+    Where several are, the least explained one stands for the offset; where none is, `unexplained`.
+    """
+    rank = "CASE cause WHEN 'unexplained' THEN 0 WHEN 'unclean-election' THEN 1 ELSE 2 END"
+    place = ["topic", "partition", "offset"]
+    why = homeless_.groupBy(*place).agg(
+        F.expr(f"min(struct({rank} AS rank, producer, cause, epochs_known, isr_of_one)) AS why")
+    )
+    return (
+        cases.where("name = 'inconsistent-offset'")
+        .select(*place)
+        .join(why, place, "left")
+        .groupBy("topic", "why.producer", "why.cause", "why.epochs_known", "why.isr_of_one")
+        .agg(F.count("*").alias("places"))
+    )

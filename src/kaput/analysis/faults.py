@@ -1,0 +1,229 @@
+"""What each fault did and how long it took: elections, first acknowledgement, losses, recovery.
+
+The events are few and laid out on the driver (`plan`); what concerns messages is counted in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kaput.analysis.latency import gaps
+from kaput.analysis.ledger import LOST
+from kaput.analysis.load import Frames, local
+from kaput.analysis.partitions import Partitions
+from kaput.analysis.timeline import FOREVER_NS, Fault, Place, Timeline
+
+_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a fault reached: by partition, the first election after it (epoch, at_ns), None for none."""
+
+    fault: Fault
+    places: Mapping[Place, tuple[int | None, int] | None]
+    moved_ns: int | None  # the first election that moved a partition to another broker
+    restored_ns: int | None  # when every ISR that it shrank was full again
+
+    @property
+    def elected(self) -> bool:
+        """Whether any partition got a leader after it and because of it."""
+        return any(election is not None for election in self.places.values())
+
+
+def plan(
+    faults: Sequence[Fault], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
+) -> list[Reach]:
+    """Every fault's reach. `replicas`: how many a partition should have, by topic and partition."""
+    return [_reach(fault, faults, timeline, replicas) for fault in faults]
+
+
+def _reach(
+    fault: Fault, faults: Sequence[Fault], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
+) -> Reach:
+    if fault.effective_ns is None:
+        return Reach(fault, {}, None, None)
+    places: dict[Place, tuple[int | None, int] | None] = {
+        place: None
+        for place in timeline.changes
+        if timeline.leader_before(place, fault.effective_ns) in fault.brokers
+    }
+    moved: list[int] = []
+    for place, change in timeline.elections_of(fault.id):
+        elected = change.leader is not None and change.leader >= 0
+        if places.get(place) is None:
+            places[place] = (change.epoch, change.at_ns) if elected else None
+        if elected and change.leader not in fault.brokers:
+            moved.append(change.at_ns)
+    restored = _restored_ns(fault, faults, timeline, replicas)
+    return Reach(fault, places, min(moved, default=None), restored)
+
+
+def _restored_ns(
+    fault: Fault, faults: Sequence[Fault], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
+) -> int | None:
+    """When the last ISR that lost one of the fault's brokers was full again; None where one never was."""
+    if fault.healed_ns is None or fault.effective_ns is None:
+        return None
+    next_ns = min(
+        (
+            other.effective_ns
+            for other in faults
+            if other.effective_ns is not None
+            and other.effective_ns > fault.effective_ns
+            and set(other.brokers) & set(fault.brokers)
+        ),
+        default=FOREVER_NS,
+    )
+    full: list[int | None] = []
+    for (topic, partition), changes in timeline.changes.items():
+        wanted = replicas.get(topic, {}).get(partition)
+        isrs = [(c.at_ns, set(c.isr)) for c in changes if c.isr is not None]
+        if wanted is None:
+            continue
+        short = _shrunk_ns(isrs, fault, next_ns)
+        if short is not None:
+            after = max(short, fault.healed_ns)
+            full.append(_full_ns(isrs, wanted, short, after))
+    if not full or any(at is None for at in full):
+        return None
+    return max(at for at in full if at is not None)
+
+
+def _shrunk_ns(isrs: Sequence[tuple[int, set[int]]], fault: Fault, next_ns: int) -> int | None:
+    """When the ISR first lacked one of the fault's brokers that had been in it."""
+    assert fault.effective_ns is not None
+    before: set[int] = set()
+    for at_ns, isr in isrs:
+        in_time = fault.effective_ns // _MS <= at_ns // _MS < next_ns // _MS
+        if in_time and (before - isr) & set(fault.brokers):
+            return at_ns
+        before = isr
+    return None
+
+
+def _full_ns(isrs: Sequence[tuple[int, set[int]]], wanted: int, short_ns: int, after_ns: int) -> int | None:
+    """The first moment from `after_ns` on at which the ISR is full."""
+    standing = False
+    for at_ns, isr in isrs:
+        if at_ns < short_ns:
+            continue
+        if at_ns > after_ns:
+            if standing:
+                return after_ns
+            if len(isr) >= wanted:
+                return at_ns
+        standing = len(isr) >= wanted
+    return after_ns if standing else None
+
+
+_REACHED = pa.schema(
+    [
+        ("fault", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("effective_ns", pa.int64()),
+        ("epoch", pa.int32()),
+        ("election_ns", pa.int64()),
+        ("by_epoch", pa.bool_()),
+        ("elected", pa.bool_()),
+        ("recovered_ns", pa.int64()),
+    ]
+)
+
+
+def reached_frame(
+    reaches: Sequence[Reach], frames: Frames, partitions: Partitions, ended_ns: int
+) -> DataFrame:
+    """One row for each fault and partition, to be broadcast."""
+    rows: list[dict[str, object]] = []
+    for reach in reaches:
+        for (topic, partition), election in reach.places.items():
+            epoch, at_ns = election or (None, None)
+            rows.append(
+                {
+                    "fault": reach.fault.id,
+                    "topic": topic,
+                    "partition": partition,
+                    "effective_ns": reach.fault.effective_ns,
+                    "epoch": epoch,
+                    "election_ns": at_ns,
+                    "by_epoch": epoch is not None and (topic, partition) in partitions.first_offsets,
+                    "elected": reach.elected,
+                    "recovered_ns": reach.restored_ns or ended_ns,
+                }
+            )
+    return local(frames.spark, rows, _REACHED)
+
+
+def silence(ledger: DataFrame, reached: DataFrame) -> DataFrame:
+    """(fault, first_ack_ns, longest_ns): the first acknowledgement after it, the longest time without one."""
+    place = ["topic", "partition"]
+    new_leader = (
+        "CASE WHEN NOT elected THEN true WHEN election_ns IS NULL THEN false "
+        "WHEN by_epoch THEN leader_epoch >= epoch ELSE done_ns >= election_ns END"
+    )
+    first = (
+        ledger.where("outcome = 'acked'")
+        .join(F.broadcast(reached), place, "inner")
+        .where(f"done_ns >= effective_ns AND {new_leader}")
+        .groupBy("fault")
+        .agg(F.expr("min(done_ns) AS first_ack_ns"))
+    )
+    quiet = (
+        gaps(ledger, place)
+        .join(F.broadcast(reached), place, "inner")
+        .where("to_ns > effective_ns AND from_ns < recovered_ns")
+        .groupBy("fault")
+        .agg(F.expr("max(to_ns - greatest(from_ns, effective_ns)) AS longest_ns"))
+    )
+    return first.join(quiet, "fault", "full")
+
+
+_WINDOWS = pa.schema(
+    [
+        ("fault", pa.string()),
+        ("from_ns", pa.int64()),
+        ("to_ns", pa.int64()),
+        ("loss_from_ns", pa.int64()),
+        ("loss_to_ns", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """The times to count attempts in: [from, first acknowledgement after], and the loss window."""
+
+    fault: str
+    from_ns: int | None
+    to_ns: int | None
+    loss_from_ns: int | None
+    loss_to_ns: int | None
+
+
+def in_windows(ledger: DataFrame, frames: Frames, reached: DataFrame, spans: Sequence[Span]) -> DataFrame:
+    """(fault, sent, affected, loss_sent, loss_acked): attempts and acknowledgements in a fault's windows."""
+    windows = local(frames.spark, [vars(span) for span in spans], _WINDOWS)
+    attempts = ledger.where("sent > 0").crossJoin(F.broadcast(windows)).alias("m")
+    hit = F.broadcast(reached.select("fault", "topic", "partition", "election_ns")).alias("r")
+    beside = attempts.join(
+        hit, F.expr("m.fault = r.fault AND m.topic = r.topic AND m.partition = r.partition"), "left"
+    )
+    inside = "attempt_ns BETWEEN from_ns AND to_ns"
+    bad = f"(outcome IN ('failed', 'unknown') OR ({LOST}))"
+    late = "(outcome = 'acked' AND done_ns > election_ns)"
+    return beside.groupBy("m.fault").agg(
+        F.expr(f"count_if({inside}) AS sent"),
+        F.expr(
+            f"count_if({inside} AND ((r.fault IS NOT NULL AND ({bad} OR {late})) "
+            f"OR (m.partition IS NULL AND {bad}))) AS affected"
+        ),
+        F.expr("count_if(attempt_ns BETWEEN loss_from_ns AND loss_to_ns) AS loss_sent"),
+        F.expr("count_if(outcome = 'acked' AND done_ns BETWEEN loss_from_ns AND loss_to_ns) AS loss_acked"),
+    )

@@ -1,0 +1,111 @@
+"""One sentence for each example: what happened to this message, told to an engineer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from kaput.evidence.findings import Example
+
+Row = Mapping[str, Any]
+
+
+def example(row: Row) -> Example:
+    """A case as an example of the findings."""
+    return Example(
+        producer=row.get("producer"),
+        seq=row.get("seq"),
+        topic=row.get("topic"),
+        partition=row.get("partition"),
+        offset=row.get("offset"),
+        story=_STORIES[row["name"]](row),
+    )
+
+
+def clock(at_ns: int | None) -> str:
+    """A time of day in UTC, to the millisecond."""
+    if at_ns is None:
+        return "an unknown time"
+    moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
+    return f"{moment:%H:%M:%S}.{at_ns // 1_000_000 % 1000:03d}"
+
+
+def _message(row: Row, prefix: str = "") -> str:
+    return f"producer {row[prefix + 'producer']}'s message {row[prefix + 'seq']:,}"
+
+
+def _at(row: Row) -> str:
+    if row.get("partition") is None:
+        return f"{row['topic']}, partition unknown"
+    place = f"{row['topic']}/{row['partition']}"
+    return place if row.get("offset") is None else f"{place} offset {row['offset']:,}"
+
+
+def _lost(row: Row) -> str:
+    epoch = f" under epoch {row['ack_epoch']}" if row["ack_epoch"] is not None else ""
+    text = f"{_message(row)} was acknowledged at {clock(row['done_ns'])} as {_at(row)}{epoch}"
+    if row["cause"] == "acks-0":
+        return f"{_message(row)} was sent with acks=0 at {clock(row['attempt_ns'])} and never stored"
+    if row["later_epoch"] is not None:
+        text += f"; epoch {row['later_epoch']} began there {_later(row)}at offset {row['later_start']:,}"
+        if row["cause"] == "unclean-election":
+            text += " with a leader outside the ISR"
+    holder = row.get("holder")
+    if holder:
+        return f"{text}, and offset {row['offset']:,} now holds {_message(holder)}"
+    return f"{text}, and the log has nothing there now"
+
+
+def _later(row: Row) -> str:
+    if row["later_ns"] is None or row["done_ns"] is None:
+        return ""
+    ms = (row["later_ns"] - row["done_ns"]) // 1_000_000
+    return f"{abs(ms):,} ms {'later' if ms >= 0 else 'earlier'} "
+
+
+def _inconsistent(row: Row) -> str:
+    return f"{_at(row)} was given to {_message(row)} and to {_message(row, 'other_')}"
+
+
+def _corrupt(row: Row) -> str:
+    return (
+        f"the record at {_at(row)} is damaged: its checksum does not match, so nobody can tell whose it was"
+    )
+
+
+def _poll(row: Row) -> str:
+    return f"member {row['member']} was handed {_at(row)} at {clock(row['at_ns'])}"
+
+
+_STORIES: dict[str, Callable[[Row], str]] = {
+    "lost": _lost,
+    "duplicate": lambda r: f"{_message(r)} is stored {r['times']:,} times, first as {_at(r)}",
+    "recovered": lambda r: (
+        f"{_message(r)} was given up at its producer ({r['error'] or 'no error told'}), "
+        f"yet is stored as {_at(r)}"
+    ),
+    "ghost": lambda r: (
+        f"{_message(r)} was definitely refused ({r['error'] or 'no error told'}), yet is stored as {_at(r)}"
+    ),
+    "phantom": lambda r: f"{_at(r)} holds {_message(r)}, which was never sent in this run",
+    "corrupt": _corrupt,
+    "reordered": lambda r: (
+        f"{_message(r)} stands at {_at(r)}, behind message {r['other_seq']:,} of the same producer"
+    ),
+    "inconsistent-offset": _inconsistent,
+    "unseen": lambda r: f"{_message(r)} is stored as {_at(r)} and was never delivered to the group",
+    "redelivered": lambda r: (
+        f"{_at(r)} was delivered {r['times']:,} times, at last at {clock(r['at_ns'])} "
+        f"to member {r['member']}" + (", after its offset had been committed" if r["flag"] else "")
+    ),
+    "poll-skip": lambda r: (
+        f"{_poll(r)}, right after offset {r['other_offset']:,}, past records stored between"
+    ),
+    "nonmonotonic-poll": lambda r: f"{_poll(r)}, after offset {r['other_offset']:,} already",
+    "commit-ahead": lambda r: (
+        f"member {r['member']} committed {_at(r)} at {clock(r['at_ns'])}, "
+        f"when offset {r['other_offset']:,} had not been delivered to the group"
+    ),
+    "unassigned-delivery": lambda r: f"{_poll(r)}, a partition that it did not own then",
+}

@@ -1,0 +1,123 @@
+"""What a configuration promises: is this finding permitted, a violation, or not to be told?
+
+Small functions from one kind of finding and the scenario to a ruling. Not here: the verdict (judge.py).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from kaput.scenario.model import Producers, Scenario
+from kaput.verdict.facts import Displaced, Loss, Reordered
+
+Word = Literal["permitted", "violation", "unclear"]
+
+# librdkafka's and the Java client's names for the same settings, and librdkafka's defaults.
+_IN_FLIGHT = ("max.in.flight.requests.per.connection", "max.in.flight")
+_RETRIES = ("retries", "message.send.max.retries")
+_DEFAULT_IN_FLIGHT = 1_000_000
+
+
+class Ruling(NamedTuple):
+    """A word and the reason for it, a clause that reads after a count ('12 messages lost: ...')."""
+
+    word: Word
+    why: str
+
+
+def spec_of(scenario: Scenario, producer: int | None) -> Producers | None:
+    """The block that a producer came from; None for one that the scenario does not have."""
+    specs = scenario.producer_specs()
+    return specs[producer] if producer is not None and 0 <= producer < len(specs) else None
+
+
+def on_loss(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
+    """Whether an acknowledgement might be broken in this way."""
+    spec = spec_of(scenario, loss.producer)
+    if loss.producer is not None and spec is None:
+        return Ruling("unclear", f"producer {loss.producer} is not in the scenario, nor what it was promised")
+    if spec is not None and spec.acks == "0":
+        return Ruling("permitted", "acks=0 promises nothing")
+    if loss.cause == "unclean-election" and _unclean_allowed(scenario, loss.topic):
+        return Ruling(
+            "permitted", "unclean leader election is enabled, and an unclean election overwrote them"
+        )
+    if spec is None:
+        return Ruling("violation", f"no acknowledgement explains it (cause: {loss.cause})")
+    if spec.acks == "1":
+        return _on_loss_of_acks_one(loss)
+    if loss.isr_of_one and loss.cause == "deposed-leader" and _min_isr(scenario, loss.topic) <= 1:
+        return Ruling(
+            "permitted",
+            "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time",
+        )
+    if loss.cause == "unclean-election":
+        return Ruling(
+            "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
+        )
+    if loss.cause == "deposed-leader":
+        return Ruling("violation", "acks=all must survive a change of leader")
+    return Ruling("violation", "acks=all, and no change of leader explains it")
+
+
+def _on_loss_of_acks_one(loss: Loss | Displaced) -> Ruling:
+    if loss.cause in ("deposed-leader", "unclean-election"):
+        return Ruling("permitted", "acks=1 promises nothing across a change of leader")
+    if not loss.epochs_known:
+        return Ruling("unclear", "acks=1, and no leader epochs were recorded that could explain it")
+    return Ruling("violation", "acks=1, and no change of leader explains it")
+
+
+def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
+    """Whether a message of that producer may be stored twice."""
+    spec = spec_of(scenario, producer)
+    if spec is None:
+        return Ruling("unclear", f"producer {producer} is not in the scenario, nor what it was promised")
+    if _idempotent(spec):
+        return Ruling("violation", "an idempotent producer stores each message once")
+    if _setting(spec, _RETRIES, 1) == 0:
+        return Ruling("violation", "retries are disabled, so nothing was sent twice on purpose")
+    return Ruling("permitted", "retries without idempotence may store a message twice")
+
+
+def on_reordered(scenario: Scenario, found: Reordered) -> Ruling:
+    """Whether that producer's messages may stand out of order."""
+    spec = spec_of(scenario, found.producer)
+    if spec is None:
+        return Ruling(
+            "unclear", f"producer {found.producer} is not in the scenario, nor what it was promised"
+        )
+    if _idempotent(spec):
+        return Ruling("violation", "an idempotent producer keeps its order")
+    if _setting(spec, _IN_FLIGHT, _DEFAULT_IN_FLIGHT) > 1:
+        return Ruling("permitted", "retries with more than one request in flight may overtake each other")
+    if found.across_leaders:
+        return Ruling(
+            "permitted", "a request to the old leader was retried behind newer ones to the new leader"
+        )
+    return Ruling("violation", "one request in flight and no change of leader keep the order")
+
+
+def _setting(spec: Producers, names: tuple[str, ...], default: int) -> int:
+    for name in names:
+        if name in spec.config:
+            try:
+                return int(spec.config[name])
+            except ValueError:
+                return default
+    return default
+
+
+def _idempotent(spec: Producers) -> bool:
+    return spec.idempotence or str(spec.config.get("enable.idempotence", False)).lower() == "true"
+
+
+def _unclean_allowed(scenario: Scenario, topic: str) -> bool:
+    return scenario.topic_setting(topic, "unclean.leader.election.enable", "false").lower() == "true"
+
+
+def _min_isr(scenario: Scenario, topic: str) -> int:
+    try:
+        return int(scenario.topic_setting(topic, "min.insync.replicas", "1"))
+    except ValueError:
+        return 1

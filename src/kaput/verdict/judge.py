@@ -1,0 +1,188 @@
+"""The verdict of a run: violated beats inconclusive beats held, each with its reasons in plain sentences.
+
+Takes facts and a scenario, gives a judgement. What a configuration promises is in contracts.py, what the
+scenario expects in expectations.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kaput.scenario.model import Scenario
+from kaput.scenario.vocabulary import GROUP_ANOMALIES, Verdict
+from kaput.verdict.contracts import Ruling, on_duplicate, on_loss, on_reordered
+from kaput.verdict.expectations import compare
+from kaput.verdict.facts import Facts, GroupFacts
+
+# Never permitted, whatever the configuration: what each one means, after its count.
+_NEVER = {
+    "ghost": "messages are stored although their producer was told that they definitely are not",
+    "phantom": "records are stored with an identity that was never sent",
+    "corrupt": "records are damaged: their checksum does not match",
+}
+_NEVER_IN_A_GROUP = {
+    "unseen": "stored messages were never delivered",
+    "poll-skip": "polls jumped over stored records without a change of assignment",
+    "nonmonotonic-poll": "polls went back without a change of assignment",
+    "commit-ahead": "commits passed records that had not been delivered yet",
+    "unassigned-delivery": "records were delivered to a member that did not own their partition",
+}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """`permitted`: how many of each anomaly the configuration allows, by (name, group)."""
+
+    verdict: Verdict
+    reasons: list[str]
+    notes: list[str]
+    permitted: Mapping[tuple[str, str | None], int]
+
+
+@dataclass
+class _Bench:
+    """What has been found so far."""
+
+    violations: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    permissions: list[str] = field(default_factory=list)
+    permitted: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+
+    def rule(self, name: str, what: str, rulings: list[tuple[Ruling, int]]) -> None:
+        """Adds the rulings on one of the run's anomalies, a sentence for each different one."""
+        by_ruling: Counter[Ruling] = Counter()
+        for ruling, count in rulings:
+            by_ruling[ruling] += count
+        for (word, why), count in by_ruling.items():
+            sentence = f"{count:,} {what}: {why}."
+            if word == "permitted":
+                self.permitted[name, None] += count
+                self.permissions.append(f"{count:,} {what}, permitted: {why}.")
+            elif word == "violation":
+                self.violations.append(sentence)
+            else:
+                self.doubts.append(sentence)
+
+
+def judge(facts: Facts, scenario: Scenario | None) -> Judgement:
+    """The verdict on a run. Without its scenario nothing is known of what was promised: inconclusive."""
+    bench = _Bench()
+    bench.permitted["recovered", None] = facts.counts.get("recovered", 0)
+    for group in facts.groups:
+        bench.permitted["redelivered", group.group] = (
+            group.counts.get("redelivered", 0) - group.redelivered_after_commit
+        )
+    if scenario is None:
+        reason = "scenario.yaml is missing: what was promised is not known, so only counts are given."
+        return Judgement("inconclusive", [reason], [], bench.permitted)
+    _judge_messages(bench, facts, scenario)
+    for group in facts.groups:
+        _judge_group(bench, group)
+    _doubt_the_lab(bench, facts, scenario)
+    exceeded, unmet = compare(scenario.expect, _totals(facts), facts.sent)
+    bench.violations += exceeded
+    bench.doubts += unmet
+    return _conclude(bench, facts, scenario)
+
+
+def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
+    losses = [(on_loss(scenario, loss), loss.count) for loss in facts.losses]
+    bench.rule("lost", "acknowledged messages are lost", losses)
+    copies = [(on_duplicate(scenario, producer), n) for producer, n in sorted(facts.duplicates.items())]
+    bench.rule("duplicate", "messages are stored more than once", copies)
+    swaps = [(on_reordered(scenario, found), found.count) for found in facts.reordered]
+    bench.rule("reordered", "messages stand behind later ones of the same producer", swaps)
+    places = [(on_loss(scenario, found), found.count) for found in facts.displaced]
+    bench.rule("inconsistent-offset", "offsets were given to more than one message", places)
+    for name, meaning in _NEVER.items():
+        if facts.counts.get(name, 0):
+            bench.violations.append(f"{facts.counts[name]:,} {meaning} ({name}).")
+
+
+def _judge_group(bench: _Bench, group: GroupFacts) -> None:
+    for name, meaning in _NEVER_IN_A_GROUP.items():
+        if group.counts.get(name, 0):
+            bench.violations.append(f"group {group.group}: {group.counts[name]:,} {meaning} ({name}).")
+    if group.redelivered_after_commit:
+        bench.violations.append(
+            f"group {group.group}: {group.redelivered_after_commit:,} records were delivered again "
+            "after their offsets had been committed (redelivered)."
+        )
+    if not group.drained:
+        bench.doubts.append(
+            f"group {group.group} had not read everything when the run ended: "
+            "what it has not seen is not counted."
+        )
+
+
+def _doubt_the_lab(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
+    if facts.sent == 0:
+        bench.doubts.append("no message was sent.")
+    if facts.state == "recording":
+        bench.doubts.append("the run was never finished: it is judged by what had been recorded.")
+    if facts.unread:
+        bench.doubts.append(
+            f"{facts.unread:,} messages were not found, and their partition was not read to its end: "
+            "they are not called lost."
+        )
+    for fault in facts.faults:
+        if not fault.bit:
+            bench.doubts.append(
+                f"fault {fault.id} ({fault.fault} {fault.target}) had no effect: {fault.proof or 'no proof'}."
+            )
+    missing = len(scenario.faults) - len(facts.faults)
+    if missing > 0:
+        bench.doubts.append(f"{missing} of the scenario's {len(scenario.faults)} faults were never injected.")
+    for broker, at_ns in facts.deaths:
+        bench.doubts.append(f"broker {broker} stopped outside any fault (at {at_ns} ns): the lab failed.")
+    bench.doubts += [trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles]
+
+
+def _totals(facts: Facts) -> dict[str, int]:
+    """Counts by anomaly, those of groups added up over the groups."""
+    totals = Counter(facts.counts)
+    for group in facts.groups:
+        totals.update({name: group.counts.get(name, 0) for name in GROUP_ANOMALIES})
+    return dict(totals)
+
+
+def _conclude(bench: _Bench, facts: Facts, scenario: Scenario) -> Judgement:
+    verdict: Verdict = "violated" if bench.violations else "inconclusive" if bench.doubts else "held"
+    reasons = bench.violations + bench.doubts
+    expected = scenario.expect.verdict
+    if expected is not None and expected != verdict:
+        reasons.append(f"the scenario expects the verdict {expected!r}, and it would be {verdict!r}.")
+        verdict = "inconclusive" if verdict == "held" else verdict
+    if verdict == "held":
+        reasons.append(_kept(facts))
+    reasons = [reason[0].upper() + reason[1:] for reason in reasons + bench.permissions]
+    return Judgement(verdict, reasons, _notes(facts, scenario), bench.permitted)
+
+
+def _kept(facts: Facts) -> str:
+    bit = f", and {len(facts.faults)} of {len(facts.faults)} faults bit" if facts.faults else ""
+    lost = facts.counts.get("lost", 0)
+    stored = "every acknowledged message is stored" if not lost else "no promise was broken"
+    return f"{facts.sent:,} messages sent, {facts.acked:,} acknowledged: {stored}{bit}."
+
+
+def _notes(facts: Facts, scenario: Scenario) -> list[str]:
+    notes = []
+    lost = facts.counts.get("lost", 0)
+    one = any(spec.acks == "1" for spec in scenario.workload.producers)
+    if one and not lost and facts.leader_changes:
+        notes.append(
+            f"acks=1 lost nothing across {facts.leader_changes} changes of leader. That is luck, not safety: "
+            "followers that keep up on a fast disk hide what acks=1 does not promise."
+        )
+    if facts.end_offsets_known and lost:
+        difference = facts.acked - facts.end_offsets
+        if difference < lost:
+            notes.append(
+                f"Subtracting end offsets from acknowledgements ({facts.acked:,} - {facts.end_offsets:,}) "
+                f"says {max(difference, 0):,} lost. The exact count is {lost:,}: "
+                "records that nobody was told of hide the rest."
+            )
+    return notes

@@ -1,0 +1,158 @@
+"""Histories written by hand: rows of the evidence tables, and the run folder they make.
+
+Times are given in milliseconds after the start of the run; the folder has nanoseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from kaput.evidence.folder import GroupDrain, Manifest, RunFolder
+from kaput.evidence.schemas import TABLES
+
+START_NS = 1_700_000_000_000_000_000
+MS = 1_000_000
+
+
+def at(ms: float) -> int:
+    """The time in ns, `ms` after the start of the run."""
+    return START_NS + round(ms * MS)
+
+
+@dataclass
+class History:
+    """One run's rows, in the order they were added. `groups`: whether each was drained."""
+
+    producers: list[dict[str, Any]] = field(default_factory=lambda: [{"topic": "orders", "acks": "all"}])
+    topics: list[dict[str, Any]] = field(default_factory=lambda: [{"name": "orders"}])
+    groups: dict[str, bool] = field(default_factory=dict)
+    subscriptions: dict[str, list[str]] = field(default_factory=dict)
+    cluster: dict[str, Any] = field(default_factory=dict)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    expect: dict[str, Any] = field(default_factory=dict)
+    state: str = "sealed"
+    troubles: list[str] = field(default_factory=list)
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in TABLES})
+
+    def add(self, table: str, **row: Any) -> History:
+        """A row as the table has it; columns left out are null."""
+        self.rows[table].append(row)
+        return self
+
+    def sent(
+        self, producer: int, seq: int, offset: int | None = None, outcome: str = "acked", **more: Any
+    ) -> History:
+        """A send of partition 0 of `orders`, attempted at `seq` ms and resolved one ms later, unless told."""
+        row = {"topic": "orders", "partition": 0, "attempt_ns": at(seq), "done_ns": at(seq + 1)} | more
+        return self.add("sends", producer=producer, seq=seq, outcome=outcome, offset=offset, **row)
+
+    def stored(self, offset: int, producer: int | None, seq: int | None, **more: Any) -> History:
+        """A record in the log."""
+        row = {"topic": "orders", "partition": 0, "leader_epoch": 0, "timestamp_ms": 0, "intact": True} | more
+        return self.add("log", offset=offset, producer=producer, seq=seq, **row)
+
+    def acked(self, producer: int, seq: int, offset: int, **more: Any) -> History:
+        """A message that was acknowledged and is stored where it was said to be."""
+        where = {key: more[key] for key in ("topic", "partition") if key in more}
+        self.sent(producer, seq, offset, **{k: v for k, v in more.items() if k != "leader_epoch"})
+        epoch = {"leader_epoch": more["leader_epoch"]} if "leader_epoch" in more else {}
+        return self.stored(offset, producer, seq, **where, **epoch)
+
+    def handed(self, offset: int, producer: int | None, seq: int | None, ms: float, **more: Any) -> History:
+        """A delivery to member m1 of group billing, unless told."""
+        row = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0, "intact": True} | more
+        return self.add("deliveries", offset=offset, producer=producer, seq=seq, polled_ns=at(ms), **row)
+
+    def event(self, kind: str, ms: float, offset: int | None = None, **more: Any) -> History:
+        """A group event of member m1 of group billing, of orders/0 unless told."""
+        row = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0} | more
+        return self.add("group_events", kind=kind, at_ns=at(ms), offset=offset, **row)
+
+    def led(self, leader: int, epoch: int, ms: float, isr: list[int] | None = None, **more: Any) -> History:
+        """A leader event of orders/0."""
+        row = {"topic": "orders", "partition": 0, "source": "history", "kind": "leader"} | more
+        return self.add("cluster_events", leader=leader, leader_epoch=epoch, isr=isr, at_ns=at(ms), **row)
+
+    def fault(self, broker: int, injected: float, healed: float | None = None, **more: Any) -> History:
+        """A kill that bit at once."""
+        row = {
+            "id": f"{len(self.rows['faults']) + 1}-kill",
+            "fault": "kill",
+            "target": f"broker {broker}",
+            "effective_ns": at(injected),
+            "bit": True,
+            "proof": "process gone",
+        } | more
+        healed_ns = None if healed is None else at(healed)
+        return self.add("faults", brokers=[broker], injected_ns=at(injected), healed_ns=healed_ns, **row)
+
+    def read_to_end(self) -> History:
+        """end_offsets for every partition that any row names, all read to their end."""
+        places = {
+            (row["topic"], row["partition"])
+            for table in ("sends", "log", "deliveries")
+            for row in self.rows[table]
+            if row["partition"] is not None
+        }
+        for topic, partition in sorted(places):
+            offsets = [
+                row["offset"]
+                for row in self.rows["log"]
+                if (row["topic"], row["partition"]) == (topic, partition)
+            ]
+            end = max(offsets, default=-1) + 1
+            self.add("end_offsets", topic=topic, partition=partition, end_offset=end, drained_to=end)
+        return self
+
+    def scenario(self) -> dict[str, Any]:
+        """The scenario as its file has it."""
+        groups = [
+            {"id": group, "topics": self.subscriptions.get(group, [t["name"] for t in self.topics])}
+            for group in self.groups
+        ]
+        producers = [{"messages": 1, **spec} for spec in self.producers]
+        return {
+            "version": 1,
+            "title": "A history",
+            "cluster": self.cluster,
+            "topics": self.topics,
+            "workload": {"producers": producers, "groups": groups},
+            "faults": self.faults,
+            "expect": self.expect,
+        }
+
+    def write(self, path: Path) -> RunFolder:
+        """The run folder, with a scenario that has as many producers as the rows use."""
+        folder = RunFolder(path)
+        path.mkdir(parents=True, exist_ok=True)
+        folder.write_manifest(
+            Manifest(
+                run_id=uuid.UUID(int=7),
+                scenario="history",
+                state=self.state,
+                started_ns=START_NS,
+                ended_ns=at(3_600_000),
+                groups=[GroupDrain(group=g, drained=d) for g, d in self.groups.items()],
+                troubles=self.troubles,
+            )
+        )
+        folder.scenario_path.write_text(yaml.safe_dump(self.scenario()))
+        for name, rows in self.rows.items():
+            if rows or name in ("sends", "log"):
+                write_table(folder, name, rows)
+        return folder
+
+
+def write_table(folder: RunFolder, name: str, rows: list[dict[str, Any]], file: str = "part-0") -> Path:
+    """One Parquet file of a table."""
+    path = folder.table(name) / f"{file}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=TABLES[name].schema), path)
+    return path
