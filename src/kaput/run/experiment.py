@@ -169,6 +169,7 @@ class Experiment:
     def _seal(self) -> None:
         self._begin("seal")
         said = seal(self.folder)
+        self._crew.tidy()
         self._begin("judge")
         self._update(state="sealed", troubles=self._troubles + said, phases=self._phases)
 

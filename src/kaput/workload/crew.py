@@ -110,6 +110,13 @@ class Crew:
         for client in self.members:
             client.said["done"].wait(max(0.0, limit - time.monotonic()))
 
+    def tidy(self) -> None:
+        """Removes the live counters and what no client wrote into; the orders stay, they hold the settings."""
+        self._counters_path.unlink(missing_ok=True)
+        for client in self.producers + self.members:
+            if client.stderr.stat().st_size == 0:
+                client.stderr.unlink()
+
     def _start_producer(self, number: int, spec: Producers) -> _Client:
         topic = self._scenario.topic(spec.topic)
         assert topic is not None

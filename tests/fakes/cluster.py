@@ -1,0 +1,80 @@
+"""Doubles of a node and an admin client, for unit tests of targets and of the nemesis."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kaput.cluster.admin import PartitionState
+
+from kaput.errors import LabError
+
+
+@dataclass
+class FakeNode:
+    """A node that remembers what was done to it."""
+
+    id: int
+    running: bool = True
+    stopped: bool = False
+    done: list[str] = field(default_factory=list)
+    cpu: float = 1.0
+    survives: bool = False
+    works_while_paused: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"broker {self.id}"
+
+    @property
+    def pid(self) -> int:
+        return 1000 + self.id
+
+    def start(self) -> None:
+        self.done.append("start")
+        self.running = True
+
+    def kill(self) -> int:
+        self.done.append("kill")
+        self.running = self.survives
+        return time.time_ns()
+
+    def terminate(self, timeout_s: float) -> bool:
+        self.done.append("terminate")
+        self.running = self.survives
+        return not self.survives
+
+    def pause(self) -> None:
+        self.done.append("pause")
+        self.stopped = True
+
+    def resume(self) -> None:
+        self.done.append("resume")
+        self.stopped = False
+
+    def is_stopped(self) -> bool:
+        return self.stopped
+
+    def cpu_seconds(self) -> float:
+        if self.works_while_paused:
+            self.cpu += 0.01
+        return self.cpu
+
+
+class FakeAdmin:
+    """Knows one topic, `orders`, with one partition led by broker 2 of 1, 2, 3."""
+
+    def __init__(self, leader: int | None = 2, replicas: list[int] | None = None) -> None:
+        self._state = PartitionState(leader, replicas or [1, 2, 3], replicas or [1, 2, 3])
+
+    def partitions(self, topics: Iterable[str]) -> dict[tuple[str, int], PartitionState]:
+        return {(topic, 0): self._state for topic in topics}
+
+    def controller_id(self) -> int:
+        return 101
+
+    def coordinator(self, group: str) -> int:
+        if group != "billing":
+            raise LabError(f"no group {group}")
+        return 3

@@ -1,0 +1,50 @@
+"""Targets become node ids when the fault is injected."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakes.cluster import FakeAdmin
+from kaput.errors import LabError
+from kaput.faults.targets import resolve
+
+BROKERS = [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("target", "ids"),
+    [
+        ("broker 3", [3]),
+        ("leader-of orders/0", [2]),
+        ("followers-of orders/0", [1, 3]),
+        ("controller", [101]),
+        ("coordinator-of billing", [3]),
+        ("all", [1, 2, 3]),
+    ],
+)
+def test_words_become_ids(target: str, ids: list[int]) -> None:
+    """Each form of a target names the nodes that play that role right now."""
+    assert resolve(target, FakeAdmin(), BROKERS, seed=1) == ids  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", ["any", "minority", "follower-of orders/0"])
+def test_the_seed_repeats_a_draw(target: str) -> None:
+    """The same seed draws the same nodes, and different seeds draw all there are."""
+    draws = {seed: resolve(target, FakeAdmin(), BROKERS, seed) for seed in range(50)}  # type: ignore[arg-type]
+    assert draws == {seed: resolve(target, FakeAdmin(), BROKERS, seed) for seed in range(50)}  # type: ignore[arg-type]
+    drawn = {node for ids in draws.values() for node in ids}
+    assert drawn == ({1, 3} if target.startswith("follower") else {1, 2, 3})
+
+
+def test_a_minority_leaves_a_majority() -> None:
+    """Of five brokers a minority is two, of three one."""
+    assert len(resolve("minority", FakeAdmin(), [1, 2, 3, 4, 5], 1)) == 2  # type: ignore[arg-type]
+    assert len(resolve("minority", FakeAdmin(), BROKERS, 1)) == 1  # type: ignore[arg-type]
+
+
+def test_nobody_is_said() -> None:
+    """A partition without leader has no leader to hit, a single replica no followers."""
+    with pytest.raises(LabError, match="no leader"):
+        resolve("leader-of orders/0", FakeAdmin(leader=None), BROKERS, 1)  # type: ignore[arg-type]
+    with pytest.raises(LabError, match="one replica"):
+        resolve("followers-of orders/0", FakeAdmin(replicas=[2]), BROKERS, 1)  # type: ignore[arg-type]
