@@ -1,0 +1,130 @@
+"""A Kafka distribution: its jars, each fetched once and held against its lock file.
+
+Its place: every other module of this package takes a Distribution and asks no further.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaput.cluster.cache import cache_dir, exclusive
+from kaput.cluster.ivy import TOTAL_TIMEOUT_S, fetch
+from kaput.cluster.java import Java
+from kaput.cluster.lock import LockedJar, read_lock, sha256_of
+from kaput.errors import DistributionError
+
+Progress = Callable[[int, int], None]  # (files there, files in all)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Jars of one Kafka version, in classpath order; `id` changes whenever one of them does."""
+
+    version: str
+    jars: tuple[Path, ...]
+    id: str
+
+    @property
+    def classpath(self) -> str:
+        """For `java -cp`."""
+        return os.pathsep.join(map(str, self.jars))
+
+
+def resolve(version: str, java: Java, progress: Progress = lambda done, total: None) -> Distribution:
+    """The locked jars of a version; fetches what is missing, telling `progress`. Raises DistributionError."""
+    locked = read_lock(version)
+    root = cache_dir("jars")
+    if _missing(locked, root):
+        with exclusive(root / ".lock", TOTAL_TIMEOUT_S):
+            # Another kaput may have fetched them while this one waited.
+            missing = _missing(locked, root)
+            if missing:
+                _fetch(version, missing, java, root, progress)
+    identity = hashlib.sha256("\n".join(jar.line() for jar in locked).encode()).hexdigest()[:16]
+    _verify(locked, root, root / f".verified-{identity}.json")
+    return Distribution(version, tuple(root / jar.relative for jar in locked), identity)
+
+
+def from_home(home: Path) -> Distribution:
+    """The jars of a Kafka installation, taken as they are. Raises DistributionError."""
+    jars = tuple(sorted(home.absolute().glob("libs/*.jar")))
+    versions = [m[1] for jar in jars if (m := re.fullmatch(r"kafka_[\d.]+-(\d[\w.-]*)\.jar", jar.name))]
+    if not versions:
+        raise DistributionError(f"{home} is not a Kafka installation: it has no libs/kafka_*.jar")
+    stats = [(jar, jar.stat()) for jar in jars]
+    identity = "\n".join(f"{jar} {stat.st_size} {stat.st_mtime_ns}" for jar, stat in stats)
+    return Distribution(versions[0], jars, hashlib.sha256(identity.encode()).hexdigest()[:16])
+
+
+def _missing(locked: list[LockedJar], root: Path) -> list[LockedJar]:
+    return [jar for jar in locked if not (root / jar.relative).is_file()]
+
+
+def _fetch(version: str, missing: list[LockedJar], java: Java, root: Path, progress: Progress) -> None:
+    """Into a directory of its own first: a jar appears in the cache whole and verified, or not at all."""
+    done = 0
+
+    def on_file() -> None:
+        nonlocal done
+        done += 1
+        progress(min(done, len(missing)), len(missing))
+
+    progress(0, len(missing))
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as name:
+        staging = Path(name)
+        try:
+            fetch([(jar.group, jar.artifact, jar.version) for jar in missing], java, staging, on_file)
+        except DistributionError as error:
+            raise DistributionError(f"Kafka {version}: {error}") from None
+        finally:
+            _keep(missing, staging, root)
+    progress(len(missing), len(missing))
+
+
+def _keep(missing: list[LockedJar], staging: Path, root: Path) -> None:
+    for jar in missing:
+        fetched = staging / jar.relative
+        if fetched.is_file():
+            _check(jar, fetched)
+            (root / jar.relative).parent.mkdir(exist_ok=True)
+            shutil.move(fetched, root / jar.relative)
+
+
+def _verify(locked: list[LockedJar], root: Path, stamp: Path) -> None:
+    """Hashes what has another size or time than when it was last hashed; the rest is known to be right."""
+    known = _read_stamp(stamp)
+    now = {}
+    for jar in locked:
+        stat = (root / jar.relative).stat()
+        now[str(jar.relative)] = [stat.st_size, stat.st_mtime_ns]
+        if known.get(str(jar.relative)) != now[str(jar.relative)]:
+            _check(jar, root / jar.relative)
+    if now != known:
+        beside = stamp.with_name(f"{stamp.name}.{os.getpid()}")
+        beside.write_text(json.dumps(now))
+        beside.replace(stamp)
+
+
+def _read_stamp(stamp: Path) -> dict[str, list[int]]:
+    try:
+        known = json.loads(stamp.read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _check(jar: LockedJar, path: Path) -> None:
+    found = sha256_of(path)
+    if found != jar.sha256:
+        raise DistributionError(
+            f"{path} is not {jar.group}:{jar.artifact}:{jar.version}: expected SHA-256 {jar.sha256}, "
+            f"found {found}; remove the file to have it fetched again"
+        )

@@ -1,0 +1,139 @@
+"""Apache Ivy, which PySpark brings along: fetches jars by coordinates from its default repository.
+
+Not here: which jars, and whether they are the right ones (lock.py, distribution.py). PySpark is only looked
+up as a directory of jars, never imported.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from kaput.cluster.java import Java
+from kaput.errors import DistributionError
+from kaput.processes.ownership import OwnedProcess, Owner
+
+# A site with a mirror of its own names an ivysettings.xml here.
+SETTINGS_VARIABLE = "KAPUT_IVY_SETTINGS"
+TOTAL_TIMEOUT_S = 1800.0
+STALL_TIMEOUT_S = 120.0
+PATTERN = "[organisation]/[artifact]-[revision].[ext]"
+
+# Ivy's own idea of the repository, but bounded waits. With a lock nothing is left to resolve, and every jar
+# is held against its SHA-256 afterwards: POMs, version lists and checksum files would be fetched for nothing.
+_SETTINGS = """<ivysettings>
+  <settings defaultResolver="default"/>
+  <timeout-constraints><timeout-constraint name="bounded" connectionTimeout="10000" readTimeout="60000"/>
+  </timeout-constraints>
+  <resolvers><ibiblio name="default" m2compatible="true" timeoutConstraint="bounded" {options}/></resolvers>
+</ivysettings>
+"""
+_JARS_ONLY = 'usepoms="false" useMavenMetadata="false" checksums=""'
+
+
+def fetch(
+    modules: Iterable[tuple[str, str, str]],
+    java: Java,
+    into: Path,
+    on_file: Callable[[], None],
+    *,
+    transitive: bool = False,
+) -> None:
+    """Fetches (group, artifact, version) into `into`/group/artifact-version.jar; `on_file` hears of each.
+
+    `transitive` fetches what they need at run time as well. Raises DistributionError.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    (into / "ivy.xml").write_text(_ivy_xml(modules, transitive))
+    (into / "ivysettings.xml").write_text(_SETTINGS.format(options="" if transitive else _JARS_ONLY))
+    settings = os.environ.get(SETTINGS_VARIABLE) or into / "ivysettings.xml"
+    jars = _pyspark_jars()
+    args: list[str | Path] = [
+        java.path, "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", *_proxy(),
+        "-cp", f"{_one(jars, 'ivy')}{os.pathsep}{_one(jars, 'commons-cli')}", "org.apache.ivy.Main",
+        "-settings", settings, "-ivy", into / "ivy.xml", "-cache", into / "cache", "-m2compatible",
+        "-retrieve", into / PATTERN,
+    ]  # fmt: skip
+    with Owner() as owner:
+        ivy = owner.spawn(args, name="ivy", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        _listen(ivy, on_file)
+
+
+def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool) -> str:
+    conf = "default->runtime(*),master(*)" if transitive else "default->*"
+    lines = [
+        f"<dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)} "
+        f'transitive="{str(transitive).lower()}" conf={quoteattr(conf)}/>'
+        for group, artifact, version in modules
+    ]
+    return (
+        '<ivy-module version="2.0"><info organisation="kaput" module="jars"/>'
+        '<configurations><conf name="default"/></configurations>\n<dependencies>\n'
+        + "\n".join(lines)
+        + "\n</dependencies></ivy-module>\n"
+    )
+
+
+def _listen(ivy: OwnedProcess, on_file: Callable[[], None]) -> None:
+    """Counts what arrives, in this thread while another reads; ends Ivy when nothing arrives for long."""
+    said: list[str] = []
+    seen, moved = 0, time.monotonic()
+    limit = moved + TOTAL_TIMEOUT_S
+    threading.Thread(target=_read, args=(ivy, said), daemon=True).start()
+    while ivy.wait(0.1) is None:
+        if len(said) > seen:
+            for line in said[seen : (seen := len(said))]:
+                if "[SUCCESSFUL" in line:
+                    on_file()
+            moved = time.monotonic()
+        if time.monotonic() > min(moved + STALL_TIMEOUT_S, limit):
+            ivy.kill()
+            raise DistributionError(f"nothing arrived for {STALL_TIMEOUT_S:.0f} s: is the network up?")
+    if ivy.returncode != 0:
+        raise DistributionError(_why("\n".join(said)))
+
+
+def _read(ivy: OwnedProcess, said: list[str]) -> None:
+    assert ivy.popen.stdout is not None
+    for line in ivy.popen.stdout:
+        said.append(line.decode(errors="replace").rstrip())
+
+
+def _why(said: str) -> str:
+    missing = sorted(set(re.findall(r":: ([^\s;]+;[^\s:]+): not found", said)))
+    if missing:
+        names = ", ".join(name.replace("#", ":").replace(";", ":") for name in missing[:5])
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        return f"not to be had from the repository (is the network up?): {names}{more}"
+    return f"Ivy failed: {said[-500:]}"
+
+
+def _pyspark_jars() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise DistributionError("pyspark, whose Ivy fetches Kafka's jars, is not installed")
+    return Path(spec.origin).parent / "jars"
+
+
+def _one(jars: Path, name: str) -> Path:
+    found = sorted(jars.glob(f"{name}-[0-9]*.jar"))
+    if not found:
+        raise DistributionError(f"there is no {name} among pyspark's jars in {jars}")
+    return found[-1]
+
+
+def _proxy() -> list[str]:
+    """Java does not read https_proxy by itself."""
+    url = urllib.parse.urlsplit(urllib.request.getproxies().get("https", ""))
+    if url.hostname is None:
+        return []
+    return [f"-Dhttps.proxyHost={url.hostname}", f"-Dhttps.proxyPort={url.port or 80}"]

@@ -1,0 +1,63 @@
+"""Java: the one in JAVA_HOME if that is set, else `java` on the PATH, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaput.errors import JavaError
+
+OLDEST = 17
+_INSTALL = (
+    "apt install openjdk-17-jre-headless (or openjdk-21-jre-headless), "
+    "dnf install java-21-openjdk-headless, or brew install --cask temurin@21"
+)
+_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that is new enough: its launcher, its feature version, and its version in full."""
+
+    path: Path
+    version: int
+    text: str
+    build: str  # all that `java -version` says, so that archives made by another build are never used
+
+
+def find_java() -> Java:
+    """The Java to use. Raises JavaError when it is missing, broken or older than 17."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        path = Path(home) / "bin" / "java"
+        if not os.access(path, os.X_OK):
+            raise _missing(f"JAVA_HOME is {home}, which has no bin/java")
+        return _ask(path, f"JAVA_HOME ({home})")
+    found = shutil.which("java")
+    if found is None:
+        raise _missing("there is no java on the PATH and JAVA_HOME is not set")
+    return _ask(Path(found).absolute(), f"java on the PATH ({found})")
+
+
+def _ask(path: Path, where: str) -> Java:
+    try:
+        done = subprocess.run(
+            [path, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _missing(f"{where} does not start ({error})") from None
+    match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', done.stderr)
+    if done.returncode != 0 or match is None:
+        raise _missing(f"{where} does not work")
+    version = int(match[2])
+    if version < OLDEST:
+        raise _missing(f"{where} is {match[1]}")
+    return Java(path, version, match[1], done.stderr)
+
+
+def _missing(why: str) -> JavaError:
+    return JavaError(f"Java {OLDEST} or newer is needed, but {why}; install it: {_INSTALL}")

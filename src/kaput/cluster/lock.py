@@ -1,0 +1,57 @@
+"""Lock files: every jar of a Kafka version by its Maven coordinates and SHA-256, in classpath order.
+
+Its place: distribution.py reads them; scripts/lock_jars.py makes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaput.errors import DistributionError
+
+LOCKS = Path(__file__).parent / "locks"
+
+
+@dataclass(frozen=True)
+class LockedJar:
+    """One jar: what it is called in Maven's world, and what it must hold."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def relative(self) -> Path:
+        """Where it lies below the cache; by group, because two groups may use one name."""
+        return Path(self.group) / f"{self.artifact}-{self.version}.jar"
+
+    def line(self) -> str:
+        """Its line in a lock file."""
+        return f"{self.group}:{self.artifact}:{self.version} {self.sha256}"
+
+
+def read_lock(version: str) -> list[LockedJar]:
+    """The jars of a Kafka version. Raises DistributionError naming the versions there are."""
+    path = LOCKS / f"kafka-{version}.lock"
+    if not path.is_file():
+        there = ", ".join(sorted(p.stem.removeprefix("kafka-") for p in LOCKS.glob("kafka-*.lock")))
+        raise DistributionError(f"Kafka {version} has no lock file; there are: {there} (or use --kafka-home)")
+    return [_parse(line, path) for line in path.read_text().splitlines() if line and line[0] != "#"]
+
+
+def _parse(line: str, path: Path) -> LockedJar:
+    try:
+        coordinates, sha256 = line.split()
+        group, artifact, version = coordinates.split(":")
+    except ValueError:
+        raise DistributionError(f"{path}: not a line of a lock file: {line!r}") from None
+    return LockedJar(group, artifact, version, sha256)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
