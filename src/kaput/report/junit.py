@@ -7,6 +7,7 @@ forbidden is a failure; what could not be judged is skipped or an error, with th
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
@@ -31,7 +32,8 @@ def to_junit(findings: Findings) -> str:
         suite.add_testcase(_fault(fault, findings))
     xml = JUnitXml("kaput")
     xml.add_testsuite(suite)
-    return str(xml.tostring().decode())
+    to_bytes: Callable[[], bytes] = xml.tostring
+    return f'<?xml version="1.0"?>\n{to_bytes().decode()}\n'
 
 
 def _case(findings: Findings, name: str, kind: str) -> TestCase:

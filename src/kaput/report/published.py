@@ -22,7 +22,8 @@ class Published:
 PUBLISHED = {
     "broker-failover-2x1": Published(
         "R1, 2 brokers, 1 producer, 20,000 messages",
-        "10 to 60 lost, once 56 of about 500 sent in that second; async, half of the messages for about 600 ms",
+        "10 to 60 lost, once 56 of about 500 sent in that second; "
+        "with an async producer half of the messages for about 600 ms",
         1 / 2,
     ),
     "broker-failover-10x1": Published(

@@ -31,7 +31,7 @@ def render(findings: Findings, folder: Path) -> Text:
         _section("Faults", Text("\n").join(_fault(fault) for fault in findings.faults)),
         _section("Fates: every message has exactly one", _fates(findings)),
         _section("Anomalies", _anomalies(findings)),
-        _section("Groups", Text().join(_group(group) for group in findings.groups)),
+        _section("Groups", Text().join(_group(g, findings) for g in findings.groups)),
         _section("Latency in ms", _latency(findings)),
         _section("Longest time without an acknowledgement", _unavailability(findings)),
         _section("High-watermark arithmetic", _bullets([arithmetic_sentence(findings)])),
@@ -55,7 +55,8 @@ def _bullets(sentences: list[str]) -> Text:
 def _head(findings: Findings) -> Text:
     run = findings.run
     verdict, _, rest = verdict_sentence(findings).partition(":")
-    about = f"{run.scenario}: Kafka {run.kafka or 'of unknown version'} ({run.mode}), seed {run.seed}, run {run.id}"
+    kafka = f"Kafka {run.kafka or 'of unknown version'} ({run.mode})"
+    about = f"{run.scenario}: {kafka}, seed {run.seed}, run {run.id}"
     title = f"{run.title}\n" if run.title else ""
     rates = findings.rates
     pace = f"{number(rates.sent_per_s)} sent and {number(rates.acked_per_s)} acknowledged a second"
@@ -101,10 +102,13 @@ def _fates(findings: Findings) -> Text:
     rows = [[fate.outcome, fate.stored, f"{fate.count:,}"] for fate in findings.fates if fate.count]
     total = sum(fate.count for fate in findings.fates)
     return columns(
-        ["outcome", "times stored", "messages"],
-        [*rows, ["sum", "", f"{total:,} of {findings.totals.sent:,} sent"]],
-        2,
+        ["outcome", "times stored", "messages"], [*rows, [_sum(total, findings), "", f"{total:,}"]], 2
     )
+
+
+def _sum(total: int, findings: Findings) -> str:
+    sent = findings.totals.sent
+    return "sum = sent" if total == sent else f"sum, NOT the {sent:,} sent"
 
 
 def _anomalies(findings: Findings) -> Text:
@@ -132,7 +136,7 @@ def _anomaly(anomaly: Anomaly) -> Text:
     return text
 
 
-def _group(group: GroupFindings) -> Text:
+def _group(group: GroupFindings, findings: Findings) -> Text:
     rows = [[f.outcome, f.stored, f.delivered, f"{f.count:,}"] for f in group.fates if f.count]
     total = sum(f.count for f in group.fates)
     drained = "drained" if group.drained else "NOT drained: what it has not seen proves nothing"
@@ -140,7 +144,7 @@ def _group(group: GroupFindings) -> Text:
     said = f"  {group.group}: {drained}, {plural(group.delivered_messages, 'message')} delivered"
     text = Text(said + (f", {again:,} delivered again after their commit" if again else "") + "\n")
     header = ["outcome", "times stored", "times delivered", "messages"]
-    return text.append_text(columns(header, [*rows, ["sum", "", "", f"{total:,}"]], 3))
+    return text.append_text(columns(header, [*rows, [_sum(total, findings), "", "", f"{total:,}"]], 3))
 
 
 def _latency(findings: Findings) -> Text:

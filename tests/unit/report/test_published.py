@@ -1,0 +1,28 @@
+"""Published figures stand beside ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kaput.evidence.findings import Findings
+from kaput.report.published import PUBLISHED, beside_published
+from kaput.scenario.builtin import builtin_names
+
+
+def test_every_published_scenario_is_a_built_in() -> None:
+    """No figure hangs at a name that nobody can run, and every failover built-in has its figure."""
+    assert set(PUBLISHED) == set(builtin_names()) - {"noop"}
+
+
+def test_the_share_of_a_failover_is_compared_with_the_share_of_brokers(raw: dict[str, Any]) -> None:
+    """A tenth of the brokers killed, and the affected share beside it."""
+    raw["run"]["scenario"] = "broker-failover-10x1"
+    published, ours = beside_published(Findings.model_validate(raw))
+    assert "42 of 393 (about 10 %) over about 800 ms" in published
+    assert "1,234 of 5,678 messages affected (21.7 %) over 9,900 ms (killed: 10.0 % of the brokers)" in ours
+
+
+def test_a_scenario_of_the_users_own_has_nothing_published(raw: dict[str, Any]) -> None:
+    """An unknown name renders no lines."""
+    raw["run"]["scenario"] = "mine"
+    assert beside_published(Findings.model_validate(raw)) == []

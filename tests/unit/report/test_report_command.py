@@ -1,0 +1,64 @@
+"""`kaput report` on a run folder, as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+from typer.testing import CliRunner
+
+from kaput.cli.main import app
+from kaput.errors import UsageError
+from kaput.evidence.findings import Findings
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path, findings: Findings) -> Path:
+    """A run folder that holds findings.json and nothing else."""
+    (tmp_path / "findings.json").write_text(findings.to_json() + "\n")
+    return tmp_path
+
+
+def test_text_in_a_pipe_is_plain(run_dir: Path) -> None:
+    """No escape codes, no wrapped lines; the verdict first and the folder last."""
+    kaput = Path(sys.executable).with_name("kaput")
+    done = subprocess.run([kaput, "report", run_dir], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("HELD: 40,000 sent") and lines[0].endswith(".")
+    assert lines[-1] == f"Run folder: {run_dir}"
+    assert "\x1b" not in done.stdout
+
+
+def test_json_is_the_document_itself(run_dir: Path) -> None:
+    """One JSON document, that of findings.json."""
+    result = runner.invoke(app, ["report", str(run_dir), "--format", "json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == json.loads((run_dir / "findings.json").read_text())
+
+
+def test_junit_can_be_parsed(run_dir: Path) -> None:
+    """XML with one suite on stdout."""
+    result = runner.invoke(app, ["report", str(run_dir), "--format", "junit"])
+    assert result.exit_code == 0
+    assert len(JUnitXml.fromstring(result.stdout)) == 1
+
+
+def test_html_is_said_not_to_exist(run_dir: Path) -> None:
+    """The user's mistake, with what can be had instead."""
+    result = runner.invoke(app, ["report", str(run_dir), "--format", "html"])
+    assert isinstance(result.exception, UsageError)
+    assert "not built yet" in str(result.exception) and result.exception.exit_status == 2
+
+
+def test_a_run_that_was_not_judged_names_the_command(tmp_path: Path) -> None:
+    """Without findings.json the message says what makes it."""
+    result = runner.invoke(app, ["report", str(tmp_path)])
+    assert isinstance(result.exception, UsageError)
+    assert f"kaput analyze {tmp_path}" in str(result.exception)

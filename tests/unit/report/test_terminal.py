@@ -1,0 +1,132 @@
+"""The terminal report says what the findings say, the verdict first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from handmade_findings import anomaly
+
+from kaput.evidence.findings import Findings
+from kaput.report.sentences import arithmetic_sentence, verdict_sentence
+from kaput.report.terminal import render, render_statistics, side_by_side
+
+
+def test_the_verdict_comes_first(findings: Findings) -> None:
+    """The first line is the verdict with the counts that matter, and why the loss is permitted."""
+    first = render(findings, Path("runs/x")).plain.splitlines()[0]
+    assert first == (
+        "HELD: 40,000 sent, 39,997 acknowledged, 23 acknowledged messages lost "
+        "(permitted: the configuration promises nothing across a change of leader)."
+    )
+
+
+def test_everything_that_was_found_is_shown(findings: Findings) -> None:
+    """Reasons, proof, times, fates with their sum, anomalies with examples, groups, latency, the folder."""
+    text = render(findings, Path("runs/x")).plain
+    for said in (
+        "23 losses by a deposed leader are permitted with acks=1",
+        "1-kill: kill leader-of orders/0 (broker 1) bit: broker 1 (pid 77): gone",
+        "election 9,480 ms",
+        "lost 23 in a window of 1,990 ms",
+        "affected 1,234 of 5,678 sent",
+        "lost: 23, permitted; deposed-leader 23",
+        "duplicate: 7, permitted; 8 extra copies",
+        "billing: drained, 39,977 messages delivered",
+        "producer 0 on orders/0: 10,012 ms",
+        "Run folder: runs/x",
+    ):
+        assert said in text, said
+    assert "sum = sent" in text
+    assert text.count("is gone") == 3
+
+
+def test_fates_that_do_not_add_up_are_not_hidden(raw: dict[str, Any]) -> None:
+    """A sum that differs from the messages sent stands there in capitals."""
+    raw["fates"][0]["count"] += 1
+    text = render(Findings.model_validate(raw), Path("x")).plain
+    assert "sum, NOT the 40,000 sent" in text
+
+
+def test_forbidden_anomalies_are_in_the_first_sentence(raw: dict[str, Any]) -> None:
+    """A violation names what was forbidden, for the run and for a group."""
+    raw["verdict"] = "violated"
+    anomaly(raw, "lost")["permitted"] = 20
+    anomaly(raw, "unseen")["count"] = 2
+    said = verdict_sentence(Findings.model_validate(raw))
+    assert said.startswith("VIOLATED: ")
+    assert "23 acknowledged messages lost (3 forbidden)" in said
+    assert "2 unseen in group billing forbidden" in said
+
+
+def test_unread_messages_are_never_silent(raw: dict[str, Any]) -> None:
+    """What was not read back stands in the first sentence."""
+    raw["verdict"] = "inconclusive"
+    raw["totals"]["unread"] = 1234
+    said = verdict_sentence(Findings.model_validate(raw))
+    assert said.startswith("INCONCLUSIVE: ") and "1,234 not read back" in said
+
+
+def test_arithmetic_names_what_hides_the_losses(findings: Findings) -> None:
+    """Acknowledged less end offsets says 12, the truth is 23: recovered and copies stand in for 11."""
+    assert arithmetic_sentence(findings) == (
+        "39,997 acknowledged less 39,985 in the end offsets says 12 lost; the exact count is 23: "
+        "3 recovered and 8 extra copies hide 11."
+    )
+
+
+def test_arithmetic_that_is_right_is_left_alone(raw: dict[str, Any]) -> None:
+    """Where both answers agree there is nothing to explain."""
+    raw["high_watermark_arithmetic"]["difference"] = 23
+    assert arithmetic_sentence(Findings.model_validate(raw)).endswith("the exact count is 23.")
+
+
+def test_a_fault_without_effect_is_said(raw: dict[str, Any]) -> None:
+    """A fault that did not bite is not called one that did."""
+    raw["faults"][0] |= {"bit": False, "proof": "no target was running"}
+    text = render(Findings.model_validate(raw), Path("x")).plain
+    assert "had no effect: no target was running" in text
+
+
+def test_a_run_without_anything_renders(raw: dict[str, Any]) -> None:
+    """No faults, groups, fates or latencies: empty sections are left out, nothing fails."""
+    raw |= {"faults": [], "groups": [], "fates": [], "unavailability": [], "reasons": [], "notes": []}
+    raw["latency_ms"] = {"ack": {}, "end_to_end": {}}
+    raw["totals"]["sent"] = 0
+    raw["run"] |= {"kafka": None, "title": "", "scenario": "mine"}
+    text = render(Findings.model_validate(raw), Path("x")).plain
+    assert "Faults" not in text and "Latency" not in text and "Published" not in text
+    assert "Kafka of unknown version" in text
+
+
+def test_runs_stand_side_by_side(findings: Findings, raw: dict[str, Any]) -> None:
+    """Two runs are two columns, with verdict, loss and times in rows."""
+    raw["run"]["scenario"] = "twin"
+    raw["faults"] = []
+    table = side_by_side([findings, Findings.model_validate(raw)]).plain.splitlines()
+    assert table[1].split() == ["leader-kill-lagging-acks-1", "twin"]
+    rows = {line[:18].strip(): line[18:].split() for line in table[2:]}
+    assert rows["verdict"] == ["held", "held"]
+    assert rows["lost"] == ["23", "23"]
+    assert rows["loss window ms"] == ["1,990", "-"]
+
+
+def test_many_runs_are_rows(findings: Findings) -> None:
+    """More runs than fit as columns turn the table."""
+    table = side_by_side([findings] * 6).plain.splitlines()
+    assert len(table) == 1 + 1 + 6
+    assert "verdict" in table[1] and "ack p99 ms" in table[1]
+
+
+def test_repetitions_become_statistics(raw: dict[str, Any]) -> None:
+    """Mean, extremes and the interval of Student's t over three runs; unmeasured figures are a dash."""
+    runs = []
+    for lost in (10, 20, 30):
+        anomaly(raw, "lost")["count"] = lost
+        raw["faults"] = []
+        runs.append(Findings.model_validate(raw))
+    text = render_statistics(runs).plain
+    lost_row = next(line for line in text.splitlines() if line.strip().startswith("lost "))
+    # 20 +/- 4.303 * 10 / sqrt(3)
+    assert lost_row.split() == ["lost", "3", "20", "10", "30", "-4.84", "to", "44.8"]
+    assert "election ms" in text and text.startswith("Statistics over 3 runs: 3 held")
