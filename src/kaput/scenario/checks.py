@@ -187,9 +187,10 @@ def _faults(scenario: Scenario) -> Found:
 def _at(step: FaultStep, scenario: Scenario) -> Found:
     total, longest = total_messages(scenario), longest_duration_ms(scenario)
     if isinstance(step.at, AtMessage):
-        if total is None:
+        # A producer with neither messages nor duration is a mistake of its own, said elsewhere.
+        if total is None and longest is not None:
             yield ("at",), "a message number needs producers that all have messages; write a time or a share"
-        elif step.at.message > total:
+        elif total is not None and step.at.message > total:
             yield ("at", "message"), f"{step.at.message:,} is more than the {total:,} messages that are sent"
     elif share_of(step.at) is None and longest is not None:
         # Only where time bounds every producer is the end of the load known.

@@ -77,7 +77,8 @@ def document() -> dict[str, Any]:
         ],
         "unavailability": [
             {
-                "producer": 0, "topic": "orders", "partition": 0, "longest_ms": 10012.5, "from_ns": 0, "to_ns": 1
+                "producer": 0, "topic": "orders", "partition": 0, "longest_ms": 10012.5,
+                "from_ns": 0, "to_ns": 1,
             }
         ],
         "latency_ms": {"ack": {"p50": 1.25, "p99": 9876.5, "p999": 9999.0, "max": 10012.5}, "end_to_end": {}},

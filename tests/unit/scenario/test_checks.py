@@ -1,0 +1,183 @@
+"""What must agree between blocks: each disagreement is found, at its path, and nothing else is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaput.scenario.checks import check, not_runnable_yet
+from kaput.scenario.model import Scenario
+from kaput.scenario.source import dotted
+
+
+def document() -> dict[str, Any]:
+    """A scenario without a mistake, with one of everything that can disagree."""
+    return {
+        "version": 1,
+        "title": "x",
+        "cluster": {"brokers": 3},
+        "topics": [
+            {"name": "a", "partitions": 2, "replication-factor": 3, "assignment": [[1, 2, 3], [2, 3, 1]]},
+            {"name": "single", "replication-factor": 1},
+        ],
+        "workload": {
+            "producers": [{"topic": "a", "messages": 10, "count": 2}, {"topic": "single", "messages": 5}],
+            "groups": [{"id": "g", "topics": ["a", "single"]}],
+        },
+        "faults": [{"at": {"message": 25}, "fault": "kill", "target": "leader-of a/1"}],
+    }
+
+
+def found(raw: dict[str, Any]) -> dict[str, str]:
+    """Mistakes by their path."""
+    return {dotted(m.path): m.text for m in check(Scenario.model_validate(raw))}
+
+
+def put(raw: dict[str, Any], path: str, value: Any) -> None:
+    """Sets one value; config keys are written with / for the dots they hold."""
+    *parents, last = [int(p) if p.isdigit() else p.replace("/", ".") for p in path.split(".")]
+    block: Any = raw
+    for part in parents:
+        block = block[part] if isinstance(part, int) else block.setdefault(part, {})
+    block[last] = value
+
+
+def test_a_consistent_scenario_has_no_mistake() -> None:
+    """The base of all other cases is clean."""
+    assert found(document()) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "place", "said"),
+    [
+        ("cluster.kafka", "latest", "cluster.kafka", "not a version"),
+        ("topics.1.name", "a", "topics.1.name", "a second topic"),
+        ("topics.1.name", "__x", "topics.1.name", "Kafka's own"),
+        ("topics.1.replication-factor", 4, "topics.1.replication-factor", "there are 3"),
+        ("topics.0.assignment", [[1, 2, 3]], "topics.0.assignment", "1 lists of replicas for 2 partitions"),
+        ("topics.0.assignment", [[1, 2, 3], [1, 2, 4]], "topics.0.assignment.1", "no such broker: 4"),
+        ("topics.0.assignment", [[1, 2, 3], [1, 2, 2]], "topics.0.assignment.1", "once only"),
+        ("topics.0.assignment", [[1, 2, 3], [1, 2]], "topics.0.assignment.1", "replication-factor is 3"),
+        ("topics.0.assignment", [[1, 2, 3], []], "topics.0.assignment.1", "0 replicas"),
+        ("topics.0.config", {"min.insync.replicas": 4}, "topics.0.config.min.insync.replicas", "refused"),
+        (
+            "topics.0.config",
+            {"min.insync.replicas": "x"},
+            "topics.0.config.min.insync.replicas",
+            "not a number",
+        ),
+        ("cluster.config", {"min.insync.replicas": 2}, "cluster.config.min.insync.replicas", "single has"),
+        ("workload.producers.0.topic", "b", "workload.producers.0.topic", "no such topic: b"),
+        ("workload.producers.0.duration", "5s", "workload.producers.0.duration", "messages is given too"),
+        ("workload.producers.1", {"topic": "a"}, "workload.producers.1", "neither messages nor duration"),
+        ("workload.producers.0.config", {"acks": 1}, "workload.producers.0.config.acks", "use the key acks"),
+        (
+            "workload.producers.0.config",
+            {"enable.idempotence": True},
+            "workload.producers.0.config.enable.idempotence",
+            "use the key idempotence",
+        ),
+        (
+            "workload.producers.0.config",
+            {"bootstrap.servers": "x"},
+            "workload.producers.0.config.bootstrap.servers",
+            "leave it out",
+        ),
+        (
+            "workload.producers.0.config",
+            {"partitioner": "random"},
+            "workload.producers.0.config.partitioner",
+            "use the key partitioner",
+        ),
+        (
+            "workload.groups.0.config",
+            {"group.id": "x"},
+            "workload.groups.0.config.group.id",
+            "use the key id",
+        ),
+        ("workload.groups.0.topics", ["a", "c"], "workload.groups.0.topics.1", "no such topic: c"),
+        ("workload.groups.0.topics", ["a", "a"], "workload.groups.0.topics.1", "twice"),
+        ("faults.0.at", {"message": 26}, "faults.0.at.message", "more than the 25 messages"),
+        ("faults.0.target", "leader-of b/0", "faults.0.target", "no such topic: b"),
+        ("faults.0.target", "leader-of a/2", "faults.0.target", "a has 2, counted from 0"),
+        ("faults.0.target", "followers-of single/0", "faults.0.target", "no followers"),
+        ("faults.0.target", "broker 4", "faults.0.target", "brokers are 1 to 3"),
+        ("faults.0.target", "broker 0", "faults.0.target", "brokers are 1 to 3"),
+        ("faults.0.target", "coordinator-of h", "faults.0.target", "no such group: h"),
+    ],
+)
+def test_one_disagreement_is_found_at_its_place(path: str, value: Any, place: str, said: str) -> None:
+    """One change to a clean scenario brings exactly one mistake, where the change is."""
+    raw = document()
+    put(raw, path, value)
+    if path == "topics.1.name":  # what used to name that topic is not the point here
+        del raw["workload"]["producers"][1], raw["workload"]["groups"]
+        raw["faults"] = []
+    mistakes = found(raw)
+    assert list(mistakes) == [place], mistakes
+    assert said in mistakes[place]
+
+
+def test_a_second_group_of_the_same_id_is_found() -> None:
+    """Its members would join the first one."""
+    raw = document()
+    raw["workload"]["groups"] *= 2
+    assert list(found(raw)) == ["workload.groups.1.id"]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"acks": 1}, "acks"),
+        ({"config": {"max.in.flight": 6}}, "config.max.in.flight"),
+        (
+            {"config": {"max.in.flight.requests.per.connection": 100}},
+            "config.max.in.flight.requests.per.connection",
+        ),
+        ({"config": {"retries": 0}}, "config.retries"),
+    ],
+)
+def test_idempotence_has_conditions(change: dict[str, Any], place: str) -> None:
+    """Kafka refuses idempotence without all acks, with more than 5 in flight, or without retries."""
+    raw = document()
+    raw["workload"]["producers"][0] |= change
+    assert found(raw) == {}
+    raw["workload"]["producers"][0]["idempotence"] = True
+    assert list(found(raw)) == [f"workload.producers.0.{place}"]
+
+
+def test_message_numbers_need_messages() -> None:
+    """With producers bounded by time there may be no such message."""
+    raw = document()
+    raw["workload"]["producers"][1] = {"topic": "a", "duration": "5s"}
+    assert list(found(raw)) == ["faults.0.at"]
+
+
+def test_a_fault_after_the_load_would_never_come() -> None:
+    """Known where time bounds every producer; the moment of the end itself is too late as well."""
+    raw = document()
+    raw["workload"]["producers"] = [{"topic": "a", "duration": "5s"}]
+    raw["faults"][0]["at"] = "4s"
+    assert found(raw) == {}
+    raw["faults"][0]["at"] = "5s"
+    assert "lasts 5s" in found(raw)["faults.0.at"]
+
+
+def test_a_minority_takes_three() -> None:
+    """A minority of two brokers is nobody."""
+    raw = document()
+    raw["cluster"]["brokers"] = 2
+    raw["topics"] = [{"name": "a", "replication-factor": 1}]
+    raw["workload"] = {"producers": [{"topic": "a", "messages": 30}]}
+    raw["faults"][0]["target"] = "minority"
+    assert list(found(raw)) == ["faults.0.target"]
+
+
+def test_only_what_is_built_can_be_run() -> None:
+    """Both words are valid in the format, and both are named."""
+    raw = document()
+    assert not_runnable_yet(Scenario.model_validate(raw)) == []
+    raw["cluster"] |= {"mode": "zookeeper", "network": "namespaces"}
+    places = [dotted(m.path) for m in not_runnable_yet(Scenario.model_validate(raw))]
+    assert places == ["cluster.mode", "cluster.network"]

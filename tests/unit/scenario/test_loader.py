@@ -1,0 +1,219 @@
+"""Loading a scenario file: every mistake at once, each with its line and the nearest valid word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kaput.errors import UsageError
+from kaput.scenario.builtin import builtin_names
+from kaput.scenario.loader import load, load_builtin, load_file
+
+GOOD = """\
+version: 1
+title: fine
+topics:
+  - {name: orders, partitions: 2, replication-factor: 3}
+workload:
+  producers:
+    - topic: orders
+      acks: all
+      messages: 100
+  groups:
+    - {id: billing, topics: [orders]}
+faults:
+  - {at: 10%, fault: kill, target: leader-of orders/1, for: 1.5s}
+"""
+
+
+def mistakes(tmp_path: Path, text: str, *overrides: str) -> list[str]:
+    """What loading `text` says, a line each, without the file's name."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_file(path, overrides)
+    assert caught.value.exit_status == 2
+    return [line.removeprefix(f"{path}:") for line in str(caught.value).splitlines()]
+
+
+def test_a_good_file_is_loaded_as_written(tmp_path: Path) -> None:
+    """Name from the file, values from the text, defaults from the model."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(GOOD)
+    name, scenario = load(str(path))
+    assert name == "mine"
+    assert scenario.workload.producers[0].messages == 100
+    assert scenario.faults[0].for_ == 1500
+    assert scenario.cluster.brokers == 3
+
+
+def test_all_mistakes_come_at_once_with_their_lines(tmp_path: Path) -> None:
+    """Unknown keys, wrong values and a reference to nowhere, in the order of the file."""
+    text = GOOD.replace("acks: all", "aks: all").replace("version: 1", "version: 2")
+    text = text.replace("fault: kill", "fault: kil").replace("topics: [orders]", "topics: [order]")
+    assert mistakes(tmp_path, text) == [
+        "1: version: 2 is not valid here; write 1",
+        "8: workload.producers.0.aks: no such key; did you mean acks?",
+        "13: faults.0.fault: 'kil' is not a fault; did you mean kill?",
+    ]
+
+
+def test_mistakes_of_values_do_not_hide_mistakes_between_blocks(tmp_path: Path) -> None:
+    """A misspelt key and a topic that does not exist are both said."""
+    text = GOOD.replace("acks: all", "aks: all").replace("topics: [orders]", "topics: [order]")
+    text = text.replace("kill, target: leader-of orders/1", "kil, target: leader-of orders/1")
+    assert mistakes(tmp_path, text) == [
+        "8: workload.producers.0.aks: no such key; did you mean acks?",
+        "11: workload.groups.0.topics.0: no such topic: order; did you mean orders?",
+        "13: faults.0.fault: 'kil' is not a fault; did you mean kill?",
+    ]
+
+
+def test_a_mistake_has_no_imaginary_consequences(tmp_path: Path) -> None:
+    """Without the number of partitions nothing is said of partitions that may well exist."""
+    assert mistakes(tmp_path, GOOD.replace("partitions: 2", "partitons: 2")) == [
+        "4: topics.0.partitons: no such key; did you mean partitions?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("acks: all", "acks: 2", "8: workload.producers.0.acks: '2' is not valid here; write 0, 1 or all"),
+        (
+            "acks: all",
+            "acks: alll",
+            "8: workload.producers.0.acks: 'alll' is not valid here; did you mean all?",
+        ),
+        ("messages: 100", "messages: yes", "9: workload.producers.0.messages: true is not a number"),
+        (
+            "messages: 100",
+            "messages: 0",
+            "9: workload.producers.0.messages: 0 is not valid here; write at least 1",
+        ),
+        ("messages: 100", "messages: 1.5", "write a whole number"),
+        ("replication-factor: 3", "replication_factor: 3", "did you mean replication-factor?"),
+        ("title: fine", "titel: fine", "2: titel: no such key; did you mean title?"),
+        (
+            "title: fine",
+            "cluster: {kafka: 4.3}\ntitle: x",
+            "2: cluster.kafka: 4.3 is not valid here; write text",
+        ),
+        ("title: fine", "cluster:\ntitle: x", "2: cluster: nothing is not valid here; write a mapping"),
+        (
+            "title: fine",
+            "cluster: {brokers: 0}\ntitle: x",
+            "cluster.brokers: 0 is not valid here; write at least 1",
+        ),
+        ("at: 10%", "at: {mesage: 3}", "13: faults.0.at.mesage: no such key; did you mean message?"),
+        ("at: 10%", "at: 101%", "'101%' is not a share from 0% to 100%"),
+        ("at: 10%", "at: soon", "'soon' is not a moment"),
+        ("for: 1.5s", "for: long", "'long' is not a duration"),
+        ("for: 1.5s", f"for: {'9' * 400}s", "is not a duration"),
+        ("leader-of orders/1", "leadr-of orders/1", "did you mean leader-of T/P?"),
+        ("title: fine", "title: fine\nexpect: {lsot: 0}", "3: expect.lsot: no such key; did you mean lost?"),
+        ("title: fine", "title: fine\nexpect: {verdict: hold}", "did you mean held?"),
+        ("title: fine", "title: fine\nexpect: {lost: some}", "is not a number or a comparison"),
+        ("title: fine", "title: fine\ncluster: {config: {1: 2}}", "a key must be text; put it in quotes"),
+        (
+            "title: fine",
+            "title: fine\ncluster: {config: {a: [1]}}",
+            "3: cluster.config.a: [1] is not valid here",
+        ),
+    ],
+)
+def test_each_kind_of_mistake(tmp_path: Path, old: str, new: str, said: str) -> None:
+    """One change to a good file, and the sentence that it brings."""
+    assert old in GOOD
+    found = mistakes(tmp_path, GOOD.replace(old, new))
+    assert any(said in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ("# nothing\n", "empty"),
+        ("- a\n- b\n", "1: a scenario is a mapping"),
+        ("just text", "1: a scenario is a mapping"),
+        ("a: [1\nb: 2\n", "2:2: not valid YAML"),
+        ("a: b: c\n", "1:5: not valid YAML"),
+        ("a: !!python/name:os.system x\n", "1:4: not valid YAML"),
+        ("a: 2001-99-99\n", "not valid YAML"),
+        ("a: 1\n---\nb: 2\n", "2:1: not valid YAML"),
+        ("a: \x07\n", "not valid YAML"),
+        ("[" * 5000, "nested too deeply"),
+        ("a: &a [*a]\n", "1: a: no such key"),
+    ],
+)
+def test_text_that_is_no_scenario_at_all(tmp_path: Path, text: str, said: str) -> None:
+    """Syntax errors have line and column; nothing ends in a traceback."""
+    found = mistakes(tmp_path, text)
+    assert any(said in line for line in found), found
+
+
+def test_a_key_given_twice_is_a_mistake(tmp_path: Path) -> None:
+    """YAML would keep the last one silently."""
+    text = GOOD.replace("title: fine\n", "title: fine\ntitle: other\n")
+    assert mistakes(tmp_path, text) == ["3: title: given twice; the first is on line 2"]
+
+
+def test_a_missing_key_is_said_at_its_block(tmp_path: Path) -> None:
+    """The line is that of the block which lacks it."""
+    text = GOOD.replace("topic: orders\n      acks", "acks")
+    assert mistakes(tmp_path, text) == ["7: workload.producers.0.topic: missing"]
+
+
+def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+    """The message names the file and what is wrong with it."""
+    with pytest.raises(UsageError, match=r"nowhere\.yaml: cannot be read \(No such file"):
+        load(str(tmp_path / "nowhere.yaml"))
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_file(tmp_path)
+    binary = tmp_path / "b.yaml"
+    binary.write_bytes(b"a: \xff\xfe\n")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        load_file(binary)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("leader-kill-acks1", "leader-kill-acks-1"),
+        ("nop", "noop"),
+        ("LEADER-KILL-ACKS-ALL", "leader-kill-acks-all"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest(name: str, near: str) -> None:
+    """A slip in a built-in's name is answered with the name that was meant, first."""
+    with pytest.raises(UsageError, match=f"no scenario of the name {name}; did you mean {near}"):
+        load(name)
+
+
+def test_merge_keys_and_aliases_work(tmp_path: Path) -> None:
+    """YAML's own way of saying a thing once is understood, and mistakes in it have a line."""
+    text = GOOD.replace("title: fine\n", "title: fine\ncluster: {config: &c {a.b: 1}}\n")
+    text = text.replace(
+        "replication-factor: 3}", "replication-factor: 3, config: {<<: *c, min.insync.replicas: 2}}"
+    )
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    assert load_file(path).topics[0].config == {"a.b": 1, "min.insync.replicas": 2}
+
+
+@pytest.mark.parametrize("key", ["mode", "network"])
+def test_what_cannot_be_run_yet_is_said(tmp_path: Path, key: str) -> None:
+    """Valid words of the format that this kaput cannot run are refused before anything starts."""
+    value = {"mode": "zookeeper", "network": "namespaces"}[key]
+    (line,) = mistakes(tmp_path, GOOD.replace("title: fine", f"title: fine\ncluster: {{{key}: {value}}}"))
+    assert line.startswith(f"3: cluster.{key}: this kaput cannot run {value} yet")
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_every_built_in_survives_being_dumped(name: str) -> None:
+    """What is resolved from a built-in reads back as the same scenario."""
+    scenario = load_builtin(name)
+    again = yaml.safe_load(yaml.safe_dump(scenario.dump()))
+    assert type(scenario).model_validate(again) == scenario

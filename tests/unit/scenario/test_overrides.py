@@ -1,0 +1,116 @@
+"""`--set` changes a scenario before it is checked, and its mistakes are named after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kaput.errors import UsageError
+from kaput.scenario.loader import load_builtin, load_file
+
+NAME = "leader-kill-lagging-acks-1"
+
+
+def test_values_are_yaml_at_their_place() -> None:
+    """Numbers, words, lists and null, in mappings and in list positions."""
+    scenario = load_builtin(
+        NAME,
+        [
+            "workload.producers.0.acks=all",
+            "workload.producers.0.messages=null",
+            "workload.producers.0.duration=30s",
+            "faults.1.for=12s",
+            "tags=[a, b]",
+        ],
+    )
+    producer = scenario.workload.producers[0]
+    assert (producer.acks, producer.messages, producer.duration) == ("all", None, 30_000)
+    assert scenario.faults[1].for_ == 12_000
+    assert scenario.tags == ["a", "b"]
+
+
+def test_below_config_the_rest_is_one_key() -> None:
+    """Kafka's names have dots; they are not taken apart, whether there was a config before or not."""
+    scenario = load_builtin(
+        NAME,
+        [
+            "topics.0.config.min.insync.replicas=2",
+            "cluster.config.log.segment.bytes=1048576",
+            "workload.producers.0.config.linger.ms=5",
+        ],
+    )
+    assert scenario.topics[0].config == {"min.insync.replicas": 2}
+    assert scenario.cluster.config["log.segment.bytes"] == 1_048_576
+    assert scenario.workload.producers[0].config == {"linger.ms": 5}
+
+
+def test_absent_blocks_are_made() -> None:
+    """A key may be set where the file has not even its block."""
+    scenario = load_builtin(NAME, ["workload.drain.timeout=5s"])
+    assert scenario.workload.drain.timeout == 5_000
+
+
+def test_comparisons_may_be_written_bare() -> None:
+    """YAML would take the > of >0 for a block of text; the user means a comparison."""
+    assert load_builtin("noop", ["expect.redelivered=>=0"]).expect.redelivered == ">=0"
+
+
+def test_the_last_of_several_wins() -> None:
+    """As on every command line."""
+    scenario = load_builtin(NAME, ["workload.producers.0.rate=1", "workload.producers.0.rate=max"])
+    assert scenario.workload.producers[0].rate == "max"
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("workload.producers.0.aks=1", "no such key: workload.producers.0.aks; did you mean acks?"),
+        ("worklod.producers.0.acks=1", "no such key: worklod; did you mean workload?"),
+        ("workload.producers.7.acks=1", "workload.producers has 1 entries, counted from 0"),
+        ("workload.producers.acks=1", "workload.producers is a list; write a position such as 0, not 'acks'"),
+        ("title.x=1", "no such key: title.x"),
+        ("cluster.0=1", "no such key: cluster.0"),
+        ("nonsense", "write a path, an equals sign and a value"),
+        ("=1", "write a path, an equals sign and a value"),
+        ("a..b=1", "write a path, an equals sign and a value"),
+        ("tags=[a", "'[a' is not a YAML value"),
+        ("tags.99999999999999999999=a", "tags is a list"),
+        ("workload.producers.0.acks=7", "'7' is not valid here; write 0, 1 or all"),
+        ("workload.producers.0.topic=order", "no such topic: order; did you mean orders?"),
+        ("cluster={brokrs: 3}", "cluster.brokrs: no such key; did you mean brokers?"),
+        ("faults.0.at.message=x", "faults.0.at is not a mapping in the file"),
+    ],
+)
+def test_mistakes_name_the_override(override: str, said: str) -> None:
+    """Each mistake stands behind its --set; there is no line in the file to blame."""
+    with pytest.raises(UsageError) as caught:
+        load_builtin(NAME, [override])
+    assert f"--set {override}: {said}" in str(caught.value)
+
+
+def test_mistakes_of_overrides_and_file_come_together(tmp_path: Path) -> None:
+    """Nobody has to fix one to see the other."""
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "version: 1\ntitel: x\ntopics: [{name: a}]\nworkload: {producers: [{topic: a, messages: 1}]}\n"
+    )
+    with pytest.raises(UsageError) as caught:
+        load_file(path, ["cluster.brokrs=3", "cluster.brokers=none"])
+    assert str(caught.value).splitlines() == [
+        "--set cluster.brokrs=3: no such key: cluster.brokrs; did you mean brokers?",
+        "--set cluster.brokers=none: 'none' is not valid here; write a whole number",
+        f"{path}:1: title: missing",
+        f"{path}:2: titel: no such key; did you mean title?",
+    ]
+
+
+def test_an_alias_is_changed_in_one_place_only(tmp_path: Path) -> None:
+    """A block that YAML shares between two places is not shared any more once one of them is changed."""
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "version: 1\ntitle: x\ntopics:\n  - {name: a, config: &c {x: 1}}\n  - {name: b, config: *c}\n"
+        "workload: {producers: [{topic: a, messages: 1}]}\n"
+    )
+    scenario = load_file(path, ["topics.0.config.x=2"])
+    assert [topic.config for topic in scenario.topics] == [{"x": 2}, {"x": 1}]

@@ -1,0 +1,66 @@
+"""The JSON Schema describes what the loader accepts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from typer.testing import CliRunner
+
+from kaput.cli.main import app
+from kaput.scenario.builtin import builtin_names, builtin_text
+from kaput.scenario.schema import DIALECT, json_schema
+
+runner = CliRunner()
+
+
+def objects(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The top level and every block."""
+    yield "top", schema
+    yield from schema["$defs"].items()
+
+
+def test_every_key_of_every_block_is_described() -> None:
+    """An editor can say what a key is, and knows that there are no others."""
+    schema = json_schema()
+    assert schema["$schema"] == DIALECT
+    for name, block in objects(schema):
+        assert block["description"] and block["additionalProperties"] is False, name
+        for key, value in block["properties"].items():
+            assert value.get("description") or "$ref" in value, f"{name}.{key}"
+
+
+def test_keys_are_those_of_the_file() -> None:
+    """Kebab-case, with `for` and `title`, which are easily lost on the way."""
+    schema = json_schema()
+    assert {"title", "topics", "workload"} <= set(schema["properties"])
+    assert {"at", "fault", "target", "for"} == set(schema["$defs"]["FaultStep"]["properties"])
+    assert "replication-factor" in schema["$defs"]["Topic"]["properties"]
+    assert not any("_" in key for _, block in objects(schema) for key in block["properties"])
+    assert "kill" in schema["$defs"]["FaultStep"]["properties"]["fault"]["enum"]
+
+
+def test_the_command_prints_it() -> None:
+    """One JSON document."""
+    result = runner.invoke(app, ["scenarios", "schema"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == json_schema()
+
+
+def test_the_command_lists_and_shows() -> None:
+    """Bare and `list` are the same; show is the file as it is; JSON has every name."""
+    bare = runner.invoke(app, ["scenarios"])
+    assert bare.exit_code == 0 and bare.stdout == runner.invoke(app, ["scenarios", "list"]).stdout
+    assert [line.split()[0] for line in bare.stdout.splitlines()] == builtin_names()
+    for arguments in (["scenarios", "--json"], ["scenarios", "list", "--json"]):
+        listed = json.loads(runner.invoke(app, arguments).stdout)
+        assert [entry["name"] for entry in listed] == builtin_names()
+        assert all(entry["messages"] >= 10_000 for entry in listed)
+    assert runner.invoke(app, ["scenarios", "show", "noop"]).stdout == builtin_text("noop")
+
+
+def test_show_of_an_unknown_name_is_a_usage_error() -> None:
+    """With the nearest name."""
+    result = runner.invoke(app, ["scenarios", "show", "nop"])
+    assert "did you mean noop" in str(result.exception)
