@@ -26,19 +26,36 @@ def read_resolved(path: Path) -> Scenario:
     except UsageError as error:
         raise EvidenceError(str(error)) from None
     data = source.data
+    _drop_odd_keys(data)
     data.setdefault("title", "")
     for _ in range(_ROUNDS):
         try:
             return Scenario.model_validate(data, context=LENIENT)
         except ValidationError as error:
             mistakes = from_validation(error, data)
-        unknown = [m for m in mistakes if m.kind in ("extra_forbidden", "invalid_key")]
+        unknown = [m for m in mistakes if m.kind == "extra_forbidden"]
         # Unknown keys go first: without them the rest may be right.
         droppable = unknown or [m for m in mistakes if m.path[:1] in (("faults",), ("expect",))]
         if not droppable:
             break
         _drop(data, droppable, whole_faults=not unknown)
     raise EvidenceError("\n".join(_line(source, mistake) for mistake in mistakes))
+
+
+def _drop_odd_keys(data: Any) -> None:
+    """Deletes every key that is not text: no version of the format has one."""
+    pending, seen = [data], set()
+    while pending:
+        block = pending.pop()
+        if id(block) in seen:  # an alias
+            continue
+        seen.add(id(block))
+        if isinstance(block, dict):
+            for key in [key for key in block if not isinstance(key, str)]:
+                del block[key]
+            pending += block.values()
+        elif isinstance(block, list):
+            pending += block
 
 
 def _drop(data: dict[Any, Any], mistakes: list[Mistake], whole_faults: bool) -> None:
