@@ -12,7 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import KAPUT, Kaput
+
+from driving import KAPUT, Kaput
 
 FAST = ["--set", "workload.producers.0.messages=400000"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow.dataset as ds
 import pytest
-from conftest import Kaput, Result
+
+from driving import Kaput, Result
 
 
 def assert_adds_up(result: Result) -> None:

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import psutil
-from conftest import KAPUT, Kaput
+
+from driving import KAPUT, Kaput
 
 
 def test_no_java_is_said_at_once(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ class Experiment:
         self._sampled_at = 0.0
         self._phases: dict[str, float] = {}
         self._phase_since: tuple[str, float] | None = None
+        self.folder: RunFolder
+        self.manifest: Manifest
         self.folder, self.manifest = open_folder(runs, name, scenario, seed, distribution, java)
 
     def run(self) -> RunFolder:
@@ -182,7 +184,7 @@ class Experiment:
         self._progress.phase(phase)
 
     def _update(self, **changes: object) -> None:
-        self.manifest: Manifest = self.manifest.model_copy(update=changes)
+        self.manifest = self.manifest.model_copy(update=changes)
         self.folder.write_manifest(self.manifest)
 
     def _tick(self) -> None:
