@@ -1,0 +1,83 @@
+"""Asking many nodes: all at once, or one after the other, and again until a deadline.
+
+Its place: admin.py knows what to ask and what the answers mean; wire.py asks one node once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+from kaput.cluster.wire import Endpoint, Unanswered, ask
+from kaput.errors import LabError
+
+ANSWER_TIMEOUT_S = 2.0  # of one node to one question
+LATECOMERS_S = 0.2  # what the other nodes get once one has answered
+_POLL_S = 0.05
+_T = TypeVar("_T")
+_A = TypeVar("_A")
+
+
+class Asker:
+    """Threads to ask `nodes` nodes with, and the time after which `retry` gives up."""
+
+    def __init__(self, nodes: int, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        # Twice as many: a question to a paused node holds its thread until it times out.
+        self._pool = ThreadPoolExecutor(max_workers=2 * nodes + 2, thread_name_prefix="admin")
+
+    def close(self) -> None:
+        """Lets the threads go; does not wait for those whose question will time out."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def submit(self, question: Callable[..., _A], *args: Any) -> Future[_A]:
+        """Runs one question in a thread."""
+        return self._pool.submit(question, *args)
+
+    def ask_all(
+        self,
+        endpoints: Mapping[int, Endpoint],
+        make: Callable[[], Any],
+        latecomers_s: float = LATECOMERS_S,
+    ) -> dict[int, Any]:
+        """By node, the answers of those who give one soon enough after the first; maybe of nobody."""
+        futures = {
+            self._pool.submit(ask, endpoint, make(), ANSWER_TIMEOUT_S): node
+            for node, endpoint in endpoints.items()
+        }
+        answers: dict[int, Any] = {}
+        pending: set[Future[Any]] = set(futures)
+        limit = time.monotonic() + ANSWER_TIMEOUT_S + 1
+        while pending and (left_s := limit - time.monotonic()) > 0:
+            done, pending = wait(pending, left_s, return_when=FIRST_COMPLETED)
+            for future in done:
+                if future.exception() is None:
+                    if not answers:
+                        limit = min(limit, time.monotonic() + latecomers_s)
+                    answers[futures[future]] = future.result()
+        return answers
+
+    def ask_any(
+        self, endpoints: Mapping[int, Endpoint], make: Callable[[], Any], what: str, timeout_s: float
+    ) -> Any:
+        """The answer of the first node that gives one. Raises LabError when nobody does."""
+        why = "there is nobody to ask"
+        for endpoint in endpoints.values():
+            try:
+                return ask(endpoint, make(), timeout_s)
+            except Unanswered as error:
+                why = str(error)
+        raise LabError(f"{what}: no node answered ({why})")
+
+    def retry(self, look: Callable[[], _T], what: str) -> _T:
+        """What `look` returns once it raises no LabError. Raises LabError when time has run out."""
+        limit = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return look()
+            except LabError as error:
+                if time.monotonic() >= limit:
+                    raise LabError(f"waited {self._timeout_s:.0f} s for {what}: {error}") from None
+            time.sleep(_POLL_S)

@@ -1,0 +1,45 @@
+"""Command lines of JVMs: small heaps, quick starts. The small-lab profile, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.java import Java
+
+_HERE = Path(__file__).parent
+
+# An archive of classes fits the collector it was made under, so that it is made under these flags as well.
+PROFILE = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+def java_command(
+    java: Java,
+    distribution: Distribution,
+    main: str,
+    args: Sequence[str | Path],
+    *,
+    archive: Path | None = None,
+    heap: tuple[str, str] = ("-Xms64m", "-Xmx256m"),
+    flags: Sequence[str] = (),
+) -> list[str]:
+    """`java ... main args`; an `archive` that is broken or of another build is passed over by the JVM."""
+    shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive is not None else []
+    return [
+        str(java.path),
+        *heap,
+        *PROFILE,
+        "-XX:-UsePerfData",  # its file in /tmp would outlive a SIGKILL
+        "-XX:+ExitOnOutOfMemoryError",  # a broker without memory is dead, not half dead
+        "-Djava.awt.headless=true",
+        f"-Dlog4j2.configurationFile={_HERE / 'log4j2.xml'}",
+        f"-Dlog4j.configuration=file:{_HERE / 'log4j.properties'}",
+        "-Dlog4j2.disable.jmx=true",
+        *shared,
+        *flags,
+        "-cp",
+        distribution.classpath,
+        main,
+        *map(str, args),
+    ]

@@ -1,0 +1,184 @@
+"""The lab: a whole cluster of real nodes, from nothing to ready, and away again without a trace.
+
+Configs and logs stay in the given folder, data does not. Not here: topics and questions to the cluster
+(admin.py), what it wrote into its metadata log (metadata_log.py).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from kafka.protocol.metadata import MetadataRequest
+
+from kaput.cluster.cds import ensure_archive
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.java import Java
+from kaput.cluster.jvm import java_command
+from kaput.cluster.node import Node
+from kaput.cluster.ports import HOST, Ports
+from kaput.cluster.properties import Place, roles, write_properties
+from kaput.cluster.storage import format_storage, new_id
+from kaput.cluster.wire import Endpoint, Unanswered, ask
+from kaput.errors import BrokerError, LabError
+from kaput.processes.ending import remove_tree
+from kaput.processes.ownership import Owner
+from kaput.processes.signals import shielded
+from kaput.scenario.model import Cluster as Spec
+
+READY_TIMEOUT_S = 60.0
+_POLL_S = 0.05
+_ANSWER_TIMEOUT_S = 1.0
+MAIN = "kafka.Kafka"
+
+
+class Cluster:
+    """A cluster between entering and leaving the block; `note` is told what takes long."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        spec: Spec,
+        distribution: Distribution,
+        java: Java,
+        folder: Path,
+        note: Callable[[str], None] = lambda text: None,
+        ready_timeout_s: float = READY_TIMEOUT_S,
+    ) -> None:
+        self.distribution, self.java = distribution, java
+        self._owner, self._spec, self._folder, self._note = owner, spec, folder.absolute(), note
+        self._ready_timeout_s = ready_timeout_s
+        self._ports = Ports()
+        self._places: list[Place] = []
+        self._lock = threading.Lock()
+        self.nodes: dict[int, Node] = {}
+        self.lifecycle: list[tuple[str, int, int]] = []  # (started or stopped, node id, at_ns)
+
+    def __enter__(self) -> Cluster:
+        try:
+            self._provision()
+            self.wait_ready(self._ready_timeout_s)
+        except BaseException:
+            # __exit__ is not called for a block that was never entered.
+            self._leave()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+
+    @property
+    def broker_endpoints(self) -> dict[int, Endpoint]:
+        """Where each broker serves clients."""
+        return {p.id: (HOST, p.broker_port) for p in self._places if p.broker_port is not None}
+
+    @property
+    def controller_endpoints(self) -> dict[int, Endpoint]:
+        """Where each voter of the metadata quorum serves the others."""
+        return {p.id: (HOST, p.controller_port) for p in self._places if p.controller_port is not None}
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """For clients: every broker."""
+        return ",".join(f"{host}:{port}" for host, port in self.broker_endpoints.values())
+
+    @property
+    def metadata_logs(self) -> list[Path]:
+        """Directories with the metadata log, one for each voter."""
+        return [p.data / "__cluster_metadata-0" for p in self._places if p.controller_port is not None]
+
+    def wait_ready(self, timeout_s: float) -> None:
+        """Waits until every broker answers and knows every broker as alive.
+
+        Raises BrokerError when time runs out, and at once when a node dies.
+        """
+        limit = time.monotonic() + timeout_s
+        waiting = set(self.broker_endpoints)
+        while waiting:
+            for node in self.nodes.values():
+                if not node.running:
+                    why = node.deaths[-1] if node.deaths else f"{node.title} does not run"
+                    raise BrokerError(why)
+            waiting = {broker for broker in waiting if not self._is_ready(broker)}
+            if waiting and time.monotonic() > limit:
+                raise self._not_ready(waiting, timeout_s)
+            time.sleep(_POLL_S if waiting else 0)
+
+    def troubles(self) -> list[str]:
+        """Sentences about nodes that died on their own, each with the last lines of its log."""
+        return [death for node in self.nodes.values() for death in node.deaths]
+
+    def shutdown(self) -> None:
+        """Ends every node at once: nobody will read its data again."""
+        running = [node for node in self.nodes.values() if node.running]
+        for node in running:
+            node.expect_down()
+        if running:
+            with ThreadPoolExecutor(max_workers=len(running)) as pool:
+                list(pool.map(Node.kill, running))
+
+    def _leave(self) -> None:
+        with shielded():
+            try:
+                self.shutdown()
+            finally:
+                for place in self._places:
+                    remove_tree(place.data)
+                self._ports.close()
+
+    def _provision(self) -> None:
+        if self._spec.mode != "kraft":
+            raise LabError("this kaput runs KRaft clusters only; remove `mode` from the scenario")
+        if self._spec.network != "loopback":
+            raise LabError("this kaput has the loopback network only; remove `network` from the scenario")
+        archive = ensure_archive(self.distribution, self.java, self._note)
+        self._places = self._plan()
+        cluster_id = new_id()
+        for place in self._places:
+            write_properties(place, self._places, self._spec)
+            self._owner.own_path(place.data)
+            format_storage(place.data, place.id, cluster_id, self.distribution, self.java)
+            command = java_command(self.java, self.distribution, MAIN, [place.properties], archive=archive)
+            self.nodes[place.id] = Node(self._owner, place, command, self._on_event)
+        for node in self.nodes.values():
+            node.start()
+
+    def _plan(self) -> list[Place]:
+        wanted: Mapping[int, str] = roles(self._spec)
+        free = iter(self._ports.reserve(2 * len(wanted)))
+        return [
+            Place(
+                node_id,
+                role,
+                broker_port=next(free) if role != "controller" else None,
+                controller_port=next(free) if role != "broker" else None,
+                folder=self._folder / str(node_id),
+            )
+            for node_id, role in roles(self._spec).items()
+        ]
+
+    def _is_ready(self, broker: int) -> bool:
+        endpoints = self.broker_endpoints
+        try:
+            answer = ask(endpoints[broker], MetadataRequest(version=7, topics=[]), _ANSWER_TIMEOUT_S)
+        except Unanswered:
+            return False
+        return {alive.node_id for alive in answer.brokers} == set(endpoints)
+
+    def _not_ready(self, waiting: set[int], timeout_s: float) -> BrokerError:
+        node = self.nodes[min(waiting)]
+        names = ", ".join(str(broker) for broker in sorted(waiting))
+        return BrokerError(
+            f"not ready after {timeout_s:.0f} s: broker {names}; "
+            f"the log of {node.title} ends:\n{node.log_tail()}"
+        )
+
+    def _on_event(self, kind: str, node_id: int, at_ns: int) -> None:
+        with self._lock:
+            self.lifecycle.append((kind, node_id, at_ns))

@@ -1,0 +1,161 @@
+"""A node: one broker or controller process, which may be killed, stopped, paused and started again.
+
+Whatever ends a node through this class is marked as intended; any other end is a death, and is remembered
+with the last lines of its log. Not here: who is hit and why (faults), starting them all (lab.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from kaput.cluster.properties import Place, Role
+from kaput.errors import BrokerError
+from kaput.processes.ownership import OwnedProcess, Owner
+
+OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
+_TAIL_BYTES = 64 * 1024
+
+
+class Node:
+    """One node of a cluster. `on_event` hears of every start and end, from any thread."""
+
+    def __init__(
+        self, owner: Owner, place: Place, command: list[str], on_event: OnEvent = lambda *_: None
+    ) -> None:
+        self.place = place
+        self.deaths: list[str] = []
+        self._owner, self._command, self._on_event = owner, command, on_event
+        self._process: OwnedProcess | None = None
+        self._expected_down = True
+        self._starting = threading.Lock()
+
+    @property
+    def id(self) -> int:
+        """Its number in the cluster."""
+        return self.place.id
+
+    @property
+    def role(self) -> Role:
+        """broker, controller or combined"""
+        return self.place.role
+
+    @property
+    def title(self) -> str:
+        """How it is called in sentences: `broker 1`, `controller 101`."""
+        return f"{'controller' if self.role == 'controller' else 'broker'} {self.id}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of its last start; None before the first."""
+        return self._process.pid if self._process is not None else None
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists; a paused node runs in this sense."""
+        return self._process is not None and self._process.running
+
+    @property
+    def log(self) -> Path:
+        """All that it says, over all its starts."""
+        return self.place.log
+
+    def start(self) -> None:
+        """Starts it on its own ports and data; does nothing while it runs. Returns before it is ready."""
+        with self._starting:
+            if self.running:
+                return
+            self._expected_down = False
+            with self.place.log.open("ab") as log:
+                self._process = self._owner.spawn(
+                    self._command,
+                    name=self.title,
+                    stdout=log,
+                    stderr=log,
+                    cwd=self.place.folder,
+                    on_exit=self._ended,
+                )
+            self._on_event("started", self.id, time.time_ns())
+
+    def expect_down(self) -> None:
+        """From now on its end is intended, until it is started again."""
+        self._expected_down = True
+
+    def kill(self) -> int:
+        """SIGKILL; the moment (ns) at which the process was gone. Raises LabError where it stays."""
+        self.expect_down()
+        return self._started().kill()
+
+    def terminate(self, timeout_s: float) -> bool:
+        """SIGTERM; whether it ended within `timeout_s`."""
+        self.expect_down()
+        process = self._started()
+        process.signal(signal.SIGTERM)
+        return process.wait(timeout_s) is not None
+
+    def pause(self) -> None:
+        """SIGSTOP; is_stopped tells when every thread stands still."""
+        self._started().signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._started().signal(signal.SIGCONT)
+
+    def is_stopped(self) -> bool:
+        """Whether it is in the stopped state, with all of its threads where the system tells."""
+        if not self.running:
+            return False
+        states = _thread_states(self._started().pid)
+        if states:
+            return states <= {"T", "t"}
+        with contextlib.suppress(psutil.Error):
+            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+        return False
+
+    def cpu_seconds(self) -> float:
+        """CPU time that its process has used since its start. Raises BrokerError when it has ended."""
+        try:
+            times = psutil.Process(self._started().pid).cpu_times()
+        except psutil.Error:
+            raise BrokerError(f"{self.title} has ended") from None
+        return float(times.user + times.system)
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of its log."""
+        try:
+            with self.place.log.open("rb") as log:
+                size = log.seek(0, 2)
+                log.seek(max(0, size - _TAIL_BYTES))
+                text = log.read().decode(errors="replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def _started(self) -> OwnedProcess:
+        if self._process is None:
+            raise BrokerError(f"{self.title} was never started")
+        return self._process
+
+    def _ended(self, at_ns: int) -> None:
+        if not self._expected_down:
+            status = self._process.returncode if self._process is not None else None
+            self.deaths.append(
+                f"{self.title} ended on its own (exit status {status}); its log ends:\n{self.log_tail()}"
+            )
+        self._on_event("stopped", self.id, at_ns)
+
+
+def _thread_states(pid: int) -> set[str]:
+    """The states of all threads as Linux names them; empty elsewhere."""
+    states = set()
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # a thread may end while we look
+            states.add(stat.read_text().rpartition(")")[2].split()[0])
+    return states

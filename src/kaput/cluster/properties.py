@@ -1,0 +1,105 @@
+"""server.properties: what each node is told. The scenario's own settings win over the lab's.
+
+The lab only makes things small and quick to start. Whatever decides about failover (session timeouts, replica
+lag, elections) stays as Kafka has it, because that is what is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kaput.cluster.ports import HOST
+from kaput.scenario.model import Cluster
+
+Role = Literal["broker", "controller", "combined"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node of the plan: who it is, where it listens, and where its files are."""
+
+    id: int
+    role: Role
+    broker_port: int | None
+    controller_port: int | None
+    folder: Path  # config and log, which stay
+
+    @property
+    def data(self) -> Path:
+        """What Kafka stores; removed at the end."""
+        return self.folder / "data"
+
+    @property
+    def properties(self) -> Path:
+        """server.properties"""
+        return self.folder / "server.properties"
+
+    @property
+    def log(self) -> Path:
+        """All that the node says."""
+        return self.folder / "server.log"
+
+
+def roles(spec: Cluster) -> dict[int, Role]:
+    """Every node of the cluster, brokers first."""
+    voters = set(spec.voter_ids())
+    found: dict[int, Role] = {i: "combined" if i in voters else "broker" for i in spec.broker_ids()}
+    return found | dict.fromkeys(spec.dedicated_controller_ids(), "controller")
+
+
+def write_properties(place: Place, plan: list[Place], spec: Cluster) -> None:
+    """Writes a node's server.properties."""
+    settings = {**_lab_settings(spec), **_identity(place, plan), **_texts(spec)}
+    place.folder.mkdir(parents=True, exist_ok=True)
+    place.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+
+def _identity(place: Place, plan: list[Place]) -> dict[str, str]:
+    listeners = []
+    if place.broker_port is not None:
+        listeners.append(f"PLAINTEXT://{HOST}:{place.broker_port}")
+    if place.controller_port is not None:
+        listeners.append(f"CONTROLLER://{HOST}:{place.controller_port}")
+    # Static voters: the quorum of a lab never changes its members, every node can be formatted from the same
+    # template, and no voter has to be found before the first election.
+    voters = [f"{p.id}@{HOST}:{p.controller_port}" for p in plan if p.controller_port is not None]
+    settings = {
+        "process.roles": "broker,controller" if place.role == "combined" else place.role,
+        "node.id": str(place.id),
+        "controller.quorum.voters": ",".join(voters),
+        "listeners": ",".join(listeners),
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(place.data),
+    }
+    if place.role != "controller":
+        settings["inter.broker.listener.name"] = "PLAINTEXT"
+    return settings
+
+
+def _lab_settings(spec: Cluster) -> dict[str, str]:
+    factor = min(3, spec.brokers)
+    in_sync = min(2, spec.brokers)
+    return {
+        "auto.create.topics.enable": "false",
+        "num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.num.partitions": "3",
+        "offsets.topic.replication.factor": str(factor),
+        "transaction.state.log.num.partitions": "3",
+        "transaction.state.log.replication.factor": str(factor),
+        "transaction.state.log.min.isr": str(in_sync),
+        "share.coordinator.state.topic.num.partitions": "3",
+        "share.coordinator.state.topic.replication.factor": str(factor),
+        "share.coordinator.state.topic.min.isr": str(in_sync),
+        # The cleaner takes its buffer from the heap at once: Kafka's default is half of ours.
+        "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
+        "num.io.threads": "4",
+        "background.threads": "2",
+    }
+
+
+def _texts(spec: Cluster) -> dict[str, str]:
+    return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in spec.config.items()}
