@@ -111,7 +111,7 @@ class Crew:
             client.said["done"].wait(max(0.0, limit - time.monotonic()))
 
     def tidy(self) -> None:
-        """Removes the live counters and what no client wrote into; the orders stay, they hold the settings."""
+        """Removes the live counters and empty error files; the orders stay, they hold the settings."""
         self._counters_path.unlink(missing_ok=True)
         for client in self.producers + self.members:
             if client.stderr.stat().st_size == 0:
