@@ -6,26 +6,18 @@ be connected to may be the one that is paused. Not here: what clients of the wor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
-from kafka.protocol.admin import CreateTopicsRequest, DescribeQuorumRequest
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
-
+from kaput.cluster import requests
 from kaput.cluster.asking import ANSWER_TIMEOUT_S, LATECOMERS_S, Asker
+from kaput.cluster.requests import TopicPartition
 from kaput.cluster.wire import Endpoint, ask, error_name
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
-
-TopicPartition = tuple[str, int]
-
-_LATEST = -1
-_CONSUMER = -1
-# Kafka's own debugging replica id: its answer is not cut off at the high watermark, as a consumer's is.
-_DEBUGGER = -2
 
 
 @dataclass(frozen=True)
@@ -70,10 +62,11 @@ class Admin:
         if not topics:
             return
         names = {topic.name for topic in topics}
-        wanted = [_creatable(topic) for topic in topics]
-        request = CreateTopicsRequest(version=4, topics=wanted, timeout_ms=int(self._timeout_s * 1000))
         answer = self._asker.ask_any(
-            self._cluster.broker_endpoints, lambda: request, "create topics", self._timeout_s
+            self._cluster.broker_endpoints,
+            lambda: requests.create_topics(topics, self._timeout_s),
+            "create topics",
+            self._timeout_s,
         )
         for result in answer.topics:
             if result.error_code:
@@ -88,19 +81,19 @@ class Admin:
         names = sorted(set(topics))
 
         def look() -> dict[TopicPartition, PartitionState]:
-            return _newest(self._views(names, LATECOMERS_S), names)
+            views = self._views(names, LATECOMERS_S)
+            if not views:
+                raise LabError("no broker answered")
+            return _newest(views, names)
 
         return self._asker.retry(look, f"metadata of {', '.join(names)}")
 
     def controller_id(self) -> int:
         """The leader of the metadata quorum, as the quorum itself knows it."""
-        question = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
 
         def look() -> int:
             leaders = []
-            asked = self._asker.ask_all(
-                self._cluster.controller_endpoints, lambda: DescribeQuorumRequest(version=0, **question)
-            )
+            asked = self._asker.ask_all(self._cluster.controller_endpoints, requests.describe_quorum)
             for answer in asked.values():
                 # Only the leader answers without an error; one that was cut off has an older epoch.
                 if answer.error_code == 0 and answer.topics[0].partitions[0].error_code == 0:
@@ -116,15 +109,15 @@ class Admin:
         """The broker that coordinates a consumer group."""
 
         def look() -> int:
-            answer = self._asker.ask_any(
-                self._cluster.broker_endpoints,
-                lambda: FindCoordinatorRequest(version=2, key=group, key_type=0),
-                f"the coordinator of {group}",
-                ANSWER_TIMEOUT_S,
-            )
-            if answer.error_code:
-                raise LabError(f"group {group} has no coordinator: {error_name(answer.error_code)}")
-            return int(answer.node_id)
+            answers = self._asker.ask_all(
+                self._cluster.broker_endpoints, lambda: requests.find_coordinator(group)
+            ).values()
+            said = Counter(answer.node_id for answer in answers if not answer.error_code)
+            if not said:
+                codes = {error_name(answer.error_code) for answer in answers} or {"no broker answered"}
+                raise LabError(f"group {group} has no coordinator: {', '.join(sorted(codes))}")
+            # One that was cut off may still name the old one.
+            return int(said.most_common(1)[0][0])
 
         return self._asker.retry(look, f"the coordinator of {group}")
 
@@ -133,9 +126,7 @@ class Admin:
 
         def look() -> dict[TopicPartition, int]:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
-            answer = ask(
-                endpoint, OffsetFetchRequest(version=5, group_id=group, topics=None), ANSWER_TIMEOUT_S
-            )
+            answer = ask(endpoint, requests.fetch_offsets(group), ANSWER_TIMEOUT_S)
             if answer.error_code:
                 raise LabError(f"offsets of group {group}: {error_name(answer.error_code)}")
             found = [(topic.name, p) for topic in answer.topics for p in topic.partitions]
@@ -149,11 +140,11 @@ class Admin:
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The end offset that consumers are shown."""
-        return self._ends(list(places), _CONSUMER)
+        return self._ends(list(places), requests.CONSUMER)
 
     def log_end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The leader's own end, which may lie above the high watermark."""
-        return self._ends(list(places), _DEBUGGER)
+        return self._ends(list(places), requests.DEBUGGER)
 
     def _ends(self, places: list[TopicPartition], replica_id: int) -> dict[TopicPartition, int]:
         if not places:
@@ -178,11 +169,7 @@ class Admin:
     def _ends_of(
         self, leader: int, places: list[TopicPartition], replica_id: int
     ) -> dict[TopicPartition, int]:
-        by_topic: dict[str, list[dict[str, int]]] = {}
-        for topic, partition in places:
-            by_topic.setdefault(topic, []).append({"partition_index": partition, "timestamp": _LATEST})
-        topics = [{"name": name, "partitions": wanted} for name, wanted in by_topic.items()]
-        request = ListOffsetsRequest(version=1, replica_id=replica_id, topics=topics)
+        request = requests.list_offsets(places, replica_id)
         answer = ask(self._cluster.broker_endpoints[leader], request, ANSWER_TIMEOUT_S)
         ends = {}
         for topic in answer.topics:
@@ -204,24 +191,9 @@ class Admin:
     def _views(self, names: list[str], latecomers_s: float) -> dict[int, Any]:
         return self._asker.ask_all(
             self._cluster.broker_endpoints,
-            lambda: MetadataRequest(
-                version=7, topics=[{"name": name} for name in names], allow_auto_topic_creation=False
-            ),
+            lambda: requests.metadata(names),
             latecomers_s,
         )
-
-
-def _creatable(topic: Topic) -> dict[str, Any]:
-    assigned = [{"partition_index": i, "broker_ids": ids} for i, ids in enumerate(topic.assignment or [])]
-    texts = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in topic.config.items()}
-    return {
-        "name": topic.name,
-        # With an assignment Kafka counts for itself.
-        "num_partitions": -1 if assigned else topic.partitions,
-        "replication_factor": -1 if assigned else topic.replication_factor,
-        "assignments": assigned,
-        "configs": [{"name": key, "value": value} for key, value in texts.items()],
-    }
 
 
 def _newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, PartitionState]:

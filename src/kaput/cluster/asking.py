@@ -25,8 +25,8 @@ class Asker:
 
     def __init__(self, nodes: int, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        # Twice as many: a question to a paused node holds its thread until it times out.
-        self._pool = ThreadPoolExecutor(max_workers=2 * nodes + 2, thread_name_prefix="admin")
+        # Many more than nodes: a question to a paused node holds its thread until it times out.
+        self._pool = ThreadPoolExecutor(max_workers=8 * nodes, thread_name_prefix="admin")
 
     def close(self) -> None:
         """Lets the threads go; does not wait for those whose question will time out."""

@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kafka.protocol.metadata import MetadataRequest
-
 from kaput.cluster.cache import cache_dir, exclusive
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.java import Java
@@ -21,6 +19,7 @@ from kaput.cluster.jvm import PROFILE, java_command
 from kaput.cluster.node import Node
 from kaput.cluster.ports import HOST, Ports
 from kaput.cluster.properties import Place, write_properties
+from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import BrokerError
@@ -85,7 +84,7 @@ def _await_answer(node: Node, endpoint: tuple[str, int]) -> None:
         if not node.running:
             raise BrokerError(node.deaths[-1] if node.deaths else f"{node.title} ended")
         try:
-            if ask(endpoint, MetadataRequest(version=7, topics=[]), 1.0).brokers:
+            if ask(endpoint, metadata(), 1.0).brokers:
                 return
         except Unanswered:
             time.sleep(0.1)

@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
-from kafka.protocol.metadata import MetadataRequest
-
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.java import Java
@@ -22,6 +20,7 @@ from kaput.cluster.jvm import java_command
 from kaput.cluster.node import Node
 from kaput.cluster.ports import HOST, Ports
 from kaput.cluster.properties import Place, roles, write_properties
+from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.errors import BrokerError, LabError
@@ -166,7 +165,7 @@ class Cluster:
     def _is_ready(self, broker: int) -> bool:
         endpoints = self.broker_endpoints
         try:
-            answer = ask(endpoints[broker], MetadataRequest(version=7, topics=[]), _ANSWER_TIMEOUT_S)
+            answer = ask(endpoints[broker], metadata(), _ANSWER_TIMEOUT_S)
         except Unanswered:
             return False
         return {alive.node_id for alive in answer.brokers} == set(endpoints)

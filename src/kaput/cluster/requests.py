@@ -1,0 +1,80 @@
+"""The requests of Kafka's protocol that kaput makes, in versions that every Kafka from 2.4 on understands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kafka.protocol.admin import CreateTopicsRequest, DescribeQuorumRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+
+from kaput.scenario.model import Topic
+
+TopicPartition = tuple[str, int]
+
+CONSUMER = -1
+# Kafka's own debugging replica id: its answer is not cut off at the high watermark, as a consumer's is.
+DEBUGGER = -2
+_LATEST = -1
+
+
+def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
+    """CreateTopics; brokers pass it on to the controller."""
+    return CreateTopicsRequest(
+        version=4, topics=[_creatable(topic) for topic in topics], timeout_ms=int(timeout_s * 1000)
+    )
+
+
+def metadata(topics: Sequence[str] = ()) -> Any:
+    """Metadata of these topics (none: of the brokers alone), with leader epochs."""
+    wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    return MetadataRequest(version=7, topics=wanted, allow_auto_topic_creation=False)
+
+
+def describe_quorum() -> Any:
+    """DescribeQuorum of the metadata log, which its leader alone answers."""
+    data = DescribeQuorumRequest.TopicData
+    partitions = [data.PartitionData(partition_index=0)]
+    return DescribeQuorumRequest(
+        version=0, topics=[data(topic_name="__cluster_metadata", partitions=partitions)]
+    )
+
+
+def find_coordinator(group: str) -> Any:
+    """FindCoordinator of a consumer group."""
+    return FindCoordinatorRequest(version=2, key=group, key_type=0)
+
+
+def fetch_offsets(group: str) -> Any:
+    """OffsetFetch of everything that a group has committed."""
+    return OffsetFetchRequest(version=5, group_id=group, topics=None)
+
+
+def list_offsets(places: Sequence[TopicPartition], replica_id: int) -> Any:
+    """ListOffsets, of the end, as CONSUMER or as DEBUGGER."""
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    by_topic: dict[str, list[Any]] = {}
+    for topic, partition in places:
+        by_topic.setdefault(topic, []).append(
+            topic_class.ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
+        )
+    topics = [topic_class(name=name, partitions=wanted) for name, wanted in by_topic.items()]
+    return ListOffsetsRequest(version=1, replica_id=replica_id, topics=topics)
+
+
+def _creatable(topic: Topic) -> Any:
+    new = CreateTopicsRequest.CreatableTopic
+    assigned = [
+        new.CreatableReplicaAssignment(partition_index=partition, broker_ids=replicas)
+        for partition, replicas in enumerate(topic.assignment or [])
+    ]
+    texts = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in topic.config.items()}
+    return new(
+        name=topic.name,
+        # With an assignment Kafka counts for itself.
+        num_partitions=-1 if assigned else topic.partitions,
+        replication_factor=-1 if assigned else topic.replication_factor,
+        assignments=assigned,
+        configs=[new.CreatableTopicConfig(name=key, value=value) for key, value in texts.items()],
+    )
