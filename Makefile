@@ -1,0 +1,78 @@
+# make demo       install everything, then show what kaput is for
+# make test       install everything, then all checks and all tests
+# make install    .venv with .venv/bin/kaput, Kafka's jars fetched, nothing run
+# make check      lint, format, types, import contracts
+# make bench      the benchmarks; make bench-quick: a short form of them
+# make lock       the requirements locked anew
+# make clean      everything that make has made here (not the cache of jars)
+
+PYTHON ?= python3
+UV_VERSION = 0.13.8
+
+BIN = .venv/bin
+UV = $(BIN)/uv
+# Packages are as the locks say and kaput itself is there; of the two stamps the wider stands for both.
+RUN_STAMP = .venv/.installed
+DEV_STAMP = .venv/.installed-dev
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	--no-emit-index-url --no-emit-find-links
+
+.PHONY: install demo test check bench bench-quick lock clean preflight setup setup-dev
+
+install: setup
+
+demo: setup
+	$(BIN)/kaput demo
+
+test: setup-dev
+	$(MAKE) --no-print-directory check
+	$(BIN)/pytest
+
+check: $(DEV_STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup-dev
+	$(BIN)/python benchmarks/run.py
+
+bench-quick: setup-dev
+	$(BIN)/python benchmarks/run.py --quick
+
+# The jars are looked at each time, which takes less than a second: their cache is the user's, not ours.
+setup: $(RUN_STAMP)
+	@$(BIN)/python -m kaput.cluster.setup
+
+setup-dev: $(DEV_STAMP)
+	@$(BIN)/python -m kaput.cluster.setup
+
+# Java is missed at once, not after minutes of downloads.
+preflight:
+	@scripts/preflight.sh $(PYTHON)
+
+$(UV): | preflight
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
+
+# Where the tools for development are in, they stay.
+$(RUN_STAMP): requirements.lock pyproject.toml $(UV) | preflight
+	@if [ -e $(DEV_STAMP) ]; then $(MAKE) --no-print-directory $(DEV_STAMP); else $(MAKE) --no-print-directory packages LOCK=requirements.lock; fi
+	@touch $@
+
+$(DEV_STAMP): requirements-dev.lock pyproject.toml $(UV) | preflight
+	@$(MAKE) --no-print-directory packages LOCK=requirements-dev.lock
+	@touch $@ $(RUN_STAMP)
+
+.PHONY: packages
+packages:
+	VIRTUAL_ENV=.venv $(UV) pip sync --require-hashes $(LOCK)
+	VIRTUAL_ENV=.venv $(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+
+lock: $(UV)
+	$(COMPILE) requirements.in --output-file requirements.lock
+	$(COMPILE) requirements-dev.in --output-file requirements-dev.lock
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

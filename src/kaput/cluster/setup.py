@@ -1,0 +1,56 @@
+"""`python -m kaput.cluster.setup`: everything that a first run would have to wait for, with a progress bar.
+
+Not here: Python and its packages, which are there when this runs (Makefile).
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from kaput.cluster.cds import ensure_archive
+from kaput.cluster.distribution import Distribution, resolve
+from kaput.cluster.java import Java, find_java
+from kaput.cluster.lock import LOCKS
+from kaput.errors import KaputError
+from kaput.processes.reaper import reap_orphans
+from kaput.processes.signals import interrupts
+
+
+def main() -> int:
+    """Java first, then the jars of every locked Kafka version, then the archive; an exit status."""
+    console = Console(stderr=True, highlight=False)
+    try:
+        with interrupts():
+            _set_up(console)
+    except KaputError as error:
+        console.print(f"kaput: {error}", markup=False, soft_wrap=True)
+        return error.exit_status
+    return 0
+
+
+def _set_up(console: Console) -> None:
+    java = find_java()
+    reap_orphans()
+    for lock in sorted(LOCKS.glob("kafka-*.lock")):
+        distribution = _fetch(lock.stem.removeprefix("kafka-"), java, console)
+        ensure_archive(distribution, java, lambda text: console.print(text, markup=False))
+
+
+def _fetch(version: str, java: Java, console: Console) -> Distribution:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(f"jars of Kafka {version}", total=None)
+
+        def fetched(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        distribution = resolve(version, java, fetched)
+        fetched(len(distribution.jars), len(distribution.jars))
+    return distribution
+
+
+if __name__ == "__main__":
+    sys.exit(main())
