@@ -22,7 +22,7 @@ from kaput.cluster.properties import Place, write_properties
 from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Unanswered, ask
-from kaput.errors import BrokerError
+from kaput.errors import BrokerError, LabError
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
 
@@ -32,32 +32,41 @@ _DUMP_TIMEOUT_S = 120.0
 
 def ensure_archive(distribution: Distribution, java: Java, note: Callable[[str], None]) -> Path | None:
     """The archive for these jars and this Java, made now if it is missing; None where it cannot be made."""
-    archive = archive_path(distribution, java)
-    failed = archive.with_suffix(".failed")
-    if archive.is_file():
+    root, key = cache_dir("cds"), _key(distribution, java)
+    unable = root / f"{key}.unable"
+    if (archive := find_archive(distribution, java)) or unable.exists():
         return archive
-    if failed.exists():
-        return None
-    with exclusive(archive.with_name(".lock"), 2 * _DUMP_TIMEOUT_S):
-        if not archive.is_file():
-            note("preparing quick starts of brokers (once)")
-            _make(archive, distribution, java)
-    if not archive.is_file():
-        failed.touch()  # tried in vain: once is enough
-        return None
+    with exclusive(root / ".lock", 2 * _DUMP_TIMEOUT_S):
+        if archive := find_archive(distribution, java):
+            return archive  # another kaput made it while this one waited
+        note("preparing quick starts of brokers (once)")
+        try:
+            _make(root, key, distribution, java)
+        except LabError as error:
+            note(f"brokers will start slowly: {error}")
+            return None
+        archive = find_archive(distribution, java)
+        if archive is None:
+            unable.touch()  # the broker was well, but this Java makes no archives: once is enough
     return archive
 
 
-def archive_path(distribution: Distribution, java: Java) -> Path:
-    """Where the archive is, or would be."""
+def find_archive(distribution: Distribution, java: Java) -> Path | None:
+    """The archive, if there is a whole one. Its name has its size: one cut short crashes the JVM."""
+    for archive in cache_dir("cds").glob(f"{_key(distribution, java)}-*.jsa"):
+        if archive.stem.endswith(f"-{archive.stat().st_size}"):
+            return archive
+    return None
+
+
+def _key(distribution: Distribution, java: Java) -> str:
     made_for = [str(java.path.resolve()), java.build, distribution.classpath, distribution.id, *PROFILE]
-    key = hashlib.sha256("\n".join(made_for).encode()).hexdigest()[:16]
-    return cache_dir("cds") / f"{key}.jsa"
+    return hashlib.sha256("\n".join(made_for).encode()).hexdigest()[:16]
 
 
-def _make(archive: Path, distribution: Distribution, java: Java) -> None:
+def _make(root: Path, key: str, distribution: Distribution, java: Java) -> None:
     """One broker, alone, started and stopped in good order; the JVM writes the archive as it exits."""
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=archive.parent) as name, Owner() as owner:
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=root) as name, Owner() as owner:
         ports = Ports()
         made = Path(name) / "made.jsa"
         try:
@@ -75,7 +84,7 @@ def _make(archive: Path, distribution: Distribution, java: Java) -> None:
             ports.close()
         if made.is_file():
             made.chmod(0o644)
-            made.replace(archive)
+            made.replace(root / f"{key}-{made.stat().st_size}.jsa")
 
 
 def _await_answer(node: Node, endpoint: tuple[str, int]) -> None:

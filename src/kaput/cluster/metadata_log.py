@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kaput.cluster.cds import archive_path
+from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.java import Java
 from kaput.cluster.jvm import java_command
@@ -54,13 +54,12 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
     segments = sorted(metadata_log.glob("*.log"))
     if not segments:
         raise LabError(f"{metadata_log} holds no metadata log")
-    archive = archive_path(distribution, java)
     command = java_command(
         java,
         distribution,
         _TOOL,
         ["--cluster-metadata-decoder", "--files", ",".join(map(str, segments))],
-        archive=archive if archive.is_file() else None,
+        archive=find_archive(distribution, java),
         heap=("-Xms64m", "-Xmx512m"),
     )
     try:

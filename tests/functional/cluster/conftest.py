@@ -1,0 +1,56 @@
+"""One real cluster for the tests that leave it as they found it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.cds import ensure_archive
+from kaput.cluster.distribution import Distribution, resolve
+from kaput.cluster.java import Java, find_java
+from kaput.cluster.lab import Cluster
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Cluster as Spec
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    """This machine's Java."""
+    return find_java()
+
+
+@pytest.fixture(scope="session")
+def distribution(java: Java) -> Distribution:
+    """The default Kafka, its jars fetched and its archive made."""
+    found = resolve(Spec().kafka, java)
+    ensure_archive(found, java, lambda text: None)
+    return found
+
+
+@pytest.fixture
+def owner() -> Iterator[Owner]:
+    """An owner of a test's own."""
+    with Owner() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java
+) -> Iterator[Cluster]:
+    """Three brokers and one controller; prints how long they took."""
+    folder = tmp_path_factory.mktemp("brokers")
+    began = time.monotonic()
+    with Owner() as owner, Cluster(owner, Spec(controllers=1), distribution, java, folder) as started:
+        print(f"3 brokers and 1 controller ready after {time.monotonic() - began:.1f} s")  # noqa: T201
+        yield started
+
+
+@pytest.fixture
+def admin(cluster: Cluster) -> Iterator[Admin]:
+    """An admin of that cluster."""
+    with Admin(cluster) as started:
+        yield started

@@ -1,0 +1,142 @@
+"""Questions to a real cluster, some of whose brokers are paused or dead."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.lab import Cluster
+from kaput.cluster.metadata_log import collect_cluster_events
+from kaput.errors import LabError
+from kaput.scenario.model import Topic
+
+
+def eventually(condition: Callable[[], bool], bound_s: float = 40) -> bool:
+    """Whether the condition came true within the bound."""
+    limit = time.monotonic() + bound_s
+    while not condition():
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@contextmanager
+def paused(cluster: Cluster, *brokers: int) -> Iterator[None]:
+    """Those brokers stand still within the block."""
+    nodes = [cluster.nodes[broker] for broker in brokers]
+    for node in nodes:
+        node.pause()
+    try:
+        assert eventually(lambda: all(node.is_stopped() for node in nodes), 5)
+        yield
+    finally:
+        for node in nodes:
+            node.resume()
+
+
+def send(cluster: Cluster, topic: str, count: int, acks: str) -> None:
+    """Sends messages and waits for their acknowledgements."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks, "log_level": 0})
+    for _ in range(count):
+        producer.produce(topic, b"x")
+    assert producer.flush(20) == 0
+
+
+def test_topics_are_made_as_the_scenario_says(admin: Admin) -> None:
+    """Replicas are those of the assignment, the first of them leads, and everybody is in sync at once."""
+    admin.create_topics(
+        [
+            Topic(name="assigned", partitions=2, assignment=[[2, 3], [3, 1]]),
+            Topic(name="counted", partitions=3, replication_factor=2),
+        ]
+    )
+    found = admin.partitions(["assigned", "counted"])
+    assert len(found) == 5
+    assert (found[("assigned", 0)].leader, found[("assigned", 0)].replicas) == (2, [2, 3])
+    assert (found[("assigned", 1)].leader, found[("assigned", 1)].replicas) == (3, [3, 1])
+    assert all(set(state.isr) == set(state.replicas) for state in found.values())
+
+
+def test_a_topic_that_kafka_refuses_is_a_sentence(admin: Admin) -> None:
+    """Kafka's own reason is in it."""
+    with pytest.raises(LabError, match=r"topic wide cannot be created: .*replication factor"):
+        admin.create_topics([Topic(name="wide", replication_factor=7)])
+    with pytest.raises(LabError, match=r"topic odd cannot be created: .*no\.such\.setting"):
+        admin.create_topics([Topic(name="odd", config={"no.such.setting": 1})])
+
+
+def test_controller_and_coordinator(admin: Admin) -> None:
+    """The controller is the quorum's leader, not whom a broker names; a group gets a coordinator."""
+    assert admin.controller_id() == 101
+    assert admin.coordinator("billing") in (1, 2, 3)
+    assert admin.committed("billing") == {}
+
+
+def test_the_log_end_shows_what_consumers_are_not_shown(cluster: Cluster, admin: Admin) -> None:
+    """With both followers paused, acks=1 fills the leader's log above the high watermark."""
+    admin.create_topics([Topic(name="ahead", assignment=[[1, 2, 3]])])
+    place = ("ahead", 0)
+    with paused(cluster, 2, 3):
+        send(cluster, "ahead", 50, acks="1")
+        assert admin.partitions(["ahead"])[place].leader == 1
+        assert admin.log_end_offsets([place]) == {place: 50}
+        assert admin.high_watermarks([place])[place] < 50
+    assert eventually(lambda: admin.high_watermarks([place]) == {place: 50})
+    cluster.wait_ready(40)
+
+
+def test_a_paused_broker_uses_no_cpu(cluster: Cluster) -> None:
+    """All threads are stopped, and the process's CPU time stands still until it goes on."""
+    node = cluster.nodes[3]
+    assert not node.is_stopped()
+    with paused(cluster, 3):
+        before = node.cpu_seconds()
+        began = time.monotonic()
+        assert eventually(lambda: time.monotonic() - began > 0.5)
+        assert node.cpu_seconds() == before
+        assert node.running
+    assert eventually(lambda: node.cpu_seconds() > before)
+
+
+def test_a_question_that_nobody_answers_is_bounded(cluster: Cluster) -> None:
+    """With every broker paused, a question ends in a sentence, not in a wait."""
+    with paused(cluster, 1, 2, 3), Admin(cluster, timeout_s=0.5) as hasty:
+        began = time.monotonic()
+        with pytest.raises(LabError, match="waited 0 s for metadata of ahead: no broker answered"):
+            hasty.partitions(["ahead"])
+        assert time.monotonic() - began < 8
+    assert eventually(lambda: cluster.nodes[1].running)
+    cluster.wait_ready(40)
+
+
+def test_a_killed_leader_is_in_the_metadata_log(cluster: Cluster, admin: Admin) -> None:
+    """Kill, election, restart: the cluster's own record agrees with what was done and what is seen."""
+    admin.create_topics([Topic(name="killed", assignment=[[2, 3, 1]])])
+    place = ("killed", 0)
+    before = time.time_ns()
+    ended = cluster.nodes[2].kill()
+    assert before <= ended <= time.time_ns()
+    assert not cluster.nodes[2].running
+    assert eventually(lambda: admin.partitions(["killed"])[place].leader not in (2, None))
+    leader = admin.partitions(["killed"])[place].leader
+    cluster.nodes[2].start()
+    assert eventually(lambda: len(admin.partitions(["killed"])[place].isr) == 3)
+    cluster.wait_ready(40)
+
+    events = collect_cluster_events(cluster)
+    leaders = [e for e in events if e.kind == "leader" and e.topic == "killed"]
+    assert [(e.leader, e.leader_epoch) for e in leaders[:2]] == [(2, 0), (leader, 1)]
+    assert set(leaders[1].isr or []) == {1, 3}
+    assert ended - 1_000_000 <= leaders[1].at_ns <= time.time_ns()
+    fencing = [e.kind for e in events if e.broker == 2]
+    assert fencing == ["unfenced", "fenced", "unfenced"]
+    assert {e.source for e in events} == {"metadata-log"}
+    mine = [(kind, node) for kind, node, at_ns in cluster.lifecycle if at_ns >= before]
+    assert mine == [("stopped", 2), ("started", 2)]
+    assert cluster.troubles() == []

@@ -1,0 +1,181 @@
+"""Starting and ending real clusters: what stays, what goes, and what is said when it does not work."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from kaput.cluster.cds import find_archive
+from kaput.cluster.distribution import Distribution, from_home
+from kaput.cluster.java import Java
+from kaput.cluster.jvm import java_command
+from kaput.cluster.lab import Cluster
+from kaput.cluster.metadata_log import read_cluster_events
+from kaput.cluster.properties import Place, write_properties
+from kaput.cluster.storage import format_storage, new_id, run_storage_tool
+from kaput.errors import BrokerError, LabError
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Cluster as Spec
+
+
+def test_data_goes_and_configs_and_logs_stay(
+    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """A combined cluster leaves its properties and logs, no data and no process, also after an exception."""
+    with (
+        pytest.raises(ZeroDivisionError),
+        Cluster(owner, Spec(brokers=3), distribution, java, tmp_path) as cluster,
+    ):
+        pids = [node.pid for node in cluster.nodes.values()]
+        assert all((tmp_path / str(i) / "data" / "meta.properties").exists() for i in (1, 2, 3))
+        assert [kind for kind, _, _ in cluster.lifecycle] == ["started"] * 3
+        _ = 1 // 0
+    for node in (1, 2, 3):
+        assert not (tmp_path / str(node) / "data").exists()
+        assert "started" in (tmp_path / str(node) / "server.log").read_text()
+        assert (tmp_path / str(node) / "server.properties").exists()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert cluster.troubles() == []
+
+
+def test_a_broker_that_refuses_its_config_is_told_at_once(
+    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """The last lines of its log are in the error, long before the time to be ready has passed."""
+    spec = Spec(brokers=1, config={"log.segment.bytes": 1})
+    began = time.monotonic()
+    with (
+        pytest.raises(BrokerError, match=r"(?s)broker 1 ended on its own.*log\.segment\.bytes"),
+        Cluster(owner, spec, distribution, java, tmp_path),
+    ):
+        pass
+    assert time.monotonic() - began < 30
+    assert not (tmp_path / "1" / "data").exists()
+
+
+def test_too_little_time_is_told_with_the_log(
+    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """A bound that is too short names who was not ready."""
+    slow = Cluster(owner, Spec(brokers=1), distribution, java, tmp_path, ready_timeout_s=0.1)
+    with pytest.raises(BrokerError, match="not ready after 0 s: broker 1; the log of broker 1 ends:"), slow:
+        pass
+    assert all(not node.running for node in slow.nodes.values())
+
+
+def test_what_is_not_built_is_said(
+    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """ZooKeeper and namespaces are refused before anything starts."""
+    for spec, word in [(Spec(mode="zookeeper"), "KRaft"), (Spec(network="namespaces"), "loopback")]:
+        with pytest.raises(LabError, match=word), Cluster(owner, spec, distribution, java, tmp_path):
+            pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_broker_dies_on_its_own_and_one_by_intent(
+    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """Only the death that nobody intended is a trouble; both are in the lifecycle; a clean stop is clean."""
+    with Cluster(owner, Spec(brokers=2, controllers=1), distribution, java, tmp_path) as cluster:
+        assert cluster.nodes[1].terminate(60)
+        pid = cluster.nodes[2].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        limit = time.monotonic() + 10
+        while not cluster.troubles() and time.monotonic() < limit:
+            time.sleep(0.01)
+        (trouble,) = cluster.troubles()
+        assert trouble.startswith("broker 2 ended on its own (exit status -9); its log ends:\n")
+        with pytest.raises(BrokerError, match=r"broker [12] "):
+            cluster.wait_ready(5)
+        for broker in (1, 2):
+            cluster.nodes[broker].start()
+        cluster.wait_ready(60)
+        kinds = [(kind, node) for kind, node, _ in cluster.lifecycle[3:5]]
+        assert kinds == [("stopped", 1), ("stopped", 2)]
+        # A killed controller's files are still readable.
+        cluster.nodes[101].kill()
+        events = read_cluster_events(distribution, java, cluster.metadata_logs[0])
+    assert {event.broker for event in events if event.kind == "unfenced"} == {1, 2}
+
+
+def test_storage_is_formatted_as_by_the_tool(distribution: Distribution, java: Java, tmp_path: Path) -> None:
+    """Our meta.properties and checkpoint against the tool's: the same but for random ids and times."""
+    cluster_id = new_id()
+    place = Place(3, "combined", 10_001, 10_002, tmp_path / "3")
+    write_properties(place, [place], Spec(brokers=1))
+    run_storage_tool(place.properties, cluster_id, distribution, java)
+    theirs = {p.name: p for p in place.data.iterdir()}
+    format_storage(tmp_path / "ours", 3, cluster_id, distribution, java)
+    ours = {p.name: p for p in (tmp_path / "ours").iterdir()}
+
+    assert ours.keys() == theirs.keys()
+    ours_meta, their_meta = (_settings(files["meta.properties"]) for files in (ours, theirs))
+    directory = ours_meta.pop("directory.id")
+    assert len(directory) == len(their_meta.pop("directory.id"))
+    assert ours_meta == their_meta
+    name = "bootstrap.checkpoint"
+    assert _records(ours[name], distribution, java) == _records(theirs[name], distribution, java)
+    assert _records(ours[name], distribution, java)
+
+
+def _settings(path: Path) -> dict[str, str]:
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+def _records(checkpoint: Path, distribution: Distribution, java: Java) -> list[str]:
+    # The tool goes by the name of a file: this is that of a snapshot.
+    snapshot = checkpoint.parent.parent / f"{checkpoint.parent.name}-snap"
+    snapshot.mkdir(exist_ok=True)
+    copy = snapshot / "00000000000000000000-0000000000.checkpoint"
+    shutil.copy(checkpoint, copy)
+    args = ["--cluster-metadata-decoder", "--files", copy]
+    command = java_command(java, distribution, "org.apache.kafka.tools.DumpLogSegments", args)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return [line.partition("payload: ")[2] for line in done.stdout.splitlines() if "payload: " in line]
+
+
+def test_a_broken_archive_costs_time_only(
+    distribution: Distribution, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Garbage is passed over by the JVM; what was cut short is never given to it, because it would crash."""
+    good = find_archive(distribution, java)
+    assert good is not None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    copy = tmp_path / "kaput" / "cds" / good.name
+    copy.parent.mkdir(parents=True)
+    shutil.copy(good, copy)
+    assert find_archive(distribution, java) == copy
+    copy.write_bytes(good.read_bytes()[:10_000])
+    assert find_archive(distribution, java) is None
+    copy.write_bytes(b"garbage!" * (good.stat().st_size // 8))
+    for archive in (copy, tmp_path / "missing.jsa"):
+        args = java_command(java, distribution, "kafka.tools.StorageTool", ["random-uuid"], archive=archive)
+        done = subprocess.run(args, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+        assert done.returncode == 0, archive
+
+
+def test_an_installation_runs_like_the_locked_jars(
+    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--kafka-home: the jars of a directory, with no lock file, make a cluster, and its own archive."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    notes: list[str] = []
+    libs = tmp_path / "kafka" / "libs"
+    libs.mkdir(parents=True)
+    for jar in distribution.jars:
+        (libs / jar.name).symlink_to(jar)
+    home = from_home(tmp_path / "kafka")
+    assert home.version == distribution.version
+    with Cluster(owner, Spec(brokers=1), home, java, tmp_path / "brokers", notes.append) as cluster:
+        assert list(cluster.broker_endpoints) == [1]
+    assert notes == ["preparing quick starts of brokers (once)"]
+    assert find_archive(home, java) is not None
