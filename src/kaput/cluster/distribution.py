@@ -93,7 +93,7 @@ def _keep(missing: list[LockedJar], staging: Path, root: Path) -> None:
     for jar in missing:
         fetched = staging / jar.relative
         if fetched.is_file():
-            _check(jar, fetched)
+            _check(jar, fetched, f"{fetched.name} as the repository has it")
             (root / jar.relative).parent.mkdir(exist_ok=True)
             shutil.move(fetched, root / jar.relative)
 
@@ -106,7 +106,7 @@ def _verify(locked: list[LockedJar], root: Path, stamp: Path) -> None:
         stat = (root / jar.relative).stat()
         now[str(jar.relative)] = [stat.st_size, stat.st_mtime_ns]
         if known.get(str(jar.relative)) != now[str(jar.relative)]:
-            _check(jar, root / jar.relative)
+            _check(jar, root / jar.relative, f"{root / jar.relative} (remove it to have it fetched again)")
     if now != known:
         beside = stamp.with_name(f"{stamp.name}.{os.getpid()}")
         beside.write_text(json.dumps(now))
@@ -121,10 +121,10 @@ def _read_stamp(stamp: Path) -> dict[str, list[int]]:
     return known if isinstance(known, dict) else {}
 
 
-def _check(jar: LockedJar, path: Path) -> None:
+def _check(jar: LockedJar, path: Path, what: str) -> None:
     found = sha256_of(path)
     if found != jar.sha256:
         raise DistributionError(
-            f"{path} is not {jar.group}:{jar.artifact}:{jar.version}: expected SHA-256 {jar.sha256}, "
-            f"found {found}; remove the file to have it fetched again"
+            f"{what} is not {jar.group}:{jar.artifact}:{jar.version}: expected SHA-256 {jar.sha256}, "
+            f"found {found}"
         )

@@ -51,7 +51,7 @@ def test_a_changed_jar_is_refused_by_name(cache: Path) -> None:
     jar.write_text("tampered")
     with pytest.raises(DistributionError) as caught:
         resolve("0.0.1", NO_JAVA)
-    assert all(text in str(caught.value) for text in (str(jar), expected, sha256_of(jar), "remove the file"))
+    assert all(text in str(caught.value) for text in (str(jar), expected, sha256_of(jar), "remove it"))
 
 
 def test_verified_jars_are_not_hashed_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
