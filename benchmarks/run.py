@@ -1,4 +1,4 @@
-"""`make bench`: what kaput costs, as a table that anyone can repeat (Markdown and JSON in benchmarks/results).
+"""`make bench`: what kaput costs, as a table that anyone can repeat (written to benchmarks/results).
 
 Every figure is measured in this call, on this machine; nothing is a test, nothing fails when it is slow.
 """
@@ -31,7 +31,7 @@ KAFKA = "4.3.1"
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: seconds over `runs` repetitions, and a ratio against `peer` where there is one."""
+    """One line of the table: seconds over `runs` repetitions, and a ratio where there is a peer."""
 
     what: str
     runs: int
@@ -59,13 +59,11 @@ def brokers_ready(brokers: int) -> float:
 
 
 def scenario(name: str) -> tuple[float, float]:
-    """Seconds of one warm `kaput run NAME`: in all, and without the time from go to the last attempt's heal."""
+    """Seconds of one warm `kaput run NAME`: in all, and without its load and faults."""
     with tempfile.TemporaryDirectory() as runs:
         kaput = str(Path(sys.executable).with_name("kaput"))
         start = time.monotonic()
-        subprocess.run(
-            [kaput, "run", name, "--runs", runs, "--json"], stdout=subprocess.DEVNULL, check=False
-        )
+        subprocess.run([kaput, "run", name, "--runs", runs, "--json"], stdout=subprocess.DEVNULL, check=False)
         total = time.monotonic() - start
         (manifest,) = Path(runs).glob("*/manifest.json")
         load_s = json.loads(manifest.read_text()).get("phases", {}).get("inject", 0.0)
@@ -110,7 +108,9 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     text = ", ".join(f"{key} {value}" for key, value in machine.items()) + "\n\n" + table(rows) + "\n"
     (RESULTS / "bench.md").write_text(text)
-    (RESULTS / "bench.json").write_text(json.dumps({"machine": machine, "rows": [asdict(r) for r in rows]}, indent=2))
+    (RESULTS / "bench.json").write_text(
+        json.dumps({"machine": machine, "rows": [asdict(r) for r in rows]}, indent=2)
+    )
     print(text)
 
 

@@ -81,7 +81,9 @@ class Experiment:
     def _provision(self, owner: Owner, stack: ExitStack) -> None:
         self._begin("provision")
         spec, folder = self._scenario.cluster, self.folder.brokers
-        self._cluster = stack.enter_context(Cluster(owner, spec, self._distribution, self._java, folder))
+        self._cluster = stack.enter_context(
+            Cluster(owner, spec, self._distribution, self._java, folder, self._progress.note)
+        )
         self._admin = stack.enter_context(Admin(self._cluster))
         self._admin.create_topics(self._scenario.topics)
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from kaput.scenario.timeline import AfterStart, AtMessage, Step
 
 from fakes.cluster import FakeAdmin, FakeNode
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
+from kaput.scenario.timeline import AfterStart, AtMessage, Step
 
 
 def play(
