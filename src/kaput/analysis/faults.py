@@ -27,7 +27,7 @@ class Reach:
 
     fault: Fault
     places: Mapping[Place, tuple[int | None, int] | None]
-    moved_ns: int | None  # the first election that moved a partition to another broker
+    moved_ns: int | None  # the first leader event that moved a partition off the fault's brokers
     restored_ns: int | None  # when every ISR that it shrank was full again
 
     @property
@@ -58,7 +58,8 @@ def _reach(
         elected = change.leader is not None and change.leader >= 0
         if places.get(place) is None:
             places[place] = (change.epoch, change.at_ns) if elected else None
-        if elected and change.leader not in fault.brokers:
+        # Without another replica the partition moves off its dead leader to nobody.
+        if change.leader not in fault.brokers:
             moved.append(change.at_ns)
     restored = _restored_ns(fault, faults, timeline, replicas)
     return Reach(fault, places, min(moved, default=None), restored)

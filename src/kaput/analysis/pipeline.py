@@ -120,8 +120,10 @@ class _Analysis:
     def _explain(self) -> None:
         """Epochs, what each fault reached, and the causes of losses."""
         given, account = self.given, self.account
+        # Only the run's own partitions: a fault that moves __consumer_offsets moves no message.
+        events = [e for e in given.cluster_events if (e["topic"], e["partition"]) in self.partitions.complete]
         account.timeline = timeline.build(
-            given.cluster_events, given.faults, self.partitions.first_offsets, self.partitions.ends
+            events, given.faults, self.partitions.first_offsets, self.partitions.ends
         )
         account.reaches = faults.plan(given.faults, account.timeline, given.replicas)
         self.reached: DataFrame | None = None
