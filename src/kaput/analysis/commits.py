@@ -106,7 +106,7 @@ def _first_positions(frames: Frames) -> DataFrame:
         .agg(F.expr("min_by(offset, struct(at_ns, offset)) AS assigned_at"))
     )
     handed = frames.deliveries.groupBy(*_READ).agg(
-        F.expr("min_by(offset, struct(polled_ns, file, row)) AS handed_at")
+        F.expr("min(struct(polled_ns, offset)).offset AS handed_at")
     )
     return handed.join(assigned, _READ, "full").selectExpr(
         *_READ, "coalesce(assigned_at, handed_at) AS first_position"

@@ -21,7 +21,7 @@ def reordered(frames: Frames) -> DataFrame:
     before = (
         Window.partitionBy("producer", "topic", "partition")
         .orderBy("offset")
-        .rowsBetween(Window.unboundedPreceding, -1)
+        .rangeBetween(Window.unboundedPreceding, -1)  # two records at one offset are not in order
     )
     greatest = F.max(F.struct("seq", "epoch")).over(before)
     return (

@@ -1,0 +1,221 @@
+"""The judgement in plain Python: what anomalies.md says, row by row, with no thought of speed.
+
+Written from the definitions, not from the Spark code; the property tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from fakes.histories import History
+
+Row = dict[str, Any]
+Place = tuple[str, int]
+FEW = {0: "0", 1: "1"}
+
+
+class Oracle:
+    """Fates and anomaly counts of a history."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.sends, self.log = history.rows["sends"], history.rows["log"]
+        self.deliveries, self.events = history.rows["deliveries"], history.rows["group_events"]
+        self.sent = {(s["producer"], s["seq"]): s for s in self.sends}
+        self.records = [r for r in self.log if named(r)]
+        self.copies = Counter(who(r) for r in self.records)
+        self.read_to_end = {
+            place(e) for e in history.rows["end_offsets"] if e["end_offset"] == e["drained_to"]
+        }
+        self.groups = sorted({*history.groups, *(d["group"] for d in self.deliveries + self.events)})
+
+    def places_of(self, topic: str) -> set[Place]:
+        """The known partitions of a topic."""
+        rows = [*self.sends, *self.log, *self.deliveries, *self.history.rows["end_offsets"]]
+        known = {place(r) for r in rows if r["partition"] is not None}
+        known |= {(t["name"], p) for t in self.history.topics for p in range(t.get("partitions", 1))}
+        return {p for p in known if p[0] == topic}
+
+    def stored(self, send: Row) -> str:
+        """0, 1, n or unread."""
+        copies = self.copies[who(send)]
+        if copies:
+            return FEW.get(copies, "n")
+        places = {place(send)} if send["partition"] is not None else self.places_of(send["topic"])
+        return "0" if places and places <= self.read_to_end else "unread"
+
+    def delivered(self, group: str) -> Counter[tuple[int, int]]:
+        """How often each message was handed to the group."""
+        return Counter(who(d) for d in self.deliveries if d["group"] == group and named(d))
+
+    def fates(self) -> Counter[tuple[str, str]]:
+        """Messages by (outcome, stored)."""
+        return Counter((s["outcome"], self.stored(s)) for s in self.sends)
+
+    def group_fates(self, group: str) -> Counter[tuple[str, str, str]]:
+        """Messages by (outcome, stored, delivered)."""
+        handed = self.delivered(group)
+        return Counter((s["outcome"], self.stored(s), FEW.get(handed[who(s)], "n")) for s in self.sends)
+
+    def run_counts(self) -> dict[str, int]:
+        """The run's own anomalies."""
+        fates = self.fates()
+        return {
+            "lost": fates["acked", "0"],
+            "duplicate": sum(n for (_, stored), n in fates.items() if stored == "n"),
+            "recovered": fates["unknown", "1"] + fates["unknown", "n"],
+            "ghost": fates["failed", "1"] + fates["failed", "n"],
+            "phantom": sum(who(r) not in self.sent for r in self.records),
+            "corrupt": len({spot(r) for r in self.log + self.deliveries if not r["intact"]}),
+            "reordered": len(self.reordered()),
+            "inconsistent-offset": sum(len(names) > 1 for names in self.claims().values()),
+        }
+
+    def reordered(self) -> set[tuple[int, int]]:
+        """Messages that stand behind a later one of theirs."""
+        first: dict[tuple[int, Place, int], int] = {}
+        for r in self.records:
+            if who(r) in self.sent:
+                key = (r["producer"], place(r), r["seq"])
+                first[key] = min(first.get(key, r["offset"]), r["offset"])
+        late = set()
+        for (producer, at, seq), offset in first.items():
+            others = [s for (p, a, s), o in first.items() if (p, a) == (producer, at) and o < offset]
+            if others and max(others) > seq:
+                late.add((producer, seq))
+        return late
+
+    def claims(self) -> dict[tuple[str, int, int], set[tuple[int, int]]]:
+        """Who is said to be at each offset."""
+        claims = defaultdict(set)
+        acks = [
+            s for s in self.sends if s["outcome"] == "acked" and None not in (s["partition"], s["offset"])
+        ]
+        for row in acks + self.records + [d for d in self.deliveries if named(d)]:
+            claims[spot(row)].add(who(row))
+        return claims
+
+    def group_counts(self, group: str) -> dict[str, int]:
+        """The anomalies of one group."""
+        mine = [d for d in self.deliveries if d["group"] == group]
+        events = [e for e in self.events if e["group"] == group]
+        return {
+            "unseen": self.unseen(group),
+            "redelivered": sum(n > 1 for n in Counter(map(spot, mine)).values()),
+            "poll-skip": self.steps(mine, events, self.skips),
+            "nonmonotonic-poll": self.steps(mine, events, lambda one, two: two["offset"] <= one["offset"]),
+            "commit-ahead": sum(self.ahead(e, mine, events) for e in events if e["kind"] == "committed"),
+            "unassigned-delivery": self.unassigned(mine, events),
+        }
+
+    def unseen(self, group: str) -> int:
+        """Stored and never handed to a group that read to the end."""
+        if not self.history.groups.get(group, False):
+            return 0
+        topics = self.history.subscriptions.get(group, [t["name"] for t in self.history.topics])
+        handed = self.delivered(group)
+        return sum(
+            self.copies[who(s)] > 0 and handed[who(s)] == 0 and s["topic"] in topics for s in self.sends
+        )
+
+    def redelivered_after_commit(self, group: str) -> int:
+        """Offsets handed out once more after a commit that covers them."""
+        mine = [d for d in self.deliveries if d["group"] == group]
+        commits = [e for e in self.events if e["group"] == group and e["kind"] == "committed"]
+        again = set()
+        for d in mine:
+            earlier = [
+                e for e in mine if e is not d and spot(e) == spot(d) and e["polled_ns"] <= d["polled_ns"]
+            ]
+            covered = [
+                c
+                for c in commits
+                if place(c) == place(d) and c["offset"] > d["offset"] and c["at_ns"] < d["polled_ns"]
+            ]
+            if earlier and covered:
+                again.add(spot(d))
+        return len(again)
+
+    def skips(self, one: Row, two: Row) -> bool:
+        """Whether the log holds anything strictly between two deliveries."""
+        return any(place(r) == place(one) and one["offset"] < r["offset"] < two["offset"] for r in self.log)
+
+    def steps(self, mine: list[Row], events: list[Row], odd: Callable[[Row, Row], bool]) -> int:
+        """Odd steps between a member's consecutive deliveries from a partition, its assignment unchanged."""
+        readers = defaultdict(list)
+        for d in sorted(mine, key=lambda d: d["polled_ns"]):
+            readers[d["member"], place(d)].append(d)
+        return sum(
+            odd(one, two) and not self.reassigned(one, two, events)
+            for polls in readers.values()
+            for one, two in pairwise(polls)
+        )
+
+    def reassigned(self, one: Row, two: Row, events: list[Row]) -> bool:
+        """Whether the member's assignment of that partition changed between two deliveries."""
+        return any(
+            e["kind"] in ("assigned", "revoked", "lost")
+            and (e["member"], place(e)) == (one["member"], place(one))
+            and one["polled_ns"] < e["at_ns"] <= two["polled_ns"]
+            for e in events
+        )
+
+    def unassigned(self, mine: list[Row], events: list[Row]) -> int:
+        """Records handed to a member that does not own their partition; not judged without assignments."""
+        if not any(e["kind"] in ("assigned", "revoked", "lost") for e in events):
+            return 0
+        return sum(not self.owns(d, events) for d in mine)
+
+    def owns(self, delivery: Row, events: list[Row]) -> bool:
+        """Whether the last thing that happened to the member's ownership by then was an assignment."""
+        past = [
+            e["kind"]
+            for e in sorted(events, key=lambda e: e["at_ns"])
+            if e["member"] == delivery["member"]
+            and e["at_ns"] <= delivery["polled_ns"]
+            and (
+                (e["kind"] in ("assigned", "revoked", "lost") and place(e) == place(delivery))
+                or e["kind"] in ("left", "killed")
+            )
+        ]
+        return bool(past) and past[-1] == "assigned"
+
+    def ahead(self, commit: Row, mine: list[Row], events: list[Row]) -> bool:
+        """Whether a commit passes a stored record that the group had not been handed by then."""
+        here = [d for d in mine if place(d) == place(commit)]
+        begun = [
+            (e["at_ns"], e["offset"])
+            for e in events
+            if e["kind"] == "assigned" and place(e) == place(commit) and e["offset"] is not None
+        ] or [(d["polled_ns"], d["offset"]) for d in here]
+        first = min(begun)[1] if begun else 0
+        by_then = {d["offset"] for d in here if d["polled_ns"] <= commit["at_ns"]}
+        owed = {
+            r["offset"]
+            for r in self.log
+            if place(r) == place(commit) and first <= r["offset"] < commit["offset"]
+        }
+        return bool(owed - by_then)
+
+
+def who(row: Row) -> tuple[int, int]:
+    """The message."""
+    return row["producer"], row["seq"]
+
+
+def place(row: Row) -> Place:
+    """The partition."""
+    return row["topic"], row["partition"]
+
+
+def spot(row: Row) -> tuple[str, int, int]:
+    """The offset in its partition."""
+    return row["topic"], row["partition"], row["offset"]
+
+
+def named(row: Row) -> bool:
+    """Whether a record is known to be a message."""
+    return row["intact"] and row["producer"] is not None and row["seq"] is not None

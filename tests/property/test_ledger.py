@@ -1,0 +1,75 @@
+"""The Spark ledger against the oracle, on whatever Hypothesis can think of."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, settings
+from pyspark.sql import SparkSession
+
+from fakes.histories import History
+from fakes.oracle import Oracle
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from property.strategies import histories
+
+
+def _summary(findings: Findings) -> dict[str, object]:
+    return {
+        "fates": {(f.outcome, f.stored): f.count for f in findings.fates},
+        "run": {a.name: a.count for a in findings.anomalies if a.group is None},
+        "groups": {
+            g.group: {
+                "fates": {(f.outcome, f.stored, f.delivered): f.count for f in g.fates},
+                "after commit": g.redelivered_after_commit,
+                "counts": {a.name: a.count for a in findings.anomalies if a.group == g.group},
+            }
+            for g in findings.groups
+        },
+    }
+
+
+def _expected(history: History) -> dict[str, object]:
+    oracle = Oracle(history)
+    return {
+        "fates": dict(oracle.fates()),
+        "run": oracle.run_counts(),
+        "groups": {
+            group: {
+                "fates": dict(oracle.group_fates(group)),
+                "after commit": oracle.redelivered_after_commit(group),
+                "counts": oracle.group_counts(group),
+            }
+            for group in oracle.groups
+        },
+    }
+
+
+def _differences(found: object, expected: object) -> dict[str, object]:
+    """Where two summaries differ, as path -> (found, expected)."""
+    if not isinstance(found, dict) or not isinstance(expected, dict):
+        return {} if found == expected else {"": (found, expected)}
+    return {
+        f"{key}/{path}": pair
+        for key in [*found, *(key for key in expected if key not in found)]
+        for path, pair in _differences(found.get(key), expected.get(key)).items()
+    }
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],  # shrinking would take minutes: the diff below says enough
+    suppress_health_check=list(HealthCheck),
+)
+@given(history=histories())
+def test_ledger_equals_oracle(spark: SparkSession, history: History) -> None:
+    """Fates and the count of every anomaly are those of the plain definitions."""
+    with tempfile.TemporaryDirectory() as path:
+        findings = analyse(history.write(Path(path)), spark)
+    assert _differences(_summary(findings), _expected(history)) == {}
+    for anomaly in findings.anomalies:
+        assert len(anomaly.examples) == min(anomaly.count, 10), anomaly.name
