@@ -7,9 +7,11 @@ gathered in `Account` and put into words by assemble.py.
 from __future__ import annotations
 
 from collections import Counter
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -39,20 +41,22 @@ from kaput.evidence.folder import RunFolder
 def analyse(folder: RunFolder, spark: SparkSession) -> Findings:
     """Judges a sealed run folder and writes its analysis/. Raises EvidenceError, AccountingError."""
     given = inputs.read(folder)
-    with _readable(folder):
+    with _readable():
         return _Analysis(given, spark).findings()
 
 
 @contextmanager
-def _readable(folder: RunFolder) -> Iterator[None]:
+def _readable() -> Iterator[None]:
     """A file that Spark cannot read is the evidence's fault, not ours."""
     try:
         yield
-    except PySparkException as error:
-        if (error.getCondition() or "").startswith("FAILED_READ_FILE"):
-            path = (error.getMessageParameters() or {}).get("path", str(folder.path))
-            raise EvidenceError(f"{path}: not a whole Parquet file (its pages cannot be read)") from None
-        raise
+    except (PySparkException, Py4JJavaError) as error:
+        unreadable = re.search(
+            r"\[FAILED_READ_FILE[^]]*\][^\n]*? file (?:file:)?/*(/\S+\.parquet)", str(error)
+        )
+        if unreadable is None:
+            raise
+        raise EvidenceError(f"{unreadable[1]}: not a whole Parquet file (its pages cannot be read)") from None
 
 
 class _Analysis:

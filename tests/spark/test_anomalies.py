@@ -1,0 +1,245 @@
+"""Each anomaly in a history of at most ten events, with its exact count and the sentence that tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fakes.histories import History
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from kaput.scenario.vocabulary import ANOMALIES
+
+
+def _clean() -> History:
+    """Two messages, acknowledged and stored."""
+    return History().acked(0, 0, 0).acked(0, 1, 1)
+
+
+def _group() -> History:
+    """The same, handed to the only member of a group that owns the partition."""
+    history = History(groups={"billing": True}).acked(0, 0, 0).acked(0, 1, 1).acked(0, 2, 2)
+    return history.event("joined", 0, topic=None, partition=None).event("assigned", 0, 0)
+
+
+def lost() -> History:
+    """Message 1 was acknowledged under epoch 0, and epoch 1 begins at its offset."""
+    history = History(producers=[{"topic": "orders", "acks": 1}]).acked(0, 0, 0).sent(0, 1, 1)
+    history.led(1, 0, -10, [1, 2, 3]).led(2, 1, 500, [2, 3])
+    return history.acked(0, 2, 1, leader_epoch=1, attempt_ns=_ns(600), done_ns=_ns(601))
+
+
+def _ns(ms: float) -> int:
+    from fakes.histories import at
+
+    return at(ms)
+
+
+def duplicate() -> History:
+    """Message 1 is stored twice."""
+    return _clean().stored(2, 0, 1)
+
+
+def recovered() -> History:
+    """Message 1's outcome was never learned, and it is stored."""
+    return History().acked(0, 0, 0).sent(0, 1, None, "unknown", error="_MSG_TIMED_OUT").stored(1, 0, 1)
+
+
+def ghost() -> History:
+    """Message 1 was refused, and is stored."""
+    return History().acked(0, 0, 0).sent(0, 1, None, "failed").stored(1, 0, 1)
+
+
+def phantom() -> History:
+    """The log holds a message that was never sent."""
+    return _clean().stored(2, 0, 8_123)
+
+
+def corrupt() -> History:
+    """A damaged record, also as delivered: one offset, so one."""
+    history = _group().stored(3, None, None, intact=False)
+    for offset in (0, 1, 2):
+        history.handed(offset, 0, offset, 10 + offset)
+    return history.handed(3, None, None, 20, intact=False)
+
+
+def reordered() -> History:
+    """Message 0 stands behind message 1."""
+    return History().acked(0, 1, 0).acked(0, 0, 1)
+
+
+def inconsistent_offset() -> History:
+    """Offset 1 was given to message 1, whose acknowledgement the log does not bear out, and to message 2."""
+    return lost()
+
+
+def unseen() -> History:
+    """Message 2 is never handed out."""
+    return _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11)
+
+
+def redelivered() -> History:
+    """Offset 1 is handed out again before it was committed, after a change of assignment."""
+    history = _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11).event("committed", 12, 1)
+    return history.event("revoked", 13).event("assigned", 14).handed(1, 0, 1, 15).handed(2, 0, 2, 16)
+
+
+def poll_skip() -> History:
+    """The member jumps from offset 0 to 2; offset 1 comes later, after a new assignment."""
+    history = _group().handed(0, 0, 0, 10).handed(2, 0, 2, 11)
+    return history.event("assigned", 12).handed(1, 0, 1, 13)
+
+
+def nonmonotonic_poll() -> History:
+    """The member is handed offset 0 again, though nothing changed its assignment."""
+    return _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11).handed(2, 0, 2, 12).handed(0, 0, 0, 13)
+
+
+def commit_ahead() -> History:
+    """Offset 3 is committed before offset 2 was handed out."""
+    history = _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11)
+    return history.event("committed", 12, 3).handed(2, 0, 2, 13)
+
+
+def unassigned_delivery() -> History:
+    """Offset 2 is handed to the member after it lost the partition."""
+    return _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11).event("lost", 12).handed(2, 0, 2, 13)
+
+
+# The history, the exact count of every anomaly that it shows, and the story of the first of them.
+CASES = {
+    "lost": (
+        lost,
+        {"lost": 1, "inconsistent-offset": 1},
+        "producer 0's message 1 was acknowledged at 22:13:20.002 as orders/0 offset 1 under epoch 0; "
+        "epoch 1 began there 498 ms later at offset 1, and offset 1 now holds producer 0's message 2",
+    ),
+    "duplicate": (
+        duplicate,
+        {"duplicate": 1},
+        "producer 0's message 1 is stored 2 times, first as orders/0 offset 1",
+    ),
+    "recovered": (
+        recovered,
+        {"recovered": 1},
+        "producer 0's message 1 was given up at its producer (_MSG_TIMED_OUT), yet is stored as orders/0 offset 1",
+    ),
+    "ghost": (
+        ghost,
+        {"ghost": 1},
+        "producer 0's message 1 was definitely refused (no error told), yet is stored as orders/0 offset 1",
+    ),
+    "phantom": (
+        phantom,
+        {"phantom": 1},
+        "orders/0 offset 2 holds producer 0's message 8,123, which was never sent in this run",
+    ),
+    "corrupt": (
+        corrupt,
+        {"corrupt": 1},
+        "the record at orders/0 offset 3 is damaged: its checksum does not match, so nobody can tell whose it was",
+    ),
+    "reordered": (
+        reordered,
+        {"reordered": 1},
+        "producer 0's message 0 stands at orders/0 offset 1, behind message 1 of the same producer",
+    ),
+    "inconsistent-offset": (
+        inconsistent_offset,
+        {"lost": 1, "inconsistent-offset": 1},
+        "orders/0 offset 1 was given to producer 0's message 1 and to producer 0's message 2",
+    ),
+    "unseen": (
+        unseen,
+        {"unseen": 1},
+        "producer 0's message 2 is stored as orders/0 offset 2 and was never delivered to the group",
+    ),
+    "redelivered": (
+        redelivered,
+        {"redelivered": 1},
+        "orders/0 offset 1 was delivered 2 times, at last at 22:13:20.015",
+    ),
+    "poll-skip": (
+        poll_skip,
+        {"poll-skip": 1},
+        "member m1 was handed orders/0 offset 2 at 22:13:20.011, right after offset 0, past records stored between",
+    ),
+    "nonmonotonic-poll": (
+        nonmonotonic_poll,
+        {"nonmonotonic-poll": 1, "redelivered": 1},
+        "member m1 was handed orders/0 offset 0 at 22:13:20.013, after offset 2 already",
+    ),
+    "commit-ahead": (
+        commit_ahead,
+        {"commit-ahead": 1},
+        "member m1 committed orders/0 offset 3 at 22:13:20.012, "
+        "when offset 2 had not been delivered to the group",
+    ),
+    "unassigned-delivery": (
+        unassigned_delivery,
+        {"unassigned-delivery": 1},
+        "member m1 was handed orders/0 offset 2 at 22:13:20.013, a partition that it did not own then",
+    ),
+}
+
+
+def _judge(history: History, path: Path, spark: SparkSession) -> Findings:
+    return analyse(history.read_to_end().write(path), spark)
+
+
+def test_every_anomaly_has_its_history() -> None:
+    """No anomaly of the vocabulary is without a history that shows it."""
+    assert set(CASES) == set(ANOMALIES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_history_shows_its_anomaly(name: str, tmp_path: Path, spark: SparkSession) -> None:
+    """The history shows the anomaly, exactly so often, with its story, and nothing else."""
+    history, counts, story = CASES[name]
+    findings = _judge(history(), tmp_path, spark)
+    assert {a.name: a.count for a in findings.anomalies if a.count} == counts
+    assert findings.anomaly(name)[0].examples[0].story.startswith(story)
+    assert sum(f.count for f in findings.fates) == findings.totals.sent
+
+
+def test_clean_history_shows_nothing(tmp_path: Path, spark: SparkSession) -> None:
+    """A run in which nothing happened is held, with a zero for every anomaly."""
+    history = _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11).handed(2, 0, 2, 12).event("committed", 13, 3)
+    findings = _judge(history, tmp_path, spark)
+    assert findings.verdict == "held", findings.reasons
+    assert [(a.name, a.count) for a in findings.anomalies] == [(name, 0) for name in ANOMALIES]
+    assert findings.latency_ms.ack.max == 1.0
+    assert findings.latency_ms.end_to_end.max == 10.0
+    assert findings.groups[0].delivered_messages == 3
+    assert findings.high_watermark_arithmetic.difference == 0
+
+
+def test_unread_is_not_lost(tmp_path: Path, spark: SparkSession) -> None:
+    """What is not found in a partition that was not read to its end is not lost: inconclusive."""
+    history = (
+        _clean().sent(0, 2, 2).add("end_offsets", topic="orders", partition=0, end_offset=3, drained_to=2)
+    )
+    findings = analyse(history.write(tmp_path), spark)
+    assert findings.verdict == "inconclusive"
+    assert (findings.totals.unread, findings.anomaly("lost")[0].count) == (1, 0)
+
+
+def test_recording_without_log_is_unread(tmp_path: Path, spark: SparkSession) -> None:
+    """A run that ended before its log was read is judged by what is known."""
+    history = History(state="recording").sent(0, 0, 0).sent(0, 1, None, "unknown")
+    folder = history.write(tmp_path)
+    next(folder.table("log").glob("*.parquet")).unlink()
+    findings = analyse(folder, spark)
+    assert findings.verdict == "inconclusive"
+    assert findings.totals.unread == 2
+
+
+def test_missing_scenario_is_inconclusive(tmp_path: Path, spark: SparkSession) -> None:
+    """Without scenario.yaml the counts stand, and nothing is said of promises."""
+    folder = lost().read_to_end().write(tmp_path)
+    folder.scenario_path.unlink()
+    findings = analyse(folder, spark)
+    assert findings.verdict == "inconclusive"
+    assert findings.anomaly("lost")[0].count == 1

@@ -1,0 +1,144 @@
+"""What a fault did and how long it took, and the causes of losses, on histories written by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from fakes.histories import History, at
+from kaput.analysis.pipeline import analyse
+from kaput.errors import EvidenceError
+from kaput.evidence.findings import Findings
+
+
+def _times(ms: float, after: float = 1) -> dict[str, int]:
+    return {"attempt_ns": at(ms), "done_ns": at(ms + after)}
+
+
+def _failover(acks: object = 1, unclean: bool = False, **topic: object) -> History:
+    """Broker 1 acknowledges messages 1 and 2 alone and is killed at 100 ms; broker 2 leads from 600 ms on."""
+    history = History(
+        producers=[{"topic": "orders", "acks": acks}],
+        topics=[{"name": "orders", "replication-factor": 3, **topic}],
+    )
+    history.acked(0, 0, 0, **_times(10)).sent(0, 1, 1, **_times(50)).sent(0, 2, 2, **_times(90))
+    history.sent(0, 3, None, "unknown", **_times(200, 400))
+    history.acked(0, 4, 1, leader_epoch=1, **_times(300, 500)).acked(0, 5, 2, leader_epoch=1, **_times(900))
+    history.led(1, 0, 0, [1, 2, 3] if not unclean else [1]).led(2, 1, 600, [2, 3])
+    history.led(2, 1, 1500, [1, 2, 3], kind="isr")
+    return history.fault(1, 100, 1200).read_to_end()
+
+
+def _analyse(history: History, path: Path, spark: SparkSession) -> Findings:
+    return analyse(history.write(path), spark)
+
+
+def test_times_of_a_failover(tmp_path: Path, spark: SparkSession) -> None:
+    """Election, first acknowledgement, silence, losses and recovery are those of the history, to the ms."""
+    fault = _analyse(_failover(), tmp_path, spark).faults[0]
+    assert (fault.election_ms, fault.first_ack_after_ms, fault.isr_restored_ms) == (500, 700, 300)
+    assert fault.unavailable_ms == 700
+    assert (fault.lost, fault.loss_window_ms, fault.lost_share) == (2, 40, 1.0)
+    # Attempts at 200 (unknown) and 300 ms (acknowledged by the new leader) lie in the window.
+    assert (fault.affected, fault.sent_in_window) == (2, 2)
+
+
+def test_loss_by_a_deposed_leader_is_permitted_with_acks_one(tmp_path: Path, spark: SparkSession) -> None:
+    """acks=1: both losses are laid to the deposed leader, and permitted."""
+    findings = _analyse(_failover(1), tmp_path, spark)
+    lost = findings.anomaly("lost")[0]
+    assert (lost.count, lost.permitted, lost.causes) == (2, 2, {"deposed-leader": 2})
+    assert findings.anomaly("inconsistent-offset")[0].permitted == 2
+    assert findings.verdict == "held", findings.reasons
+
+
+def test_loss_with_acks_all_is_a_violation(tmp_path: Path, spark: SparkSession) -> None:
+    """acks=all: the same losses break the promise."""
+    findings = _analyse(_failover("all"), tmp_path, spark)
+    assert (findings.verdict, findings.anomaly("lost")[0].permitted) == ("violated", 0)
+
+
+def test_unclean_election_that_is_not_enabled_is_a_violation(tmp_path: Path, spark: SparkSession) -> None:
+    """acks=all and a leader from outside the ISR, although that is not enabled: a violation."""
+    findings = _analyse(_failover("all", unclean=True), tmp_path, spark)
+    assert findings.anomaly("lost")[0].causes == {"unclean-election": 2}
+    assert findings.verdict == "violated"
+
+
+def test_unclean_election_is_named(tmp_path: Path, spark: SparkSession) -> None:
+    """A leader from outside the ISR overwrote them, which the topic allows."""
+    allowed = {"config": {"unclean.leader.election.enable": True}}
+    findings = _analyse(_failover("all", unclean=True, **allowed), tmp_path, spark)
+    lost = findings.anomaly("lost")[0]
+    assert (lost.permitted, lost.causes) == (2, {"unclean-election": 2})
+    assert findings.verdict == "held", findings.reasons
+
+
+def test_loss_with_acks_zero_belongs_to_the_fault_it_was_attempted_in(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """acks=0: any loss is permitted; only what was attempted while the fault lasted is laid to it."""
+    history = _failover(0)
+    for row in history.rows["sends"]:
+        row["outcome"], row["offset"] = "acked", None
+    findings = _analyse(history, tmp_path, spark)
+    assert findings.anomaly("lost")[0].causes == {"acks-0": 3}
+    assert (findings.verdict, findings.faults[0].lost) == ("held", 1)
+
+
+def test_loss_without_a_later_epoch_is_unexplained(tmp_path: Path, spark: SparkSession) -> None:
+    """acks=1 without a change of leader: a hole in the log is a violation."""
+    history = History(producers=[{"topic": "orders", "acks": 1}]).acked(0, 0, 0).sent(0, 1, 1).acked(0, 2, 2)
+    findings = _analyse(history.led(1, 0, -10, [1]).read_to_end(), tmp_path, spark)
+    assert findings.anomaly("lost")[0].causes == {"unexplained": 1}
+    assert findings.verdict == "violated"
+
+
+def test_fault_without_election_has_no_election_times(tmp_path: Path, spark: SparkSession) -> None:
+    """A pause below the session timeout: the time without acknowledgements is all there is."""
+    history = History().acked(0, 0, 0, **_times(10)).acked(0, 1, 1, **_times(110, 400))
+    history.led(1, 0, -10, [1]).fault(1, 100, 500, fault="pause")
+    fault = _analyse(history.read_to_end(), tmp_path, spark).faults[0]
+    assert (fault.election_ms, fault.first_ack_after_ms, fault.unavailable_ms) == (None, None, 410)
+
+
+def test_outputs_are_complete(tmp_path: Path, spark: SparkSession) -> None:
+    """The ledger has one row a message with cause and fault, windows the runs of losses, rates the seconds."""
+    folder = _failover().write(tmp_path)
+    analyse(folder, spark)
+    ledger = {row["seq"]: row for row in pq.read_table(folder.analysis / "ledger").to_pylist()}
+    assert {seq: row["stored"] for seq, row in ledger.items()} == {0: 1, 1: 0, 2: 0, 3: 0, 4: 1, 5: 1}
+    assert [(ledger[s]["cause"], ledger[s]["fault"]) for s in (1, 2)] == [("deposed-leader", "1-kill")] * 2
+    windows = pq.read_table(folder.analysis / "windows").to_pylist()
+    assert [(w["first_seq"], w["last_seq"], w["lost"]) for w in windows] == [(1, 2, 2)]
+    rates = pq.read_table(folder.analysis / "rates").to_pylist()
+    assert [(r["attempted"], r["acked"], r["unknown"]) for r in rates] == [(6, 5, 1)]
+
+
+def test_message_sent_twice_is_no_evidence(tmp_path: Path, spark: SparkSession) -> None:
+    """Two rows for one message contradict each other: refused, and named."""
+    with pytest.raises(EvidenceError, match="message 0 of producer 0 has more than one row"):
+        _analyse(History().sent(0, 0, 0).sent(0, 0, 1).read_to_end(), tmp_path, spark)
+
+
+def test_record_logged_twice_is_no_evidence(tmp_path: Path, spark: SparkSession) -> None:
+    """The same record at the same offset twice would count as a duplicate that Kafka never made."""
+    with pytest.raises(EvidenceError, match="orders/0 offset 0 stands there twice"):
+        _analyse(History().acked(0, 0, 0).stored(0, 0, 0).read_to_end(), tmp_path, spark)
+
+
+def test_damaged_page_is_no_evidence(tmp_path: Path, spark: SparkSession) -> None:
+    """A file whose footer is whole and whose pages are not is refused by name, not judged."""
+    history = History()
+    for seq in range(200):
+        history.acked(0, seq, seq)
+    folder = history.read_to_end().write(tmp_path)
+    path = folder.table("log") / "part-0.parquet"
+    content = bytearray(path.read_bytes())
+    content[4:400] = bytes(396)
+    path.write_bytes(content)
+    with pytest.raises(EvidenceError, match=r"part-0\.parquet"):
+        analyse(folder, spark)
