@@ -124,7 +124,8 @@ CASES = {
     "recovered": (
         recovered,
         {"recovered": 1},
-        "producer 0's message 1 was given up at its producer (_MSG_TIMED_OUT), yet is stored as orders/0 offset 1",
+        "producer 0's message 1 was given up at its producer (_MSG_TIMED_OUT), "
+        "yet is stored as orders/0 offset 1",
     ),
     "ghost": (
         ghost,
@@ -139,7 +140,8 @@ CASES = {
     "corrupt": (
         corrupt,
         {"corrupt": 1},
-        "the record at orders/0 offset 3 is damaged: its checksum does not match, so nobody can tell whose it was",
+        "the record at orders/0 offset 3 is damaged: its checksum does not match, "
+        "so nobody can tell whose it was",
     ),
     "reordered": (
         reordered,
@@ -164,7 +166,8 @@ CASES = {
     "poll-skip": (
         poll_skip,
         {"poll-skip": 1},
-        "member m1 was handed orders/0 offset 2 at 22:13:20.011, right after offset 0, past records stored between",
+        "member m1 was handed orders/0 offset 2 at 22:13:20.011, right after offset 0, "
+        "past records stored between",
     ),
     "nonmonotonic-poll": (
         nonmonotonic_poll,

@@ -106,7 +106,7 @@ def test_fault_without_election_has_no_election_times(tmp_path: Path, spark: Spa
 
 
 def test_outputs_are_complete(tmp_path: Path, spark: SparkSession) -> None:
-    """The ledger has one row a message with cause and fault, windows the runs of losses, rates the seconds."""
+    """The ledger has a row a message, with cause and fault; windows the runs of losses."""
     folder = _failover().write(tmp_path)
     analyse(folder, spark)
     ledger = {row["seq"]: row for row in pq.read_table(folder.analysis / "ledger").to_pylist()}

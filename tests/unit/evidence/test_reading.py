@@ -1,4 +1,4 @@
-"""Evidence that breaks the contract is refused, naming the file; what others may write differently is taken."""
+"""Evidence that breaks the contract is refused by name; what others may write differently is taken."""
 
 from __future__ import annotations
 
