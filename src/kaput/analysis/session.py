@@ -1,6 +1,6 @@
 """The Spark session that judges: small, quiet, quick to start, and gone without a trace.
 
-`start` makes it here and now; `in_background` makes it in a thread of low priority, while a run still ends.
+`start` makes it here and now; `Background` makes it in a thread of low priority, while a run still ends.
 What the user configured (SPARK_CONF_DIR, `conf`) wins over everything set here.
 Not here: what is done with the session (pipeline.py).
 """
@@ -13,17 +13,21 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from kaput.analysis import driver
+from kaput.cluster.java import find_java
 from kaput.errors import JavaError
+from kaput.processes.ownership import Owner
 
 _LOW_PRIORITY = 10  # niceness while a run is still ending: what is measured must not be disturbed
 _LOG4J = """\
@@ -38,11 +42,16 @@ appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c: %m%n%ex
 
 
 def start(
-    master: str = "local[*]", conf: Mapping[str, str] | None = None, background: bool = False
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    background: bool = False,
+    options: Sequence[str] = (),
+    own: Callable[[Path], object] = lambda path: None,
 ) -> SparkSession:
     """A session on `master`: local, a cluster's address, or a Spark Connect URL (`sc://...`).
 
-    `background` lowers the priority of the calling thread before the JVM inherits it.
+    `background` lowers the priority of the calling thread before the JVM inherits it; `options` are more
+    flags of a local driver's JVM; `own` is told of the directory that must not outlive this process.
     Raises JavaError when no JVM comes up.
     """
     if master.startswith("sc://"):
@@ -51,21 +60,44 @@ def start(
         # Niceness belongs to the thread here, and a child inherits that of the thread that makes it.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOW_PRIORITY)
     scratch = Path(tempfile.mkdtemp(prefix="kaput-spark-"))
+    own(scratch)
     # Registered before Spark's own exit hooks, so that it runs after them.
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     settings = SparkConf().setMaster(master).setAppName("kaput")
     settings.setAll([*_settings(scratch).items(), *(conf or {}).items()])
-    log = scratch / "jvm.log"
     if SparkContext._gateway is None:
-        with log.open("wb") as said:
-            try:
-                gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                    settings, popen_kwargs={"stdout": said, "stderr": said}
-                )
-            except (PySparkRuntimeError, OSError):
-                raise JavaError(f"Spark's Java did not start: {_last_words(log)}") from None
+        own_way = _own_way(master)
+        gateway = _own_gateway(scratch, options) if own_way else _spark_gateway(settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway, conf=settings)
     return SparkSession.builder.config(conf=settings).getOrCreate()
+
+
+def _own_way(master: str) -> bool:
+    """Whether the JVM may be started without Spark's scripts: not when the user has set anything for them."""
+    theirs = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
+    return master.startswith("local") and os.name == "posix" and not any(map(os.environ.get, theirs))
+
+
+def _own_gateway(scratch: Path, options: Sequence[str]) -> object:
+    java = find_java()
+    archive = None if options else driver.find_archive(java)
+    shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive else []
+    log4j = f"-Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()}"
+    started = driver.launch(java, scratch, {}, [log4j, *shared, *options])
+    atexit.register(driver.end, started)
+    with driver.announced(started):
+        return launch_gateway()  # type: ignore[no-untyped-call]
+
+
+def _spark_gateway(settings: SparkConf, scratch: Path) -> object:
+    log = scratch / "jvm.log"
+    with log.open("wb") as said:
+        try:
+            return launch_gateway(  # type: ignore[no-untyped-call]
+                settings, popen_kwargs={"stdout": said, "stderr": said}
+            )
+        except (PySparkRuntimeError, OSError):
+            raise JavaError(f"Spark's Java did not start: {driver.last_words(log)}") from None
 
 
 def _settings(scratch: Path) -> dict[str, str]:
@@ -107,32 +139,23 @@ def _user_defaults() -> set[str]:
     return {line.replace("=", " ", 1).split()[0] for line in lines if line and not line.startswith("#")}
 
 
-def _last_words(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return " / ".join(lines[-3:]) or "it said nothing"
-
-
-def in_background(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> Future[SparkSession]:
-    """Starts the session in a thread of its own; `result()` waits for it, or raises what `start` raised."""
-    with _one_thread() as pool:
-        return pool.submit(start, master, conf, True)
-
-
 class Background:
     """A session that is wanted later: `begin` starts it beside other work, `session` waits for it.
 
-    A context manager: at its end the session, if there is one, is stopped.
+    A context manager: at its end the session, if there is one, is stopped, and nothing of it is left.
     """
 
-    def __init__(self, java: Path | None = None, master: str = "local[*]") -> None:
-        self.java = java
-        self.master = master
+    def __init__(self, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> None:
+        self._master, self._conf = master, conf
         self._promise: Future[SparkSession] | None = None
 
     def begin(self) -> None:
-        """Starts the session in the background, once."""
+        """Starts the session in a thread of low priority, once."""
         if self._promise is None:
-            self._promise = in_background(self.master)
+            with _one_thread() as pool:
+                self._promise = pool.submit(
+                    start, self._master, self._conf, background=True, own=self._owner.own_path
+                )
 
     def session(self) -> SparkSession:
         """The session, waited for. Raises JavaError."""
@@ -141,11 +164,16 @@ class Background:
         return self._promise.result()
 
     def __enter__(self) -> Background:
+        self._owner = Owner()
+        self._owner.__enter__()
         return self
 
-    def __exit__(self, *_error: object) -> None:
-        if self._promise is not None and self._promise.done() and self._promise.exception() is None:
-            self._promise.result().stop()
+    def __exit__(self, *error: Any) -> None:
+        try:
+            if self._promise is not None and self._promise.done() and self._promise.exception() is None:
+                self._promise.result().stop()
+        finally:
+            self._owner.__exit__(*error)
 
 
 @contextmanager

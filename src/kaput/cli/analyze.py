@@ -31,8 +31,8 @@ def analyze_command(
         folder.read_manifest()
         if not needs_sealing(folder):
             check(folder)
-    java = find_java()
-    with interrupts(), Background(java.path, master) as spark:
+    find_java()
+    with interrupts(), Background(master) as spark:
         spark.begin()
         results = [(folder, judge_folder(folder, spark.session)) for folder in folders]
     show(results, json)

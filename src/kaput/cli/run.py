@@ -63,7 +63,7 @@ def run_all(
     loaded = [load(scenario, overrides) for scenario in scenarios]
     java = find_java()
     results = []
-    with interrupts(), Background(java.path) as spark:
+    with interrupts(), Background() as spark:
         reap_orphans()
         first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         for name, scenario in loaded:
