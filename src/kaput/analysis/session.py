@@ -30,6 +30,7 @@ from kaput.errors import JavaError
 from kaput.processes.ownership import Owner
 
 _LOW_PRIORITY = 10  # niceness while a run is still ending: what is measured must not be disturbed
+_own: list[driver.Driver] = []  # the JVM that this process started itself, while there is one
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.file.ref = file
@@ -78,18 +79,19 @@ def _own_way(master: str) -> bool:
     return master.startswith("local") and os.name == "posix" and not any(map(os.environ.get, theirs))
 
 
-def _own_gateway(scratch: Path, options: Sequence[str]) -> object:
+def _own_gateway(scratch: Path, options: Sequence[str]) -> Any:
     java = find_java()
     archive = None if options else driver.find_archive(java)
     shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive else []
     log4j = f"-Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()}"
     started = driver.launch(java, scratch, {}, [log4j, *shared, *options])
-    atexit.register(driver.end, started)
     with driver.announced(started):
-        return launch_gateway()  # type: ignore[no-untyped-call]
+        gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    _own.append(started)
+    return gateway
 
 
-def _spark_gateway(settings: SparkConf, scratch: Path) -> object:
+def _spark_gateway(settings: SparkConf, scratch: Path) -> Any:
     log = scratch / "jvm.log"
     with log.open("wb") as said:
         try:
@@ -139,6 +141,17 @@ def _user_defaults() -> set[str]:
     return {line.replace("=", " ", 1).split()[0] for line in lines if line and not line.startswith("#")}
 
 
+def close(spark: SparkSession, timeout_s: float = 10) -> None:
+    """Stops the session and, where the JVM is ours, ends that too: nothing of it is left."""
+    spark.stop()
+    if _own:
+        # Hung up first: what is collected later would otherwise still call the JVM.
+        gateway: Any = SparkContext._gateway
+        gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None
+        driver.end(_own.pop(), timeout_s)
+
+
 class Background:
     """A session that is wanted later: `begin` starts it beside other work, `session` waits for it.
 
@@ -171,7 +184,7 @@ class Background:
     def __exit__(self, *error: Any) -> None:
         try:
             if self._promise is not None and self._promise.done() and self._promise.exception() is None:
-                self._promise.result().stop()
+                close(self._promise.result())
         finally:
             self._owner.__exit__(*error)
 

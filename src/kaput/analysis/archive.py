@@ -1,0 +1,61 @@
+"""`python -m kaput.analysis.archive`: makes the archive of classes on which the driver's JVM starts quickly.
+
+One session, one analysis of a rehearsal folder, a clean exit: the JVM writes down which classes it loaded.
+Made once for each Java and PySpark; whatever is wrong with it, judging only takes longer.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from kaput.analysis import driver, rehearsal
+from kaput.analysis.pipeline import analyse
+from kaput.analysis.session import close, start
+from kaput.cluster.cache import cache_dir, exclusive
+from kaput.cluster.java import Java, find_java
+from kaput.errors import KaputError
+
+_DUMP_TIMEOUT_S = 120
+
+
+def ensure_archive(java: Java) -> Path | None:
+    """The archive, made now if it is missing; None where this Java makes none. Raises KaputError."""
+    root = cache_dir("cds")
+    unable = root / f"spark-{driver.key(java)}.unable"
+    if (found := driver.find_archive(java)) or unable.exists():
+        return found
+    with exclusive(root / ".spark-lock", 2 * _DUMP_TIMEOUT_S):
+        if found := driver.find_archive(java):
+            return found  # another kaput made it while this one waited
+        with tempfile.TemporaryDirectory(prefix=".making-", dir=root) as name:
+            made = Path(name) / "made.jsa"
+            spark = start("local[2]", options=[f"-XX:ArchiveClassesAtExit={made}"])
+            try:
+                analyse(rehearsal.write(Path(name) / "run"), spark)
+            finally:
+                close(spark, _DUMP_TIMEOUT_S)
+            if made.is_file():
+                made.chmod(0o644)
+                made.replace(root / f"spark-{driver.key(java)}-{made.stat().st_size}.jsa")
+            else:
+                unable.touch()
+    return driver.find_archive(java)
+
+
+def main() -> int:
+    """Makes it, with a word on stderr; the exit status."""
+    try:
+        java = find_java()
+        if driver.find_archive(java) is None:
+            sys.stderr.write("preparing quick starts of Spark (once)\n")
+            ensure_archive(java)
+    except KaputError as error:
+        sys.stderr.write(f"kaput: {error}\n")
+        return error.exit_status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

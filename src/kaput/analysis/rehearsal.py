@@ -1,0 +1,96 @@
+"""A small run folder with one of everything, to rehearse an analysis on: the archive is made from it.
+
+Not a test and not a sample: what it holds only has to lead through every step of the pipeline.
+"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import yaml
+
+from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
+from kaput.evidence.recorder import Recorder
+from kaput.evidence.sealing import seal
+from kaput.scenario.model import Scenario
+
+MESSAGES = 400
+_LOST = range(100, 110)  # acknowledged under epoch 0, overwritten by epoch 1
+_MS = 1_000_000
+_START_NS = 1_700_000_000_000 * _MS
+_KILL_NS = _START_NS + 111 * _MS
+_ELECTION_NS = _START_NS + 150 * _MS
+
+_SCENARIO = {
+    "version": 1,
+    "title": "rehearsal",
+    "topics": [{"name": "t", "partitions": 1, "replication-factor": 3}],
+    "workload": {
+        "producers": [{"topic": "t", "acks": "1", "messages": MESSAGES}],
+        "groups": [{"id": "g", "topics": ["t"], "members": 1}],
+    },
+    "faults": [{"at": "1s", "fault": "kill", "target": "leader-of t/0", "for": "1s"}],
+}
+
+
+def write(path: Path) -> RunFolder:
+    """Writes the folder, sealed."""
+    folder = RunFolder(path)
+    path.mkdir(parents=True, exist_ok=True)
+    replace_text(folder.scenario_path, yaml.safe_dump(Scenario.model_validate(_SCENARIO).dump()))
+    _messages(path)
+    _cluster(path)
+    seal(folder)
+    folder.write_manifest(
+        Manifest(
+            run_id=uuid.UUID(int=0),
+            scenario="rehearsal",
+            state="sealed",
+            started_ns=_START_NS,
+            ended_ns=_START_NS + 1000 * _MS,
+            groups=[GroupDrain(group="g", drained=True)],
+        )
+    )
+    return folder
+
+
+def _messages(path: Path) -> None:
+    with (
+        Recorder(path, "sends", "p") as sends,
+        Recorder(path, "log", "drain") as log,
+        Recorder(path, "deliveries", "m") as deliveries,
+    ):
+        offset = 0
+        for seq in range(MESSAGES):
+            at = _START_NS + seq * _MS
+            acked_at = seq if seq < _LOST.stop else offset
+            sends.row(0, seq, "t", 0, at, at + 2 * _MS, "acked", acked_at)
+            if seq in _LOST:
+                continue
+            # One message is stored twice, and the last two are delivered twice and out of order.
+            for _ in range(2 if seq == 300 else 1):
+                log.row("t", 0, offset, int(seq > _LOST.stop), at // _MS, 0, seq, True)
+                deliveries.row("g", "m", "t", 0, offset, 0, seq, True, at + 5 * _MS)
+                offset += 1
+        deliveries.row("g", "m", "t", 0, offset - 2, 0, MESSAGES - 2, True, _START_NS + 900 * _MS)
+
+
+def _cluster(path: Path) -> None:
+    with (
+        Recorder(path, "group_events", "m") as groups,
+        Recorder(path, "cluster_events", "c") as cluster,
+        Recorder(path, "end_offsets", "drain") as ends,
+        Recorder(path, "faults", "nemesis") as faults,
+    ):
+        groups.row("g", "m", "assigned", "t", 0, None, _START_NS)
+        groups.row("g", "m", "committed", "t", 0, 50, _START_NS + 100 * _MS)
+        groups.row("g", "m", "left", None, None, None, _START_NS + 950 * _MS)
+        cluster.row("leader", None, "t", 0, 1, 0, [1, 2, 3], _START_NS - _MS, "rehearsal")
+        cluster.row("leader", None, "t", 0, 2, 1, [2, 3], _ELECTION_NS, "rehearsal")
+        cluster.row("isr", None, "t", 0, 2, 1, [1, 2, 3], _START_NS + 500 * _MS, "rehearsal")
+        end = MESSAGES - len(_LOST) + 1
+        ends.row("t", 0, end, end)
+        faults.row(
+            "1-kill", "kill", "leader-of t/0", [1], _KILL_NS, _KILL_NS, _START_NS + 400 * _MS, True, "gone"
+        )
