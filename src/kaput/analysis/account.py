@@ -9,8 +9,8 @@ from typing import Any
 
 from kaput.analysis.causes import Attempted
 from kaput.analysis.faults import Reach, Span
-from kaput.analysis.ledger import Tally
 from kaput.analysis.partitions import Partitions
+from kaput.analysis.tally import Tally
 from kaput.analysis.timeline import FOREVER_NS, Timeline
 
 

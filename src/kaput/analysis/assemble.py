@@ -12,6 +12,7 @@ from kaput.analysis.account import Account
 from kaput.analysis.faults import Reach
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.latency import ACK, END_TO_END
+from kaput.analysis.names import Names
 from kaput.evidence.findings import (
     Anomaly,
     Delivered,
@@ -73,14 +74,17 @@ def findings(given: Inputs, account: Account) -> Findings:
             difference=facts.acked - partitions.end_offsets_sum,
         ),
         faults=[_fault(reach, account) for reach in account.reaches],
-        unavailability=_unavailability(account),
-        latency_ms=Latency(ack=_percentiles(account, ACK), end_to_end=_percentiles(account, END_TO_END)),
+        unavailability=_unavailability(account, given.names),
+        latency_ms=Latency(
+            ack=_percentiles(account, ACK),
+            end_to_end=_percentiles(account, END_TO_END if len(given.groups) > 1 else 0),
+        ),
         rates=_rates(account),
     )
 
 
 def _facts(given: Inputs, account: Account) -> Facts:
-    tally = account.tally
+    tally, names = account.tally, given.names
     return Facts(
         state=given.manifest.state,
         sent=sum(tally.fates.values()),
@@ -88,14 +92,14 @@ def _facts(given: Inputs, account: Account) -> Facts:
         counts={name: _count(account, name) for name in RUN_ANOMALIES},
         unread=tally.stored("unread"),
         losses=[
-            Loss(r.producer, r.topic, r.cause, r.messages, r.epochs_known, r.isr_of_one)
+            Loss(r.producer, names.topics[r.topic], r.cause, r.messages, r.epochs_known, r.isr_of_one)
             for r in account.losses
         ],
-        duplicates=_by_producer(account),
+        duplicates=dict(tally.duplicates),
         reordered=[Reordered(r.producer, r.messages, r.across) for r in account.reordered],
         displaced=[
             Displaced(
-                r.topic,
+                _topic(names, r.place),
                 r.producer,
                 r.cause or "unexplained",
                 r.places,
@@ -140,12 +144,10 @@ def _count(account: Account, name: str, group: int | None = None) -> int:
     return account.counted(name, group)
 
 
-def _by_producer(account: Account) -> dict[int, int]:
-    counts: Counter[int] = Counter()
-    for (producer, _, _, stored), messages in account.tally.by_producer.items():
-        if stored == "n":
-            counts[producer] += messages
-    return dict(counts)
+def _topic(names: Names, place: int) -> str:
+    known = names.place(place)
+    assert known is not None, "inconsistent offsets have a place"
+    return known[0]
 
 
 def _run(given: Inputs) -> Run:
@@ -192,7 +194,7 @@ def _anomalies(given: Inputs, account: Account, facts: Facts, judgement: Judgeme
                 count=facts.counts[name],
                 permitted=judgement.permitted.get((name, None), 0),
                 causes=_causes(name, facts),
-                extra_copies=sum(account.tally.copies.values()) if name == "duplicate" else None,
+                extra_copies=account.tally.extra_copies if name == "duplicate" else None,
                 examples=examples.get((name, None), []),
             )
         )
@@ -267,21 +269,22 @@ def _percentiles(account: Account, what: int) -> Percentiles:
     row = account.latencies.get(what)
     if row is None:
         return Percentiles()
-    p50, p99, p999 = (value / _MS for value in row.p)
-    return Percentiles(p50=p50, p99=p99, p999=p999, max=row.longest / _MS)
+    p50, p99, p999 = (value / 1000 for value in row.p)
+    return Percentiles(p50=p50, p99=p99, p999=p999, max=row.longest_us / 1000)
 
 
-def _unavailability(account: Account) -> list[Unavailability]:
+def _unavailability(account: Account, names: Names) -> list[Unavailability]:
     found = [
         Unavailability(
             producer=row.producer,
-            topic=row.topic,
-            partition=row.partition,
+            topic=place[0],
+            partition=place[1],
             longest_ms=(row.gap.to_ns - row.gap.from_ns) / _MS,
             from_ns=row.gap.from_ns,
             to_ns=row.gap.to_ns,
         )
         for row in account.gaps
+        if (place := names.place(row.place)) is not None
     ]
     return sorted(found, key=lambda u: (u.producer, u.topic, u.partition))
 

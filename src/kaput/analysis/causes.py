@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kaput.analysis.ledger import LOST
-from kaput.analysis.load import Frames, local, quoted
-from kaput.analysis.timeline import FOREVER_NS, Place, Timeline
+from kaput.analysis.load import NAMED, Frames, local
+from kaput.analysis.names import Place, quoted
+from kaput.analysis.timeline import FOREVER_NS, Timeline
 
 _PLACES = pa.schema(
     [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
+        ("place", pa.int64()),
         ("end", pa.int64()),
         (
             "epochs",
@@ -57,8 +57,7 @@ def places_frame(frames: Frames, timeline: Timeline, ends: Mapping[Place, int]) 
         changes = timeline.changes.get(place, [])
         rows.append(
             {
-                "topic": place[0],
-                "partition": place[1],
+                "place": frames.names.code(place),
                 "end": ends.get(place),
                 "epochs": [vars(epoch) for epoch in timeline.epochs.get(place, [])] or None,
                 "isrs": [
@@ -83,28 +82,26 @@ def homeless(
     later_start, later_ns (the epoch that overwrote it), holder (who stands there now),
     epochs_known, isr_of_one.
     """
-    place = ["topic", "partition", "offset"]
+    place = ["place", "offset"]
     acks = _with_own_epoch(ledger.where("outcome = 'acked'"))
     borne_out = frames.identified.select("producer", "seq", *place)
-    unplaced = acks.where(f"(partition IS NULL OR offset IS NULL) AND {LOST}")
-    astray = acks.where("partition IS NOT NULL AND offset IS NOT NULL").join(
+    unplaced = acks.where(f"(place IS NULL OR offset IS NULL) AND {LOST}")
+    astray = acks.where("place IS NOT NULL AND offset IS NOT NULL").join(
         borne_out, ["producer", "seq", *place], "left_anti"
     )
     held = frames.log.groupBy(*place).agg(
-        F.expr(
-            "min(CASE WHEN producer IS NOT NULL AND seq IS NOT NULL THEN struct(producer, seq) END) AS holder"
-        ),
+        F.expr(f"min(CASE WHEN {NAMED} THEN struct(producer, seq) END) AS holder"),
         F.expr("true AS taken"),
     )
     beside = astray.unionByName(unplaced).join(held, place, "left")
-    known = beside.join(F.broadcast(places), ["topic", "partition"], "left")
+    known = beside.join(F.broadcast(places), "place", "left")
     return _classified(known, unacknowledging, attempted)
 
 
 def _with_own_epoch(acks: DataFrame) -> DataFrame:
     """own_epoch: the greatest epoch that the producer was acknowledged under by then, as far as stored."""
     by_then = (
-        Window.partitionBy("producer", "topic", "partition")
+        Window.partitionBy("producer", "place")
         .orderBy("done_ns")
         .rangeBetween(Window.unboundedPreceding, Window.currentRow)
     )
@@ -138,7 +135,7 @@ def _classified(
             "producer",
             "seq",
             "topic",
-            "partition",
+            "place",
             "offset",
             "attempt_ns",
             "done_ns",
@@ -187,7 +184,7 @@ def inconsistent(cases: DataFrame, homeless_: DataFrame) -> DataFrame:
     Where several are, the least explained one stands for the offset; where none is, `unexplained`.
     """
     rank = "CASE cause WHEN 'unexplained' THEN 0 WHEN 'unclean-election' THEN 1 ELSE 2 END"
-    place = ["topic", "partition", "offset"]
+    place = ["place", "offset"]
     why = homeless_.groupBy(*place).agg(
         F.expr(f"min(struct({rank} AS rank, producer, cause, epochs_known, isr_of_one)) AS why")
     )
@@ -195,6 +192,6 @@ def inconsistent(cases: DataFrame, homeless_: DataFrame) -> DataFrame:
         cases.where("name = 'inconsistent-offset'")
         .select(*place)
         .join(why, place, "left")
-        .groupBy("topic", "why.producer", "why.cause", "why.epochs_known", "why.isr_of_one")
+        .groupBy("place", "why.producer", "why.cause", "why.epochs_known", "why.isr_of_one")
         .agg(F.count("*").alias("places"))
     )

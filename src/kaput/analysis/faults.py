@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 from kaput.analysis.latency import gaps
 from kaput.analysis.ledger import LOST
 from kaput.analysis.load import Frames, local
+from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
-from kaput.analysis.timeline import FOREVER_NS, Fault, Place, Timeline
+from kaput.analysis.timeline import FOREVER_NS, Fault, Timeline
 
 _MS = 1_000_000
 
@@ -126,8 +127,7 @@ def _full_ns(isrs: Sequence[tuple[int, set[int]]], wanted: int, short_ns: int, a
 _REACHED = pa.schema(
     [
         ("fault", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
+        ("place", pa.int64()),
         ("effective_ns", pa.int64()),
         ("epoch", pa.int32()),
         ("election_ns", pa.int64()),
@@ -144,17 +144,16 @@ def reached_frame(
     """One row for each fault and partition, to be broadcast."""
     rows: list[dict[str, object]] = []
     for reach in reaches:
-        for (topic, partition), election in reach.places.items():
+        for place, election in reach.places.items():
             epoch, at_ns = election or (None, None)
             rows.append(
                 {
                     "fault": reach.fault.id,
-                    "topic": topic,
-                    "partition": partition,
+                    "place": frames.names.code(place),
                     "effective_ns": reach.fault.effective_ns,
                     "epoch": epoch,
                     "election_ns": at_ns,
-                    "by_epoch": epoch is not None and (topic, partition) in partitions.first_offsets,
+                    "by_epoch": epoch is not None and place in partitions.first_offsets,
                     "elected": reach.elected,
                     "recovered_ns": reach.restored_ns or ended_ns,
                 }
@@ -164,21 +163,20 @@ def reached_frame(
 
 def silence(ledger: DataFrame, reached: DataFrame) -> DataFrame:
     """(fault, first_ack_ns, longest_ns): the first acknowledgement after it, the longest time without one."""
-    place = ["topic", "partition"]
     new_leader = (
         "CASE WHEN NOT elected THEN true WHEN election_ns IS NULL THEN false "
         "WHEN by_epoch THEN leader_epoch >= epoch ELSE done_ns >= election_ns END"
     )
     first = (
         ledger.where("outcome = 'acked'")
-        .join(F.broadcast(reached), place, "inner")
+        .join(F.broadcast(reached), "place", "inner")
         .where(f"done_ns >= effective_ns AND {new_leader}")
         .groupBy("fault")
         .agg(F.expr("min(done_ns) AS first_ack_ns"))
     )
     quiet = (
-        gaps(ledger, place)
-        .join(F.broadcast(reached), place, "inner")
+        gaps(ledger, ["place"])
+        .join(F.broadcast(reached), "place", "inner")
         .where("to_ns > effective_ns AND from_ns < recovered_ns")
         .groupBy("fault")
         .agg(F.expr("max(to_ns - greatest(from_ns, effective_ns)) AS longest_ns"))
@@ -212,10 +210,8 @@ def in_windows(ledger: DataFrame, frames: Frames, reached: DataFrame, spans: Seq
     """(fault, sent, affected, loss_sent, loss_acked): attempts and acknowledgements in a fault's windows."""
     windows = local(frames.spark, [vars(span) for span in spans], _WINDOWS)
     attempts = ledger.where("sent > 0").crossJoin(F.broadcast(windows)).alias("m")
-    hit = F.broadcast(reached.select("fault", "topic", "partition", "election_ns")).alias("r")
-    beside = attempts.join(
-        hit, F.expr("m.fault = r.fault AND m.topic = r.topic AND m.partition = r.partition"), "left"
-    )
+    hit = F.broadcast(reached.select("fault", "place", "election_ns")).alias("r")
+    beside = attempts.join(hit, F.expr("m.fault = r.fault AND m.place = r.place"), "left")
     inside = "attempt_ns BETWEEN from_ns AND to_ns"
     bad = f"(outcome IN ('failed', 'unknown') OR ({LOST}))"
     late = "(outcome = 'acked' AND done_ns > election_ns)"
@@ -223,7 +219,7 @@ def in_windows(ledger: DataFrame, frames: Frames, reached: DataFrame, spans: Seq
         F.expr(f"count_if({inside}) AS sent"),
         F.expr(
             f"count_if({inside} AND ((r.fault IS NOT NULL AND ({bad} OR {late})) "
-            f"OR (m.partition IS NULL AND {bad}))) AS affected"
+            f"OR (m.place IS NULL AND {bad}))) AS affected"
         ),
         F.expr("count_if(attempt_ns BETWEEN loss_from_ns AND loss_to_ns) AS loss_sent"),
         F.expr("count_if(outcome = 'acked' AND done_ns BETWEEN loss_from_ns AND loss_to_ns) AS loss_acked"),

@@ -4,26 +4,24 @@ unassigned-delivery. What a group committed is in commits.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kaput.analysis.load import Frames
+from kaput.analysis.load import ASSIGNMENT, GONE, KIND, Frames
 
-_READER = ["grp", "member", "topic", "partition"]
-_EVENT, _DELIVERY = 0, 1
-_ASSIGNMENT = "kind IN ('assigned', 'revoked', 'lost')"
-_JUMPED = "offset > before_offset + 1"
 JUMP = "jump"  # not an anomaly yet: whether the log holds anything in between is for `skipped` to say
-_GONE = "kind IN ('left', 'killed')"
+_JUMPED = "offset > before_offset + 1"
+_READER = ["grp", "member", "place"]
+_EVENT, _DELIVERY = 0, 1  # at the same moment, the assignment comes first
 
 
-def steps(frames: Frames, kinds: frozenset[str]) -> DataFrame:
-    """Each delivery beside what came before it. `kinds`: the words that group_events holds at all.
+def steps(frames: Frames, kinds: Collection[int]) -> DataFrame:
+    """Each delivery beside what came before it. `kinds`: the kinds that group_events holds at all.
 
-    before_offset, before_ns: the member's delivery before from that partition, null after a change of its
-    assignment; owns: whether the partition was its own; judged: whether the group has assignment events.
+    before_offset: that of the member's delivery before from that partition, null after a change of its
+    assignment; owns: whether the partition was its own.
     """
     story = frames.deliveries.selectExpr(
         *_READER,
@@ -34,36 +32,31 @@ def steps(frames: Frames, kinds: frozenset[str]) -> DataFrame:
         "offset",
         "producer",
         "seq",
-        "CAST(NULL AS STRING) AS kind",
+        "CAST(NULL AS INT) AS kind",
     )
-    assigning = kinds & {"assigned", "revoked", "lost"}
-    if assigning:
-        story = story.union(_events(frames, kinds))
     past = (
         Window.partitionBy(*_READER)
         .orderBy("at_ns", "source", "file", "row")
         .rowsBetween(Window.unboundedPreceding, -1)
     )
-    # Leaving is no change of assignment by itself, so it is looked through here.
-    before = F.expr(f"CASE WHEN kind IS NULL OR {_ASSIGNMENT} THEN struct(kind, offset, at_ns) END")
-    handed = (
-        story.withColumn("before", F.last(before, ignorenulls=True).over(past))
+    if {KIND["assigned"], KIND["revoked"], KIND["lost"]}.isdisjoint(kinds):
+        one_before = Window.partitionBy(*_READER).orderBy("at_ns", "source", "file", "row")
+        before = F.lag("offset").over(one_before)
+        return story.withColumn("before_offset", before).withColumn("owns", F.lit(False))
+    # Leaving is no change of assignment by itself, so it is looked through here. An assignment has no offset
+    # here, and -1 stands for it: a delivery after it has nothing before it.
+    story = story.union(_events(frames, kinds))
+    last = F.expr(f"CASE WHEN kind IS NULL THEN offset WHEN {ASSIGNMENT} THEN -1 END")
+    return (
+        story.withColumn("last", F.last(last, ignorenulls=True).over(past))
         .withColumn("status", F.last("kind", ignorenulls=True).over(past))
         .where(f"source = {_DELIVERY}")
-    )
-    return handed.selectExpr(
-        *_READER,
-        "offset",
-        "producer",
-        "seq",
-        "at_ns",
-        "CASE WHEN before.kind IS NULL THEN before.offset END AS before_offset",
-        "CASE WHEN before.kind IS NULL THEN before.at_ns END AS before_ns",
-        "coalesce(status = 'assigned', false) AS owns",
+        .withColumn("before_offset", F.expr("CASE WHEN last >= 0 THEN last END"))
+        .withColumn("owns", F.expr(f"coalesce(status = {KIND['assigned']}, false)"))
     )
 
 
-def _events(frames: Frames, kinds: frozenset[str]) -> DataFrame:
+def _events(frames: Frames, kinds: Collection[int]) -> DataFrame:
     columns = [
         "at_ns",
         f"{_EVENT} AS source",
@@ -74,15 +67,12 @@ def _events(frames: Frames, kinds: frozenset[str]) -> DataFrame:
         "CAST(NULL AS BIGINT) AS seq",
         "kind",
     ]
-    events = frames.group_events.where(f"{_ASSIGNMENT} AND topic IS NOT NULL AND partition IS NOT NULL")
-    events = events.selectExpr(*_READER, *columns)
-    if kinds & {"left", "killed"}:
+    events = frames.group_events.where(f"{ASSIGNMENT} AND place IS NOT NULL").selectExpr(*_READER, *columns)
+    if not {KIND["left"], KIND["killed"]}.isdisjoint(kinds):
         # Leaving concerns every partition that the member was ever handed records of.
-        gone = frames.group_events.where(_GONE).drop("topic", "partition")
+        gone = F.broadcast(frames.group_events.where(GONE).drop("place"))
         read = frames.deliveries.select(*_READER).distinct()
-        events = events.union(
-            F.broadcast(gone).join(read, ["grp", "member"], "inner").selectExpr(*_READER, *columns)
-        )
+        events = events.union(gone.join(read, ["grp", "member"], "inner").selectExpr(*_READER, *columns))
     return events
 
 
@@ -109,27 +99,19 @@ def out_of_step(steps_: DataFrame, judged: Sequence[int]) -> DataFrame:
 def skipped(steps_: DataFrame, frames: Frames) -> DataFrame:
     """Cases of poll-skip: jumps with a stored record strictly between the two offsets."""
     jumps = steps_.where(_JUMPED)
-    log = frames.log.select("topic", "partition", "offset").distinct()
     asked = jumps.selectExpr(
-        "topic",
-        "partition",
+        "place",
         "offset AS at",
         "0 AS source",
         "struct(grp, member, offset, producer, seq, at_ns, before_offset) AS jump",
         "CAST(NULL AS BIGINT) AS stored",
     )
-    records = log.join(
-        F.broadcast(jumps.select("topic", "partition").distinct()), ["topic", "partition"], "left_semi"
-    )
+    records = frames.log.join(F.broadcast(jumps.select("place").distinct()), "place", "left_semi")
     both = asked.unionByName(
-        records.selectExpr("topic", "partition", "offset AS at", "1 AS source", "offset AS stored"),
+        records.selectExpr("place", "offset AS at", "1 AS source", "offset AS stored"),
         allowMissingColumns=True,
     )
-    below = (
-        Window.partitionBy("topic", "partition")
-        .orderBy("at", "source")
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
+    below = Window.partitionBy("place").orderBy("at", "source").rowsBetween(Window.unboundedPreceding, -1)
     return (
         both.withColumn("last_below", F.max("stored").over(below))
         .where("source = 0 AND last_below > jump.before_offset")
@@ -137,8 +119,7 @@ def skipped(steps_: DataFrame, frames: Frames) -> DataFrame:
             "'poll-skip' AS name",
             "jump.grp AS grp",
             "jump.member AS member",
-            "topic",
-            "partition",
+            "place",
             "jump.offset AS offset",
             "jump.producer AS producer",
             "jump.seq AS seq",

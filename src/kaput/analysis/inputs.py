@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kaput.analysis.timeline import FOREVER_NS, Fault, Place, read_faults
+from kaput.analysis.names import Names, Place
+from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.reading import Evidence, check
 from kaput.scenario.loader import read_resolved
@@ -31,7 +32,17 @@ class Inputs:
         """manifest.json"""
         return self.evidence.manifest
 
-    @property
+    @cached_property
+    def names(self) -> Names:
+        """The names that anything in the folder uses."""
+        topics = {topic for topic, _ in self.expected_places}
+        topics |= {row["topic"] for row in self.end_offsets}
+        tables = ("sends", "log", "deliveries", "group_events")
+        topics = topics.union(*(self.evidence.words[table, "topic"] for table in tables))
+        members = self.evidence.words["deliveries", "member"] | self.evidence.words["group_events", "member"]
+        return Names(sorted(topics), self.groups, sorted(members))
+
+    @cached_property
     def groups(self) -> list[str]:
         """Every consumer group that anything tells of, in alphabetical order."""
         known = {group.group for group in self.manifest.groups}

@@ -1,6 +1,7 @@
-"""The evidence as DataFrames: the four big tables, with the contract's columns and types.
+"""The evidence as DataFrames: the four big tables, with the contract's columns, and numbers for names.
 
-The small tables (faults, cluster_events, end_offsets) are read on the driver: inputs.py, timeline.py.
+`topic`, `grp` and `member` are numbers (names.py); `place` is the partition of a topic as one number, null
+where the partition is not known. The small tables are read on the driver: inputs.py, timeline.py.
 """
 
 from __future__ import annotations
@@ -11,22 +12,23 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from kaput.evidence.reading import Evidence, TableFiles
+from kaput.analysis.names import PLACE, Names, listed, numbered
+from kaput.evidence.reading import GROUP_EVENT_KINDS, Evidence, TableFiles
 
 _DDL = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}
+KIND = {kind: number for number, kind in enumerate(GROUP_EVENT_KINDS, 1)}
+ASSIGNMENT = f"kind IN ({KIND['assigned']}, {KIND['revoked']}, {KIND['lost']})"
+GONE = f"kind IN ({KIND['left']}, {KIND['killed']})"
+NAMED = "intact AND producer IS NOT NULL AND seq IS NOT NULL"  # a record that is known to be a message
 
 
 @dataclass(frozen=True)
 class Frames:
-    """`identified` and `handed` are the intact rows of log and deliveries that carry an identity.
-
-    `deliveries` and `group_events` have `grp` (the group's index in `groups`), `file` and `row` (file order).
-    """
+    """The tables. `deliveries` and `group_events` have `file` and `row`, their order as written."""
 
     spark: SparkSession
-    groups: Sequence[str]
+    names: Names
     sends: DataFrame
     log: DataFrame
     deliveries: DataFrame
@@ -35,27 +37,39 @@ class Frames:
     @property
     def identified(self) -> DataFrame:
         """Log records that are a message."""
-        return self.log.where("intact AND producer IS NOT NULL AND seq IS NOT NULL")
+        return self.log.where(NAMED)
 
     @property
     def handed(self) -> DataFrame:
         """Deliveries of a message."""
-        return self.deliveries.where("intact AND producer IS NOT NULL AND seq IS NOT NULL")
+        return self.deliveries.where(NAMED)
 
 
-def load(spark: SparkSession, evidence: Evidence, groups: Sequence[str]) -> Frames:
+def load(spark: SparkSession, evidence: Evidence, names: Names) -> Frames:
     """The big tables of a checked run folder."""
-    tables = evidence.tables
+
+    def table(name: str, in_order: bool = False) -> DataFrame:
+        frame = _read(spark, evidence.tables[name], in_order)
+        return numbered(spark, frame, "topic", names.topics, "topic")
+
+    def of_groups(name: str) -> DataFrame:
+        frame = numbered(spark, table(name, in_order=True), "group", names.groups, "grp")
+        return numbered(spark, frame, "member", names.members, "member").selectExpr("*", PLACE)
+
+    # A negative epoch is a client's way to say that it knows none.
+    epoch = "CASE WHEN leader_epoch >= 0 THEN leader_epoch END AS leader_epoch"
+    kinds = f"CAST(array_position(array({listed(GROUP_EVENT_KINDS)}), kind) AS INT) AS kind"
     return Frames(
         spark,
-        groups,
-        sends=_read(spark, tables["sends"]),
-        # A negative epoch is a client's way to say that it knows none.
-        log=_read(spark, tables["log"]).withColumn(
-            "leader_epoch", F.expr("CASE WHEN leader_epoch >= 0 THEN leader_epoch END")
+        names,
+        sends=table("sends").selectExpr("*", PLACE),
+        log=table("log").selectExpr(PLACE, "offset", epoch, "producer", "seq", "intact"),
+        deliveries=of_groups("deliveries").select(
+            "grp", "member", "place", "offset", "producer", "seq", "intact", "polled_ns", "file", "row"
         ),
-        deliveries=_numbered(_read(spark, tables["deliveries"], in_order=True), groups),
-        group_events=_numbered(_read(spark, tables["group_events"], in_order=True), groups),
+        group_events=of_groups("group_events").selectExpr(
+            "grp", "member", kinds, "place", "offset", "at_ns", "file", "row"
+        ),
     )
 
 
@@ -64,18 +78,12 @@ def local(spark: SparkSession, rows: Sequence[dict[str, object]], schema: pa.Sch
     return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema))
 
 
-def quoted(text: str) -> str:
-    """Text as a literal of Spark SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _read(spark: SparkSession, found: TableFiles, in_order: bool = False) -> DataFrame:
+def _read(spark: SparkSession, found: TableFiles, in_order: bool) -> DataFrame:
     fields = [f for f in found.table.schema if f.name not in found.lacking]
     order = [("file", "string"), ("row", "bigint")] if in_order else []
     ddl = ", ".join(f"`{f.name}` {_DDL[f.type]}" for f in fields)
     if not found.files:
-        names = ", ".join(f"`{name}` {kind}" for name, kind in order)
-        return spark.createDataFrame([], ddl + (", " + names if names else ""))
+        return spark.createDataFrame([], ", ".join([ddl, *(f"`{name}` {kind}" for name, kind in order)]))
     frame = spark.read.schema(ddl).parquet(*(_address(path) for path in found.files))
     if in_order:
         frame = frame.selectExpr("*", "_metadata.file_name AS file", "_metadata.row_index AS row")
@@ -86,9 +94,3 @@ def _address(path: Path) -> str:
     """The path for Hadoop, whose file systems would take some characters for patterns."""
     plain = "".join("\\" + c if c in "\\{}[]*?" else c for c in str(path.resolve()))
     return f"file://{plain}"
-
-
-def _numbered(frame: DataFrame, groups: Sequence[str]) -> DataFrame:
-    names = ", ".join(quoted(group) for group in groups)
-    number = f"CAST(array_position(array({names}), group) - 1 AS INT)" if groups else "CAST(NULL AS INT)"
-    return frame.selectExpr("*", f"{number} AS grp")

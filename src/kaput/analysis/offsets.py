@@ -1,4 +1,4 @@
-"""Whose offset is it: every claim on a topic-partition-offset laid side by side.
+"""Whose offset is it: every claim on an offset of a partition laid side by side.
 
 Finds inconsistent-offset (more than one identity) and corrupt (a damaged record), and evidence that holds the
 same record twice. Each step gives cases (see cases.py), one row a finding.
@@ -7,63 +7,81 @@ same record twice. Each step gives cases (see cases.py), one row a finding.
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from kaput.analysis.load import Frames
+from kaput.analysis.load import NAMED, Frames
 
-PLACE = ["topic", "partition", "offset"]
-LOGGED_TWICE = "log-twice"  # not an anomaly: broken evidence
+SHARED = "shared-offset"  # not an anomaly yet: `by_offset` says more
+
+
+def shared(frames: Frames) -> DataFrame:
+    """A cheap look: offsets at which the log has more than one message (SHARED).
+
+    Where every message is stored once, at the place that all claims on it agree on, and nothing is damaged,
+    no other offset can be inconsistent.
+    """
+    return (
+        frames.identified.groupBy("place", "offset")
+        .agg(F.count("*").alias("messages"))
+        .where("messages > 1")
+        .selectExpr(f"'{SHARED}' AS name", "place", "offset")
+    )
 
 
 def by_offset(frames: Frames) -> DataFrame:
-    """One row a topic-partition-offset that shows a finding: name, place, the lowest and highest identity."""
-    identities = (
-        _claims(frames)
-        .repartition(*PLACE)  # both aggregations below then need no shuffle of their own
-        .groupBy(*PLACE, "producer", "seq")
-        .agg(*_sums("count_if(logged) AS logged", "bool_or(damaged) AS damaged"))
+    """Cases of inconsistent-offset and corrupt, with two of the identities claimed there."""
+    claims = _claims(frames)
+    # Identities differ if and only if one of their two numbers does.
+    places = claims.groupBy("place", "offset").agg(
+        F.expr("min(producer) AS p0"),
+        F.expr("max(producer) AS p1"),
+        F.expr("min(seq) AS s0"),
+        F.expr("max(seq) AS s1"),
+        F.expr("min_by(seq, producer) AS of_p0"),
+        F.expr("max_by(seq, producer) AS of_p1"),
+        F.expr("max(damaged) AS damaged"),
     )
-    places = identities.groupBy(*PLACE).agg(
-        *_sums(
-            "count(producer) AS identities",
-            "max(CASE WHEN producer IS NOT NULL THEN logged END) AS logged",
-            "bool_or(damaged) AS damaged",
-            "min(CASE WHEN producer IS NOT NULL THEN struct(producer, seq) END) AS one",
-            "max(CASE WHEN producer IS NOT NULL THEN struct(producer, seq) END) AS other",
-        )
-    )
+    several = "p0 != p1 OR s0 != s1"
     names = (
-        "array_compact(array("
-        "CASE WHEN identities > 1 THEN 'inconsistent-offset' END, "
-        "CASE WHEN damaged THEN 'corrupt' END, "
-        f"CASE WHEN logged > 1 THEN '{LOGGED_TWICE}' END))"
+        f"array_compact(array(CASE WHEN {several} THEN 'inconsistent-offset' END, "
+        "CASE WHEN damaged THEN 'corrupt' END))"
     )
-    return places.where("identities > 1 OR damaged OR logged > 1").selectExpr(
+    return places.where(f"damaged OR {several}").selectExpr(
         f"explode({names}) AS name",
-        *PLACE,
-        "one.producer AS producer",
-        "one.seq AS seq",
-        "other.producer AS other_producer",
-        "other.seq AS other_seq",
+        "place",
+        "offset",
+        "p0 AS producer",
+        "CASE WHEN p0 = p1 THEN s0 ELSE of_p0 END AS seq",
+        "p1 AS other_producer",
+        "CASE WHEN p0 = p1 THEN s1 ELSE of_p1 END AS other_seq",
     )
+
+
+_CLAIM = ("place", "offset", "producer", "seq")
 
 
 def _claims(frames: Frames) -> DataFrame:
     """Acknowledgements, records and deliveries, each naming who is at an offset; damaged ones name nobody."""
-    named = "intact AND producer IS NOT NULL AND seq IS NOT NULL"
     record = [
-        *PLACE,
-        f"CASE WHEN {named} THEN producer END AS producer",
-        f"CASE WHEN {named} THEN seq END AS seq",
+        "place",
+        "offset",
+        f"CASE WHEN {NAMED} THEN producer END AS producer",
+        f"CASE WHEN {NAMED} THEN seq END AS seq",
+        "NOT intact AS damaged",
     ]
-    acked = frames.sends.where("outcome = 'acked' AND partition IS NOT NULL AND offset IS NOT NULL")
+    acked = frames.sends.where("outcome = 'acked' AND place IS NOT NULL AND offset IS NOT NULL")
     return (
-        acked.selectExpr(*PLACE, "producer", "seq", "false AS logged", "false AS damaged")
-        .union(frames.log.selectExpr(*record, "true", "NOT intact"))
-        .union(frames.deliveries.selectExpr(*record, "false", "NOT intact"))
+        acked.selectExpr(*_CLAIM, "false AS damaged")
+        .union(frames.log.selectExpr(*record))
+        .union(frames.deliveries.selectExpr(*record))
     )
 
 
-def _sums(*expressions: str):  # type: ignore[no-untyped-def]
-    from pyspark.sql import functions as F
-
-    return [F.expr(e) for e in expressions]
+def logged_twice(frames: Frames) -> DataFrame:
+    """Messages that the log table has more than once at one offset: not an anomaly, but broken evidence."""
+    return (
+        frames.identified.groupBy("place", "offset", "producer", "seq")
+        .agg(F.count("*").alias("times"))
+        .where("times > 1")
+        .orderBy("place", "offset", "producer", "seq")
+    )

@@ -12,43 +12,41 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kaput.analysis import latency
-from kaput.analysis.account import Account
-from kaput.analysis.load import Frames, quoted
+from kaput.analysis.load import Frames
+from kaput.analysis.names import Names, listed
 from kaput.evidence.folder import RunFolder
 
+_PARTITION = "CAST(place % 4294967296 AS INT) AS partition"
 
-def write(
-    folder: RunFolder, ledger: DataFrame, homeless: DataFrame | None, frames: Frames, account: Account
-) -> None:
+
+def write(folder: RunFolder, ledger: DataFrame, homeless: DataFrame | None, frames: Frames) -> None:
     """Replaces the three outputs."""
-    _save(_messages(ledger, homeless, frames), folder, "ledger")
-    _save(latency.rates(ledger, frames).coalesce(1), folder, "rates")
-    _save(_windows(ledger, homeless).coalesce(1), folder, "windows")
+    _save(_messages(ledger, homeless, frames.names), folder, "ledger")
+    _save(latency.rates(ledger, frames).coalesce(1).sortWithinPartitions("second"), folder, "rates")
+    _save(_windows(ledger, homeless, frames.names), folder, "windows")
 
 
 def _save(frame: DataFrame, folder: RunFolder, name: str) -> None:
     frame.write.mode("overwrite").parquet(f"file://{folder.analysis.resolve() / name}")
 
 
-def _messages(ledger: DataFrame, homeless: DataFrame | None, frames: Frames) -> DataFrame:
-    names = (
-        f"array({', '.join(map(quoted, frames.groups))})"
-        if frames.groups
-        else "CAST(array() AS ARRAY<STRING>)"
-    )
-    messages = ledger.where("sent > 0").withColumn(
-        "delivered", F.expr(f"map_from_arrays({names}, delivered)")
-    )
+def _topic(names: Names) -> str:
+    return f"element_at(array({listed(names.topics)}), topic + 1) AS topic"
+
+
+def _messages(ledger: DataFrame, homeless: DataFrame | None, names: Names) -> DataFrame:
+    messages = ledger.where("sent > 0")
     if homeless is None:
         messages = messages.selectExpr("*", "CAST(NULL AS STRING) AS cause", "CAST(NULL AS STRING) AS fault")
     else:
         why = homeless.where("lost").select("producer", "seq", "cause", "fault")
         messages = messages.join(why, ["producer", "seq"], "left")
-    return messages.select(
+    groups = f"array({listed(names.groups)})" if names.groups else "CAST(array() AS ARRAY<STRING>)"
+    return messages.selectExpr(
         "producer",
         "seq",
-        "topic",
-        "partition",
+        _topic(names),
+        _PARTITION,
         "attempt_ns",
         "done_ns",
         "outcome",
@@ -60,31 +58,25 @@ def _messages(ledger: DataFrame, homeless: DataFrame | None, frames: Frames) -> 
         "unread",
         "cause",
         "fault",
-        "delivered",
+        f"map_from_arrays({groups}, delivered) AS delivered",
     )
 
 
-def _windows(ledger: DataFrame, homeless: DataFrame | None) -> DataFrame:
-    keys = ["producer", "topic", "partition"]
+def _windows(ledger: DataFrame, homeless: DataFrame | None, names: Names) -> DataFrame:
+    """Islands: among a producer's messages of a partition in order, neighbours that are all lost."""
+    keys = ["producer", "topic", "place"]
+    messages = ledger.where("sent > 0").select(*keys, "seq", "done_ns")
     if homeless is None:
-        empty = ledger.where("false").selectExpr(
-            *keys, "CAST(NULL AS STRING) AS cause", "'' AS fault", "seq", "done_ns", "0 AS island"
+        lost = messages.where("false").selectExpr("*", "'' AS cause", "'' AS fault", "0 AS island")
+    else:
+        why = homeless.where("lost").selectExpr("producer", "seq", "cause", "fault", "true AS lost_here")
+        in_order = Window.partitionBy(*keys).orderBy("seq")
+        of_one_kind = Window.partitionBy(*keys, "lost_here").orderBy("seq")
+        lost = (
+            messages.join(why, ["producer", "seq"], "left")
+            .withColumn("island", F.row_number().over(in_order) - F.row_number().over(of_one_kind))
+            .where("lost_here")
         )
-        return _islands(empty, keys)
-    in_order = Window.partitionBy(*keys).orderBy("seq")
-    of_one_kind = Window.partitionBy(*keys, "lost_here").orderBy("seq")
-    why = homeless.where("lost").selectExpr("producer", "seq", "cause", "fault", "true AS lost_here")
-    islands = (
-        ledger.where("sent > 0")
-        .select(*keys, "seq", "done_ns")
-        .join(why, ["producer", "seq"], "left")
-        .withColumn("island", F.row_number().over(in_order) - F.row_number().over(of_one_kind))
-        .where("lost_here")
-    )
-    return _islands(islands, keys)
-
-
-def _islands(lost: DataFrame, keys: list[str]) -> DataFrame:
     return (
         lost.groupBy(*keys, "cause", "fault", "island")
         .agg(
@@ -94,6 +86,18 @@ def _islands(lost: DataFrame, keys: list[str]) -> DataFrame:
             F.expr("min(done_ns) AS first_ack_ns"),
             F.expr("max(done_ns) AS last_ack_ns"),
         )
-        .drop("island")
-        .orderBy(*keys, "first_seq")
+        .coalesce(1)
+        .sortWithinPartitions(*keys, "first_seq")
+        .selectExpr(
+            "producer",
+            _topic(names),
+            _PARTITION,
+            "cause",
+            "fault",
+            "first_seq",
+            "last_seq",
+            "lost",
+            "first_ack_ns",
+            "last_ack_ns",
+        )
     )

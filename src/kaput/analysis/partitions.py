@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kaput.analysis.load import Frames, local
-from kaput.analysis.timeline import Place
+from kaput.analysis.load import Frames
+from kaput.analysis.names import Place
+
+_SENDS, _LOG, _DELIVERIES = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Partitions:
     """`complete`: whether a known partition was read to its end. `first_offsets`: by epoch, in the log.
 
     `ends`: the offset after the last, from end_offsets, else from the log.
-    `kinds`: words of group_events by group index.
+    `kinds`: numbers of the kinds of group_events (load.KIND), by group.
+    `begun_ns`: each (group, place code)'s first delivery. `damaged`: how many records and deliveries are.
     """
 
     complete: Mapping[Place, bool]
@@ -30,8 +32,10 @@ class Partitions:
     ends: Mapping[Place, int]
     log_records: int
     foreign_records: int
+    damaged: int
     end_offsets_sum: int
-    kinds: Mapping[int, frozenset[str]]
+    kinds: Mapping[int, frozenset[int]]
+    begun_ns: Mapping[tuple[int, int], int]
 
     def topics(self) -> Mapping[str, bool]:
         """The known topics, and whether every partition of theirs was read to its end."""
@@ -40,32 +44,26 @@ class Partitions:
             topics[topic] = topics.get(topic, True) and complete
         return topics
 
-    def unread_frame(self, frames: Frames) -> DataFrame:
-        """(topic, partition, complete), to be broadcast; partition null stands for the whole topic."""
-        rows: list[dict[str, object]] = [
-            {"topic": topic, "partition": partition, "complete": complete}
-            for (topic, partition), complete in self.complete.items()
-        ]
-        rows += [{"topic": t, "partition": None, "complete": done} for t, done in self.topics().items()]
-        schema = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("complete", pa.bool_())])
-        return local(frames.spark, rows, schema)
-
 
 def survey(frames: Frames, end_offsets: Iterable[Mapping[str, Any]], expected: Iterable[Place]) -> Partitions:
     """One pass over the big tables; `expected` are the partitions of the scenario's topics."""
-    records = foreign = 0
+    records = foreign = damaged = 0
     known: set[Place] = set(expected)
     first: dict[Place, dict[int, int]] = {}
     after_last: dict[Place, int] = {}
-    kinds: dict[int, frozenset[str]] = {}
+    kinds: dict[int, frozenset[int]] = {}
+    begun: dict[tuple[int, int], int] = {}
     for row in _summary(frames).collect():
+        damaged += row.damaged or 0
         if row.kinds is not None:
             kinds[row.grp] = frozenset(row.kinds)
-        if row.partition is None:
+        place = frames.names.place(row.place)
+        if place is None:
             continue
-        place = (row.topic, row.partition)
         known.add(place)
-        if row.last is not None:
+        if row.source == _DELIVERIES:
+            begun[row.grp, row.place] = row.first_ns
+        if row.source == _LOG:
             records += row.records
             foreign += row.foreign
             after_last[place] = max(after_last.get(place, 0), row.last + 1)
@@ -83,24 +81,41 @@ def survey(frames: Frames, end_offsets: Iterable[Mapping[str, Any]], expected: I
         ends={**after_last, **ends},
         log_records=records,
         foreign_records=foreign,
+        damaged=damaged,
         end_offsets_sum=sum(ends.values()),
         kinds=kinds,
+        begun_ns=begun,
     )
 
 
 def _summary(frames: Frames) -> DataFrame:
-    log = frames.log.groupBy("topic", "partition", "leader_epoch").agg(
-        F.count("*").alias("records"),
-        F.expr("count_if(intact AND (producer IS NULL OR seq IS NULL))").alias("foreign"),
-        F.min("offset").alias("first"),
-        F.max("offset").alias("last"),
+    log = frames.log.selectExpr(
+        f"{_LOG} AS source",
+        "place",
+        "leader_epoch",
+        "offset",
+        "intact AND (producer IS NULL OR seq IS NULL) AS foreign",
+        "NOT intact AS damaged",
+        "CAST(NULL AS INT) AS grp",
+        "CAST(NULL AS BIGINT) AS at_ns",
     )
-    others = [
-        table.groupBy("topic", "partition").agg(F.count("*").alias("records"))
-        for table in (frames.sends, frames.deliveries)
-    ]
+    nothing = ["place", "CAST(NULL AS INT)", "CAST(NULL AS BIGINT)", "false"]
+    sends = frames.sends.selectExpr(
+        str(_SENDS), *nothing, "false", "CAST(NULL AS INT)", "CAST(NULL AS BIGINT)"
+    )
+    deliveries = frames.deliveries.selectExpr(str(_DELIVERIES), *nothing, "NOT intact", "grp", "polled_ns")
+    places = (
+        log.union(sends)
+        .union(deliveries)
+        .groupBy("source", "place", "leader_epoch", "grp")
+        .agg(
+            F.count("*").alias("records"),
+            F.expr("count_if(foreign) AS foreign"),
+            F.expr("count_if(damaged) AS damaged"),
+            F.min("offset").alias("first"),
+            F.max("offset").alias("last"),
+            F.min("at_ns").alias("first_ns"),
+        )
+    )
     kinds = frames.group_events.groupBy("grp").agg(F.collect_set("kind").alias("kinds"))
-    summary = log
-    for other in (*others, kinds):
-        summary = summary.unionByName(other, allowMissingColumns=True)
-    return summary
+    return places.unionByName(kinds, allowMissingColumns=True)

@@ -1,14 +1,15 @@
 """From a sealed run folder to its findings: every step of the analysis in the order they need each other.
 
-Each step is DataFrame -> DataFrame; steps that a clean run does not need are not run. What they counted is
-gathered in `Account` and put into words by assemble.py.
+Each step is DataFrame -> DataFrame; steps that a clean run does not need are not run, and steps that do not
+need each other run side by side. What they count is gathered in `Account`, and told by assemble.py.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -31,8 +32,9 @@ from kaput.analysis import (
     timeline,
 )
 from kaput.analysis.account import Account
-from kaput.analysis.load import Frames, load
-from kaput.analysis.partitions import Partitions, survey
+from kaput.analysis.load import KIND, Frames, load
+from kaput.analysis.partitions import survey
+from kaput.analysis.tally import tally
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
@@ -59,22 +61,28 @@ def _readable() -> Iterator[None]:
         raise EvidenceError(f"{unreadable[1]}: not a whole Parquet file (its pages cannot be read)") from None
 
 
+def _side_by_side(*steps: Callable[[], None]) -> None:
+    """Runs steps that do not need each other; raises what the first of them raised."""
+    with ThreadPoolExecutor(len(steps), "kaput-analysis") as pool:
+        for future in [pool.submit(step) for step in steps]:
+            future.result()
+
+
 class _Analysis:
     """One run's analysis: the frames that steps share, and the account they fill in."""
 
     def __init__(self, given: inputs.Inputs, spark: SparkSession) -> None:
         self.given = given
-        self.frames: Frames = load(spark, given.evidence, given.groups)
+        self.frames: Frames = load(spark, given.evidence, given.names)
         self._cached: list[DataFrame] = []
 
     def findings(self) -> Findings:
         """Runs every step, writes the outputs, judges."""
         try:
-            self._count()
-            self._explain()
-            self._measure()
-            self._show()
-            outputs.write(self.given.evidence.folder, self.ledger, self.homeless, self.frames, self.account)
+            self._count_fates()
+            _side_by_side(self._count_cases, self._explain_losses, self._measure)
+            self._explain_the_rest()
+            _side_by_side(self._show, self._write)
             return assemble.findings(self.given, self.account)
         finally:
             for frame in self._cached:
@@ -84,104 +92,126 @@ class _Analysis:
         self._cached.append(frame.persist())
         return frame
 
-    def _count(self) -> None:
-        """Fates, and every anomaly that needs no explanation."""
+    def _count_fates(self) -> None:
+        """The ledger and its sums."""
         given, frames = self.given, self.frames
-        self.partitions: Partitions = survey(frames, given.end_offsets, given.expected_places)
-        self.ledger = self._keep(ledger.build(frames, self.partitions))
-        sends_rows = given.evidence.tables["sends"].rows
-        self.account = Account(self.partitions, ledger.tally(self.ledger, frames, sends_rows))
-        self.steps = groups.steps(frames, frozenset().union(*self.partitions.kinds.values()))
-        self.cases = self._keep(cases.together(self._case_steps()))
-        self.account.cases = cases.counted(self.cases)
-        if self.account.counted(offsets.LOGGED_TWICE):
-            raise EvidenceError(self._logged_twice())
+        partitions = survey(frames, given.end_offsets, given.expected_places)
+        self.ledger = self._keep(ledger.build(frames, partitions))
+        counts = tally(self.ledger, frames.names, given.evidence.tables["sends"].rows)
+        self.account = Account(partitions, counts)
+        if counts.stored_twice:
+            self._check_log()
 
-    def _case_steps(self) -> Iterator[DataFrame]:
-        frames, kinds = self.frames, self.partitions.kinds
-        yield offsets.by_offset(frames)
-        yield order.reordered(frames)
-        if not self.given.groups:
+    def _check_log(self) -> None:
+        twice = offsets.logged_twice(self.frames).first()
+        if twice is not None:
+            topic, partition = self.frames.names.place(twice.place) or ("", 0)
+            raise EvidenceError(
+                f"table log: {topic}/{partition} offset {twice.offset} stands there {twice.times} times "
+                f"with the same message (producer {twice.producer}, seq {twice.seq})"
+            )
+
+    def _count_cases(self) -> None:
+        """Every anomaly that the ledger itself does not show."""
+        kinds = self.account.partitions.kinds
+        self.steps = groups.steps(self.frames, frozenset().union(*kinds.values()))
+        first = self._keep(cases.together(self._first_looks()))
+        counts = cases.counted(first)
+        self.cases, self.account.cases = first, counts
+        second = list(self._second_looks())
+        if second:
+            closer = self._keep(cases.together(second))
+            self.account.cases = counts + cases.counted(closer)
+            self.cases = cases.together([first, closer])
+
+    def _first_looks(self) -> Iterator[DataFrame]:
+        """What settles a clean run; where the ledger shows that it is none, the full steps at once."""
+        frames, counts, partitions = self.frames, self.account.tally, self.account.partitions
+        in_doubt = counts.unsettled or partitions.damaged
+        yield offsets.by_offset(frames) if in_doubt else offsets.shared(frames)
+        doubles = counts.stored_twice or counts.phantom_records
+        yield order.reordered(frames) if doubles else order.inverted(frames)
+        if not frames.names.groups:
             return
-        assigned = [g for g, words in kinds.items() if words & {"assigned", "revoked", "lost"}]
-        yield groups.out_of_step(self.steps, assigned)
+        changing = {KIND["assigned"], KIND["revoked"], KIND["lost"]}
+        yield groups.out_of_step(self.steps, [g for g, kinds in partitions.kinds.items() if kinds & changing])
         yield commits.redelivered(frames)
-        if any("committed" in words for words in kinds.values()):
-            yield commits.commit_ahead(frames)
+        if any(KIND["committed"] in kinds for kinds in partitions.kinds.values()):
+            yield commits.commit_ahead(frames, partitions.begun_ns)
 
-    def _logged_twice(self) -> str:
-        row = (
-            self.cases.where(f"name = '{offsets.LOGGED_TWICE}'")
-            .orderBy("topic", "partition", "offset")
-            .first()
-        )
-        assert row is not None
-        return (
-            f"table log: {row.topic}/{row.partition} offset {row.offset} stands there twice "
-            f"with the same message (producer {row.producer}, seq {row.seq})"
-        )
+    def _second_looks(self) -> Iterator[DataFrame]:
+        """The full steps where a cheap look has found something."""
+        if self.account.counted(offsets.SHARED):
+            yield offsets.by_offset(self.frames)
+        if self.account.counted(order.INVERTED):
+            yield order.reordered(self.frames)
+        if self.account.counted(groups.JUMP):
+            yield groups.skipped(self.steps, self.frames)
 
-    def _explain(self) -> None:
+    def _explain_losses(self) -> None:
         """Epochs, what each fault reached, and the causes of losses."""
         given, account = self.given, self.account
+        partitions = account.partitions
         # Only the run's own partitions: a fault that moves __consumer_offsets moves no message.
-        events = [e for e in given.cluster_events if (e["topic"], e["partition"]) in self.partitions.complete]
-        account.timeline = timeline.build(
-            events, given.faults, self.partitions.first_offsets, self.partitions.ends
-        )
+        events = [e for e in given.cluster_events if (e["topic"], e["partition"]) in partitions.complete]
+        account.timeline = timeline.build(events, given.faults, partitions.first_offsets, partitions.ends)
         account.reaches = faults.plan(given.faults, account.timeline, given.replicas)
         self.reached: DataFrame | None = None
         if any(reach.places for reach in account.reaches):
-            self.reached = faults.reached_frame(account.reaches, self.frames, self.partitions, given.ended_ns)
+            self.reached = faults.reached_frame(account.reaches, self.frames, partitions, given.ended_ns)
             rows = faults.silence(self.ledger, self.reached).collect()
             account.first_acks = {r.fault: r.first_ack_ns for r in rows if r.first_ack_ns is not None}
             account.quiet = {r.fault: r.longest_ns for r in rows if r.longest_ns is not None}
-        self.places = causes.places_frame(self.frames, account.timeline, self.partitions.ends)
+        self.places = causes.places_frame(self.frames, account.timeline, partitions.ends)
         self.homeless: DataFrame | None = None
-        if account.lost or account.counted("inconsistent-offset"):
+        if account.lost:
+            account.losses = causes.counted(self._find_homeless()).collect()
+        if self.reached is not None:
+            rows = faults.in_windows(self.ledger, self.frames, self.reached, account.spans()).collect()
+            account.windows = {row.fault: row for row in rows}
+
+    def _find_homeless(self) -> DataFrame:
+        if self.homeless is None:
+            silent, attempted = self.given.unacknowledging, self.account.attempted()
             self.homeless = self._keep(
-                causes.homeless(
-                    self.ledger, self.frames, self.places, given.unacknowledging, account.attempted()
-                )
+                causes.homeless(self.ledger, self.frames, self.places, silent, attempted)
             )
-            account.losses = causes.counted(self.homeless).collect()
+        return self.homeless
+
+    def _explain_the_rest(self) -> None:
+        """What explains inconsistent offsets and reordering, where there is any."""
+        account = self.account
         if account.counted("inconsistent-offset"):
-            assert self.homeless is not None
-            account.displaced = causes.inconsistent(self.cases, self.homeless).collect()
+            account.displaced = causes.inconsistent(self.cases, self._find_homeless()).collect()
         if account.counted("reordered"):
             account.reordered = order.across_leaders(self.cases, self.frames, self.places).collect()
 
     def _measure(self) -> None:
-        """Times: within the faults' windows, latencies, gaps."""
-        account = self.account
-        spans = account.spans()
-        if self.reached is not None and spans:
-            rows = faults.in_windows(self.ledger, self.frames, self.reached, spans).collect()
-            account.windows = {row.fault: row for row in rows}
-        account.latencies = {row.what: row for row in latency.latencies(self.ledger).collect()}
-        account.gaps = latency.longest_gaps(self.ledger).collect()
+        """Latencies and gaps."""
+        rows = latency.latencies(self.ledger, len(self.frames.names.groups)).collect()
+        self.account.latencies = {row.what: row for row in rows}
+        self.account.gaps = latency.longest_gaps(self.ledger).collect()
 
     def _show(self) -> None:
         """Examples, and the counts that only their steps can give."""
-        account, tally = self.account, self.account.tally
-        shown = [self.cases.where(f"name NOT IN ('{groups.JUMP}', '{offsets.LOGGED_TWICE}')")]
-        if account.counted(groups.JUMP):
-            skipped = self._keep(cases.together([groups.skipped(self.steps, self.frames)]))
-            account.cases += cases.counted(skipped)
-            shown.append(skipped)
-        if tally.stored("n") or any(tally.fates[o, s] for o in ("unknown", "failed") for s in ("1", "n")):
+        account, counts, names = self.account, self.account.tally, self.frames.names
+        shown = [cases.anomalies(self.cases)] if account.cases else []
+        if counts.stored("n") or any(counts.fates[o, s] for o in ("unknown", "failed") for s in ("1", "n")):
             shown.append(cases.fates(self.ledger))
         subscribed = self.given.subscribed
         account.unseen = _unseen(account, subscribed)
-        if sum(account.unseen.values()):
-            shown.append(cases.unseen(self.ledger, subscribed))
-        if tally.phantom_records:
+        if account.unseen.total():
+            shown.append(cases.unseen(self.ledger, names, subscribed))
+        if counts.phantom_records:
             shown.append(cases.phantoms(self.ledger, self.frames))
         if account.lost:
-            assert self.homeless is not None
-            shown.append(self.homeless.where("lost").selectExpr("'lost' AS name", "*"))
-        if len(shown) > 1 or account.cases:
-            account.examples = cases.examples(cases.together(shown))
+            shown.append(self._find_homeless().where("lost").selectExpr("'lost' AS name", "*"))
+        if shown:
+            account.examples = cases.examples(cases.together(shown), names)
+
+    def _write(self) -> None:
+        lost = self._find_homeless() if self.account.lost else None
+        outputs.write(self.given.evidence.folder, self.ledger, lost, self.frames)
 
 
 def _unseen(account: Account, subscribed: dict[int, list[str] | None]) -> Counter[int]:

@@ -96,8 +96,8 @@ _STORIES: dict[str, Callable[[Row], str]] = {
     "inconsistent-offset": _inconsistent,
     "unseen": lambda r: f"{_message(r)} is stored as {_at(r)} and was never delivered to the group",
     "redelivered": lambda r: (
-        f"{_at(r)} was delivered {r['times']:,} times, at last at {clock(r['at_ns'])} "
-        f"to member {r['member']}" + (", after its offset had been committed" if r["flag"] else "")
+        f"{_at(r)} was delivered {r['times']:,} times, at last at {clock(r['at_ns'])}"
+        + (", after its offset had been committed" if r["flag"] else "")
     ),
     "poll-skip": lambda r: (
         f"{_poll(r)}, right after offset {r['other_offset']:,}, past records stored between"

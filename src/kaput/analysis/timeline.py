@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-Place = tuple[str, int]  # (topic, partition)
+from kaput.analysis.names import Place
+
 FOREVER_NS = 2**63 - 1
 _MS = 1_000_000  # the cluster's own records have times in ms: comparisons with them are made in ms
 

@@ -26,7 +26,11 @@ _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("cluster_events", "kind"): CLUSTER_EVENT_KINDS,
 }
 # Which distinct words the analysis needs to know beforehand.
-_LISTED = (("deliveries", "group"), ("group_events", "group"))
+_LISTED = (
+    ("sends", "topic"),
+    ("log", "topic"),
+    *((table, column) for table in ("deliveries", "group_events") for column in ("group", "member", "topic")),
+)
 
 
 @dataclass(frozen=True)
