@@ -34,6 +34,7 @@ from kaput.analysis import (
 from kaput.analysis.account import Account
 from kaput.analysis.load import KIND, Frames, load
 from kaput.analysis.partitions import survey
+from kaput.analysis.session import fit
 from kaput.analysis.tally import tally
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
@@ -43,6 +44,7 @@ from kaput.evidence.folder import RunFolder
 def analyse(folder: RunFolder, spark: SparkSession) -> Findings:
     """Judges a sealed run folder and writes its analysis/. Raises EvidenceError, AccountingError."""
     given = inputs.read(folder)
+    fit(spark, sum(table.rows for table in given.evidence.tables.values()))
     with _readable():
         return _Analysis(given, spark).findings()
 

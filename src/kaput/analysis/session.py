@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -31,6 +32,8 @@ from kaput.processes.ownership import Owner
 
 _LOW_PRIORITY = 10  # niceness while a run is still ending: what is measured must not be disturbed
 _own: list[driver.Driver] = []  # the JVM that this process started itself, while there is one
+_given: set[str] = set()  # names of the settings that the user gave: they win
+SMALL_ROWS = 500_000
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.file.ref = file
@@ -64,13 +67,17 @@ def start(
     own(scratch)
     # Registered before Spark's own exit hooks, so that it runs after them.
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    _given.update(_user_defaults(), conf or {})
     settings = SparkConf().setMaster(master).setAppName("kaput")
     settings.setAll([*_settings(scratch).items(), *(conf or {}).items()])
     if SparkContext._gateway is None:
         own_way = _own_way(master)
         gateway = _own_gateway(scratch, options) if own_way else _spark_gateway(settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway, conf=settings)
-    return SparkSession.builder.config(conf=settings).getOrCreate()
+    try:
+        return SparkSession.builder.config(conf=settings).getOrCreate()
+    except Py4JError as error:
+        raise JavaError(f"Spark's Java ended while the session began: {error}") from None
 
 
 def _own_way(master: str) -> bool:
@@ -124,6 +131,8 @@ def _settings(scratch: Path) -> dict[str, str]:
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.cleaner.referenceTracking.blocking": "false",
+        # Tells a cluster that a lost stage must be done again; one process loses all of them or none.
+        "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     }
     given = _user_defaults()
     return {name: value for name, value in ours.items() if name not in given}
@@ -139,6 +148,13 @@ def _user_defaults() -> set[str]:
         return set()
     lines = (line.strip() for line in path.read_text().splitlines())
     return {line.replace("=", " ", 1).split()[0] for line in lines if line and not line.startswith("#")}
+
+
+def fit(spark: SparkSession, rows: int) -> None:
+    """Fits the session to a small evidence: then shuffles and plans cost more than the rows themselves."""
+    if rows <= SMALL_ROWS and not {"spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"} & _given:
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
+        spark.conf.set("spark.sql.shuffle.partitions", "1")
 
 
 def close(spark: SparkSession, timeout_s: float = 10) -> None:
