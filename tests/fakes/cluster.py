@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kaput.cluster.admin import PartitionState
-
 from kaput.errors import LabError
 
 
