@@ -18,6 +18,7 @@ from kaput.cluster.java import Java, find_java
 from kaput.errors import KaputError
 
 _DUMP_TIMEOUT_S = 120
+_KEPT = 3
 
 
 def ensure_archive(java: Java) -> Path | None:
@@ -39,9 +40,17 @@ def ensure_archive(java: Java) -> Path | None:
             if made.is_file():
                 made.chmod(0o644)
                 made.replace(root / f"spark-{driver.key(java)}-{made.stat().st_size}.jsa")
+                _prune(root)
             else:
                 unable.touch()
     return driver.find_archive(java)
+
+
+def _prune(root: Path) -> None:
+    """Keeps the newest few: each is nearly 200 MB, and every new environment or Java wants its own."""
+    archives = sorted(root.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in archives[_KEPT:]:
+        old.unlink(missing_ok=True)
 
 
 def main() -> int:
