@@ -34,6 +34,18 @@ class Fault(ABC):
         """Ends the damage: the moment (ns), and the effect with what the whole duration proved."""
 
 
+class HealedByRestart(Fault):
+    """A fault whose victims are down: they heal by being started again, on their own ports and data."""
+
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
+        """Starts every node that does not run; the moment is that of the first start."""
+        healed = now_ns()
+        for node in nodes:
+            if not node.running:
+                node.start()
+        return healed, effect
+
+
 def name_all(nodes: Sequence[Node]) -> str:
     """`broker 1 (pid 77)`, for proofs."""
     return ", ".join(f"{node.title} (pid {node.pid})" for node in nodes)

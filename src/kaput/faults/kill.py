@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, Fault, name_all, now_ns
+from kaput.faults.fault import Effect, HealedByRestart, name_all, now_ns
 
 
-class Kill(Fault):
+class Kill(HealedByRestart):
     """Proof: the operating system has no such process any more."""
 
     name = "kill"
@@ -21,10 +21,3 @@ class Kill(Fault):
         gone = max(node.kill() for node in alive)
         proof = f"{who}: SIGKILL, process gone after {(gone - start) / 1e6:.1f} ms"
         return Effect(gone, len(alive) == len(nodes) and not any(n.running for n in alive), proof)
-
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
-        healed = now_ns()
-        for node in nodes:
-            if not node.running:
-                node.start()
-        return healed, effect

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, Fault, name_all, now_ns
+from kaput.faults.fault import Effect, HealedByRestart, name_all, now_ns
 
 # Kafka hands its leaders over and then writes a clean-shutdown marker; with a dead controller it retries.
 TIMEOUT_S = 60
 
 
-class Stop(Fault):
+class Stop(HealedByRestart):
     """Proof: the process has ended by itself after SIGTERM. Takes effect when the signal is sent."""
 
     name = "stop"
@@ -26,10 +26,3 @@ class Stop(Fault):
         if not all(ended):
             return Effect(start, False, f"{who}: still running {took_ms:.0f} ms after SIGTERM")
         return Effect(start, len(alive) == len(nodes), f"{who}: SIGTERM, ended after {took_ms:.0f} ms")
-
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
-        healed = now_ns()
-        for node in nodes:
-            if not node.running:
-                node.start()
-        return healed, effect
