@@ -21,8 +21,8 @@ _KINDS = st.sampled_from(
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Up to ten worlds: messages, their copies, what groups were handed, and what went wrong."""
-    worlds = [World(draw, number) for number in range(draw(st.integers(1, 10)))]
+    """Up to fourteen worlds: messages, their copies, what groups were handed, and what went wrong."""
+    worlds = [World(draw, number) for number in range(draw(st.integers(2, 14)))]
     history = History(
         producers=[{"topic": worlds[0].topics[0], "acks": "all", "count": 2 * len(worlds)}],
         topics=[{"name": name, "partitions": 2} for world in worlds for name in world.topics],

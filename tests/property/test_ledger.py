@@ -58,7 +58,7 @@ def _differences(found: object, expected: object) -> dict[str, object]:
 
 
 @settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     database=None,

@@ -68,6 +68,16 @@ def test_unclean_election_that_is_not_enabled_is_a_violation(tmp_path: Path, spa
     assert findings.verdict == "violated"
 
 
+def test_isr_of_one_explains_a_loss(tmp_path: Path, spark: SparkSession) -> None:
+    """An eligible replica took over from an ISR of one, which min.insync.replicas=1 had allowed."""
+    history = _failover("all", unclean=True)
+    history.rows["cluster_events"][0]["elr"] = [2]
+    findings = _analyse(history, tmp_path, spark)
+    lost = findings.anomaly("lost")[0]
+    assert (lost.permitted, lost.causes) == (2, {"deposed-leader": 2})
+    assert findings.verdict == "held", findings.reasons
+
+
 def test_unclean_election_is_named(tmp_path: Path, spark: SparkSession) -> None:
     """A leader from outside the ISR overwrote them, which the topic allows."""
     allowed = {"config": {"unclean.leader.election.enable": True}}

@@ -39,15 +39,20 @@ PLACE = f"CASE WHEN partition >= 0 THEN topic * {_SHIFT}L + partition END AS pla
 
 
 def numbered(spark: SparkSession, frame: DataFrame, column: str, names: Sequence[str], to: str) -> DataFrame:
-    """The frame with text `column` replaced by the names' numbers as `to`; null for a name that is none."""
+    """The frame with text `column` replaced by numbers as `to`. `names` are all that the column holds."""
     if len(names) > _FEW:
         table = pa.table({column: pa.array(names), "number": pa.array(range(len(names)), pa.int32())})
         joined = frame.join(F.broadcast(spark.createDataFrame(table)), column, "left").drop(column)
         return joined.withColumnRenamed("number", to)
-    number = (
-        f"CAST(array_position(array({listed(names)}), {column}) - 1 AS INT)" if names else "CAST(NULL AS INT)"
-    )
-    return frame.withColumn(column, F.expr(number)).withColumnRenamed(column, to)
+    return frame.withColumn(column, F.expr(_lookup(column, names))).withColumnRenamed(column, to)
+
+
+def _lookup(column: str, names: Sequence[str]) -> str:
+    """SQL for a few names; a single one is what every row has, and the column need not be read."""
+    if len(names) == 1:
+        return "0"
+    whens = "".join(f" WHEN {quoted(name)} THEN {number}" for number, name in enumerate(names))
+    return f"CASE {column}{whens} END" if whens else "CAST(NULL AS INT)"
 
 
 def listed(words: Iterable[str]) -> str:

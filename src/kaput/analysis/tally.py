@@ -14,11 +14,9 @@ from kaput.analysis.names import Names
 from kaput.errors import AccountingError, EvidenceError
 from kaput.scenario.vocabulary import OUTCOMES
 
-_STORED = (
-    "CASE WHEN stored > 1 THEN 'n' WHEN stored = 1 THEN '1' "
-    "WHEN unread THEN 'unread' WHEN stored = 0 THEN '0' END"
-)
-_DELIVERED = "CASE WHEN times > 1 THEN 'n' WHEN times = 1 THEN '1' WHEN times = 0 THEN '0' END"
+_STORED = "CASE WHEN stored > 1 THEN 2 WHEN stored = 1 THEN 1 WHEN unread THEN 3 WHEN stored = 0 THEN 0 END"
+_DELIVERED = "CASE WHEN times > 1 THEN 2 WHEN times = 1 THEN 1 WHEN times = 0 THEN 0 END"
+_LABELS = ("0", "1", "n", "unread")  # by the numbers that stand for them in Spark
 
 
 @dataclass
@@ -61,12 +59,13 @@ def tally(ledger: DataFrame, names: Names, sends_rows: int) -> Tally:
     for row in rows:
         if row.at == 0:
             found.unsettled += row.unsettled
-            found.stored_twice |= row.label == "n"
+            found.stored_twice |= _LABELS[row.label] == "n"
             _add_run(found, row)
         elif row.outcome is not None:
             group = row.at - 1
-            found.group_fates[group, row.outcome, row.label, row.delivered] += row.messages
-            if row.delivered == "0" and row.label in ("1", "n"):
+            stored, delivered = _LABELS[row.label], _LABELS[row.delivered]
+            found.group_fates[group, row.outcome, stored, delivered] += row.messages
+            if delivered == "0" and stored in ("1", "n"):
                 found.unseen[group, names.topics[row.topic]] += row.messages
     _check(found, names.groups, sends_rows)
     return found
@@ -97,8 +96,8 @@ def _add_run(found: Tally, row: Any) -> None:
     if row.outcome is None:
         found.phantom_records += row.records
         return
-    found.fates[row.outcome, row.label] += row.messages
-    if row.label == "n":
+    found.fates[row.outcome, _LABELS[row.label]] += row.messages
+    if _LABELS[row.label] == "n":
         found.duplicates[row.producer] += row.messages
         found.extra_copies += row.records - row.messages
     found.first_attempt_ns = min(found.first_attempt_ns or row.first_attempt_ns, row.first_attempt_ns)
