@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kaput.analysis import stories
+from kaput.analysis import measured, stories
 from kaput.analysis.account import Account
 from kaput.analysis.faults import Reach
 from kaput.analysis.inputs import Inputs
@@ -24,12 +24,9 @@ from kaput.evidence.findings import (
     GroupFindings,
     HighWatermarkArithmetic,
     Latency,
-    Percentiles,
-    Rates,
     Run,
     Stored,
     Totals,
-    Unavailability,
 )
 from kaput.scenario.vocabulary import GROUP_ANOMALIES, OUTCOMES, RUN_ANOMALIES
 from kaput.verdict.facts import Displaced, Facts, FaultFacts, GroupFacts, Loss, Reordered
@@ -74,12 +71,12 @@ def findings(given: Inputs, account: Account) -> Findings:
             difference=facts.acked - partitions.end_offsets_sum,
         ),
         faults=[_fault(reach, account) for reach in account.reaches],
-        unavailability=_unavailability(account, given.names),
+        unavailability=measured.unavailability(account, given.names),
         latency_ms=Latency(
-            ack=_percentiles(account, ACK),
-            end_to_end=_percentiles(account, END_TO_END if len(given.groups) > 1 else 0),
+            ack=measured.percentiles(account, ACK),
+            end_to_end=measured.percentiles(account, END_TO_END if len(given.groups) > 1 else 0),
         ),
-        rates=_rates(account),
+        rates=measured.rates(account),
     )
 
 
@@ -178,7 +175,7 @@ def _group(given: Inputs, account: Account, index: int) -> GroupFindings:
             if fates[index, o, s, d]
         ],
         redelivered_after_commit=account.cases["redelivered", index, True],
-        end_to_end_ms=_percentiles(account, index),
+        end_to_end_ms=measured.percentiles(account, index),
     )
 
 
@@ -263,41 +260,3 @@ def _fault(reach: Reach, account: Account) -> FaultFindings:
 def _ms(from_ns: int | None, to_ns: int | None) -> float | None:
     """The time between in ms; the cluster's events come in whole ms: a little before counts as at once."""
     return None if from_ns is None or to_ns is None else max(0.0, (to_ns - from_ns) / _MS)
-
-
-def _percentiles(account: Account, what: int) -> Percentiles:
-    row = account.latencies.get(what)
-    if row is None:
-        return Percentiles()
-    p50, p99, p999 = (value / 1000 for value in row.p)
-    return Percentiles(p50=p50, p99=p99, p999=p999, max=row.longest_us / 1000)
-
-
-def _unavailability(account: Account, names: Names) -> list[Unavailability]:
-    found = [
-        Unavailability(
-            producer=row.producer,
-            topic=place[0],
-            partition=place[1],
-            longest_ms=(row.gap.to_ns - row.gap.from_ns) / _MS,
-            from_ns=row.gap.from_ns,
-            to_ns=row.gap.to_ns,
-        )
-        for row in account.gaps
-        if (place := names.place(row.place)) is not None
-    ]
-    return sorted(found, key=lambda u: (u.producer, u.topic, u.partition))
-
-
-def _rates(account: Account) -> Rates:
-    tally = account.tally
-
-    def mean(count: int, to_ns: int | None) -> float:
-        if tally.first_attempt_ns is None or to_ns is None or to_ns <= tally.first_attempt_ns:
-            return 0.0
-        return count / ((to_ns - tally.first_attempt_ns) / 1e9)
-
-    return Rates(
-        sent_per_s=mean(sum(tally.fates.values()), tally.last_attempt_ns),
-        acked_per_s=mean(tally.outcome("acked"), tally.last_ack_ns),
-    )

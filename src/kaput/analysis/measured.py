@@ -1,0 +1,50 @@
+"""What an account measured, as the findings say it: latencies, the longest silences, rates."""
+
+from __future__ import annotations
+
+from kaput.analysis.account import Account
+from kaput.analysis.names import Names
+from kaput.evidence.findings import Percentiles, Rates, Unavailability
+
+_MS = 1_000_000
+
+
+def percentiles(account: Account, what: int) -> Percentiles:
+    """One row of the latencies, in ms; nulls where nothing was measured."""
+    row = account.latencies.get(what)
+    if row is None:
+        return Percentiles()
+    p50, p99, p999 = (value / 1000 for value in row.p)
+    return Percentiles(p50=p50, p99=p99, p999=p999, max=row.longest_us / 1000)
+
+
+def unavailability(account: Account, names: Names) -> list[Unavailability]:
+    """The longest gap of each producer and partition."""
+    found = [
+        Unavailability(
+            producer=row.producer,
+            topic=place[0],
+            partition=place[1],
+            longest_ms=(row.gap.to_ns - row.gap.from_ns) / _MS,
+            from_ns=row.gap.from_ns,
+            to_ns=row.gap.to_ns,
+        )
+        for row in account.gaps
+        if (place := names.place(row.place)) is not None
+    ]
+    return sorted(found, key=lambda u: (u.producer, u.topic, u.partition))
+
+
+def rates(account: Account) -> Rates:
+    """Means over the time from the first attempt to the last, and to the last acknowledgement."""
+    tally = account.tally
+
+    def mean(count: int, to_ns: int | None) -> float:
+        if tally.first_attempt_ns is None or to_ns is None or to_ns <= tally.first_attempt_ns:
+            return 0.0
+        return count / ((to_ns - tally.first_attempt_ns) / 1e9)
+
+    return Rates(
+        sent_per_s=mean(sum(tally.fates.values()), tally.last_attempt_ns),
+        acked_per_s=mean(tally.outcome("acked"), tally.last_ack_ns),
+    )
