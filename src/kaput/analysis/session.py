@@ -91,7 +91,9 @@ def _own_gateway(scratch: Path, options: Sequence[str]) -> Any:
     archive = None if options else driver.find_archive(java)
     shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive else []
     log4j = f"-Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()}"
-    started = driver.launch(java, scratch, {}, [log4j, *shared, *options])
+    # C1 alone gets a cache of 48 MB, which the code generated for queries fills: the JVM then sweeps it.
+    room = "-XX:ReservedCodeCacheSize=240m"
+    started = driver.launch(java, scratch, {}, [log4j, room, *shared, *options])
     with driver.announced(started):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     _own.append(started)
