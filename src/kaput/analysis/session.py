@@ -34,6 +34,7 @@ _LOW_PRIORITY = 10  # niceness while a run is still ending: what is measured mus
 _own: list[driver.Driver] = []  # the JVM that this process started itself, while there is one
 _given: set[str] = set()  # names of the settings that the user gave: they win
 SMALL_ROWS = 500_000
+_FITTED = {"spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"}
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.file.ref = file
@@ -128,7 +129,7 @@ def _settings(scratch: Path) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.shuffle.partitions": str(max(2, min(16, 2 * (os.cpu_count() or 1)))),
+        "spark.sql.shuffle.partitions": _partitions(),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         "spark.sql.parquet.compression.codec": "zstd",
@@ -153,10 +154,16 @@ def _user_defaults() -> set[str]:
 
 
 def fit(spark: SparkSession, rows: int) -> None:
-    """Fits the session to a small evidence: then shuffles and plans cost more than the rows themselves."""
-    if rows <= SMALL_ROWS and not {"spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"} & _given:
-        spark.conf.set("spark.sql.adaptive.enabled", "false")
-        spark.conf.set("spark.sql.shuffle.partitions", "1")
+    """Fits the session to the evidence: in a small one shuffles and plans cost more than the rows."""
+    if _FITTED & _given:
+        return
+    small = rows <= SMALL_ROWS
+    spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
+    spark.conf.set("spark.sql.shuffle.partitions", "1" if small else _partitions())
+
+
+def _partitions() -> str:
+    return str(max(2, min(16, 2 * (os.cpu_count() or 1))))
 
 
 def close(spark: SparkSession, timeout_s: float = 10) -> None:

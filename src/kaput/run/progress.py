@@ -22,22 +22,3 @@ class Progress(Protocol):
 
     def note(self, text: str) -> None:
         """A sentence worth a line."""
-
-
-class Silent:
-    """Progress that nobody watches."""
-
-    def phase(self, name: str) -> None:
-        pass
-
-    def messages(self, attempted: int, acked: int, total: int | None) -> None:
-        pass
-
-    def drained(self, offsets: int, total: int) -> None:
-        pass
-
-    def fault(self, step: str, what: str, active: bool) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
