@@ -9,8 +9,8 @@ from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES
 SECOND = 1_000_000_000
 
 
-def document() -> dict[str, Any]:
-    """40,000 sent, 39,997 acknowledged, 23 lost of which 11 hide behind recovered messages; one group."""
+def _counts() -> dict[str, dict[str, Any]]:
+    """The anomalies that were found at all."""
     lost = {
         "count": 23,
         "permitted": 23,
@@ -26,11 +26,16 @@ def document() -> dict[str, Any]:
             for i in range(5)
         ],
     }
-    counts = {
+    return {
         "lost": lost,
         "recovered": {"count": 3, "permitted": 3},
         "duplicate": {"count": 7, "permitted": 7, "extra_copies": 8},
     }
+
+
+def document() -> dict[str, Any]:
+    """40,000 sent, 39,997 acknowledged, 23 lost of which 11 hide behind recovered messages; one group."""
+    counts = _counts()
     zero = {"count": 0, "permitted": 0}
     return {
         "schema": "kaput.findings/1",
