@@ -116,12 +116,13 @@ def test_fault_without_election_has_no_election_times(tmp_path: Path, spark: Spa
 
 
 def test_outputs_are_complete(tmp_path: Path, spark: SparkSession) -> None:
-    """The ledger has a row a message, with cause and fault; windows the runs of losses."""
+    """The ledger has a row a message; lost its causes and faults; windows the runs of losses."""
     folder = _failover().write(tmp_path)
     analyse(folder, spark)
     ledger = {row["seq"]: row for row in pq.read_table(folder.analysis / "ledger").to_pylist()}
     assert {seq: row["stored"] for seq, row in ledger.items()} == {0: 1, 1: 0, 2: 0, 3: 0, 4: 1, 5: 1}
-    assert [(ledger[s]["cause"], ledger[s]["fault"]) for s in (1, 2)] == [("deposed-leader", "1-kill")] * 2
+    lost = {row["seq"]: row for row in pq.read_table(folder.analysis / "lost").to_pylist()}
+    assert [(lost[s]["cause"], lost[s]["fault"]) for s in (1, 2)] == [("deposed-leader", "1-kill")] * 2
     windows = pq.read_table(folder.analysis / "windows").to_pylist()
     assert [(w["first_seq"], w["last_seq"], w["lost"]) for w in windows] == [(1, 2, 2)]
     rates = pq.read_table(folder.analysis / "rates").to_pylist()

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kaput.analysis.causes import Attempted
-from kaput.analysis.faults import Reach, Span
+from kaput.analysis.faults import Attempted, Reach, Span
 from kaput.analysis.partitions import Partitions
 from kaput.analysis.tally import Tally
 from kaput.analysis.timeline import FOREVER_NS, Timeline

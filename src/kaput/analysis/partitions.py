@@ -1,21 +1,14 @@
 """The partitions of a run: which there are, which were read to their end, what the log holds of each epoch.
 
-One small query over the big tables; everything after it is a dictionary on the driver.
+Dictionaries on the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from kaput.analysis.load import Frames
 from kaput.analysis.names import Place
-
-_SENDS, _LOG, _DELIVERIES = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -23,7 +16,7 @@ class Partitions:
     """`complete`: whether a known partition was read to its end. `first_offsets`: by epoch, in the log.
 
     `ends`: the offset after the last, from end_offsets, else from the log.
-    `kinds`: numbers of the kinds of group_events (load.KIND), by group.
+    `kinds`: numbers of the kinds of group_events (names.KIND), by group.
     `begun_ns`: each (group, place code)'s first delivery. `damaged`: how many records and deliveries are.
     """
 
@@ -43,79 +36,3 @@ class Partitions:
         for (topic, _), complete in self.complete.items():
             topics[topic] = topics.get(topic, True) and complete
         return topics
-
-
-def survey(frames: Frames, end_offsets: Iterable[Mapping[str, Any]], expected: Iterable[Place]) -> Partitions:
-    """One pass over the big tables; `expected` are the partitions of the scenario's topics."""
-    records = foreign = damaged = 0
-    known: set[Place] = set(expected)
-    first: dict[Place, dict[int, int]] = {}
-    after_last: dict[Place, int] = {}
-    kinds: dict[int, frozenset[int]] = {}
-    begun: dict[tuple[int, int], int] = {}
-    for row in _summary(frames).collect():
-        damaged += row.damaged or 0
-        if row.kinds is not None:
-            kinds[row.grp] = frozenset(row.kinds)
-        place = frames.names.place(row.place)
-        if place is None:
-            continue
-        known.add(place)
-        if row.source == _DELIVERIES:
-            begun[row.grp, row.place] = row.first_ns
-        if row.source == _LOG:
-            records += row.records
-            foreign += row.foreign
-            after_last[place] = max(after_last.get(place, 0), row.last + 1)
-            if row.leader_epoch is not None:
-                first.setdefault(place, {})[row.leader_epoch] = row.first
-    ends: dict[Place, int] = {}
-    drained: dict[Place, int] = {}
-    for end in end_offsets:
-        place = (end["topic"], end["partition"])
-        known.add(place)
-        ends[place], drained[place] = end["end_offset"], end["drained_to"]
-    return Partitions(
-        complete={p: p in ends and drained[p] == ends[p] for p in sorted(known)},
-        first_offsets=first,
-        ends={**after_last, **ends},
-        log_records=records,
-        foreign_records=foreign,
-        damaged=damaged,
-        end_offsets_sum=sum(ends.values()),
-        kinds=kinds,
-        begun_ns=begun,
-    )
-
-
-def _summary(frames: Frames) -> DataFrame:
-    log = frames.log.selectExpr(
-        f"{_LOG} AS source",
-        "place",
-        "leader_epoch",
-        "offset",
-        "intact AND (producer IS NULL OR seq IS NULL) AS foreign",
-        "NOT intact AS damaged",
-        "CAST(NULL AS INT) AS grp",
-        "CAST(NULL AS BIGINT) AS at_ns",
-    )
-    nothing = ["place", "CAST(NULL AS INT)", "CAST(NULL AS BIGINT)", "false"]
-    sends = frames.sends.selectExpr(
-        str(_SENDS), *nothing, "false", "CAST(NULL AS INT)", "CAST(NULL AS BIGINT)"
-    )
-    deliveries = frames.deliveries.selectExpr(str(_DELIVERIES), *nothing, "NOT intact", "grp", "polled_ns")
-    places = (
-        log.union(sends)
-        .union(deliveries)
-        .groupBy("source", "place", "leader_epoch", "grp")
-        .agg(
-            F.count("*").alias("records"),
-            F.expr("count_if(foreign) AS foreign"),
-            F.expr("count_if(damaged) AS damaged"),
-            F.min("offset").alias("first"),
-            F.max("offset").alias("last"),
-            F.min("at_ns").alias("first_ns"),
-        )
-    )
-    kinds = frames.group_events.groupBy("grp").agg(F.collect_set("kind").alias("kinds"))
-    return places.unionByName(kinds, allowMissingColumns=True)

@@ -68,6 +68,8 @@ def start(
     own(scratch)
     # Registered before Spark's own exit hooks, so that it runs after them.
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    # Tasks run the Python that this is, with the packages it has, unless the user names another.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _given.update(_user_defaults(), conf or {})
     settings = SparkConf().setMaster(master).setAppName("kaput")
     settings.setAll([*_settings(scratch).items(), *(conf or {}).items()])
@@ -134,6 +136,8 @@ def _settings(scratch: Path) -> dict[str, str]:
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.cleaner.referenceTracking.blocking": "false",
+        # What the ledger shuffles is packed already.
+        "spark.shuffle.compress": "false",
         # Tells a cluster that a lost stage must be done again; one process loses all of them or none.
         "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     }

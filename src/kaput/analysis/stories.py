@@ -78,6 +78,10 @@ def _poll(row: Row) -> str:
     return f"member {row['member']} was handed {_at(row)} at {clock(row['at_ns'])}"
 
 
+def _below(row: Row) -> str:
+    return "a record below" if row["other_offset"] is None else f"offset {row['other_offset']:,}"
+
+
 _STORIES: dict[str, Callable[[Row], str]] = {
     "lost": _lost,
     "duplicate": lambda r: f"{_message(r)} is stored {r['times']:,} times, first as {_at(r)}",
@@ -105,7 +109,7 @@ _STORIES: dict[str, Callable[[Row], str]] = {
     "nonmonotonic-poll": lambda r: f"{_poll(r)}, after offset {r['other_offset']:,} already",
     "commit-ahead": lambda r: (
         f"member {r['member']} committed {_at(r)} at {clock(r['at_ns'])}, "
-        f"when offset {r['other_offset']:,} had not been delivered to the group"
+        f"when {_below(r)} had not been delivered to the group"
     ),
     "unassigned-delivery": lambda r: f"{_poll(r)}, a partition that it did not own then",
 }

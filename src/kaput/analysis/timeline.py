@@ -30,6 +30,11 @@ class Change:
     unclean: bool = False
     fault: str | None = None
 
+    @property
+    def is_election(self) -> bool:
+        """Whether a leader came after another one."""
+        return self.kind == "leader" and self.led_before is not None
+
 
 @dataclass(frozen=True)
 class Epoch:

@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kaput.analysis.load import KIND, Frames, local
+from kaput.analysis.names import KIND
+from kaput.analysis.reference.load import Frames, local
 
 _READ = ["grp", "place"]
 _NEVER_NS = 2**63 - 1

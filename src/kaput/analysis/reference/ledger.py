@@ -11,8 +11,8 @@ from collections.abc import Collection
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kaput.analysis.load import Frames
 from kaput.analysis.partitions import Partitions
+from kaput.analysis.reference.load import Frames
 
 LOST = "outcome = 'acked' AND stored = 0 AND NOT unread"
 _SENDS, _LOG = -2, -1  # sources of `_claims`; a group's number stands for its deliveries

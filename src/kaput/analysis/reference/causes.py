@@ -7,15 +7,15 @@ explain inconsistent offsets). Not here: whether a cause is allowed (verdict/).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kaput.analysis.ledger import LOST
-from kaput.analysis.load import NAMED, Frames, local
+from kaput.analysis.faults import Attempted
 from kaput.analysis.names import Place, quoted
+from kaput.analysis.reference.ledger import LOST
+from kaput.analysis.reference.load import NAMED, Frames, local
 from kaput.analysis.timeline import FOREVER_NS, Timeline
 
 _PLACES = pa.schema(
@@ -40,14 +40,6 @@ _PLACES = pa.schema(
         ("led_ns", pa.list_(pa.int64())),
     ]
 )
-
-
-class Attempted(NamedTuple):
-    """When a fault's victims were attempted: from it took effect to the first acknowledgement after it."""
-
-    fault: str
-    from_ns: int
-    to_ns: int | None
 
 
 def places_frame(frames: Frames, timeline: Timeline, ends: Mapping[Place, int]) -> DataFrame:

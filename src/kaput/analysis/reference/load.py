@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from kaput.analysis.names import PLACE, Names, listed, numbered
+from kaput.analysis.names import KIND, PLACE, Names, listed, quoted
 from kaput.evidence.reading import GROUP_EVENT_KINDS, Evidence, TableFiles
 
+_FEW = 16  # up to so many names are looked up one after the other, more by a join
 _DDL = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}
-KIND = {kind: number for number, kind in enumerate(GROUP_EVENT_KINDS, 1)}
 ASSIGNMENT = f"kind IN ({KIND['assigned']}, {KIND['revoked']}, {KIND['lost']})"
 GONE = f"kind IN ({KIND['left']}, {KIND['killed']})"
 NAMED = "intact AND producer IS NOT NULL AND seq IS NOT NULL"  # a record that is known to be a message
@@ -50,11 +51,11 @@ def load(spark: SparkSession, evidence: Evidence, names: Names) -> Frames:
 
     def table(name: str, in_order: bool = False) -> DataFrame:
         frame = _read(spark, evidence.tables[name], in_order)
-        return numbered(spark, frame, "topic", names.topics, "topic")
+        return _numbered(spark, frame, "topic", names.topics, "topic")
 
     def of_groups(name: str) -> DataFrame:
-        frame = numbered(spark, table(name, in_order=True), "group", names.groups, "grp")
-        return numbered(spark, frame, "member", names.members, "member").selectExpr("*", PLACE)
+        frame = _numbered(spark, table(name, in_order=True), "group", names.groups, "grp")
+        return _numbered(spark, frame, "member", names.members, "member").selectExpr("*", PLACE)
 
     # A negative epoch is a client's way to say that it knows none.
     epoch = "CASE WHEN leader_epoch >= 0 THEN leader_epoch END AS leader_epoch"
@@ -94,3 +95,20 @@ def _address(path: Path) -> str:
     """The path for Hadoop, whose file systems would take some characters for patterns."""
     plain = "".join("\\" + c if c in "\\{}[]*?" else c for c in str(path.resolve()))
     return f"file://{plain}"
+
+
+def _numbered(spark: SparkSession, frame: DataFrame, column: str, names: Sequence[str], to: str) -> DataFrame:
+    """The frame with text `column` replaced by numbers as `to`. `names` are all that the column holds."""
+    if len(names) > _FEW:
+        table = pa.table({column: pa.array(names), "number": pa.array(range(len(names)), pa.int32())})
+        joined = frame.join(F.broadcast(spark.createDataFrame(table)), column, "left").drop(column)
+        return joined.withColumnRenamed("number", to)
+    return frame.withColumn(column, F.expr(_lookup(column, names))).withColumnRenamed(column, to)
+
+
+def _lookup(column: str, names: Sequence[str]) -> str:
+    """SQL for a few names; a single one is what every row has, and the column need not be read."""
+    if len(names) == 1:
+        return "0"
+    whens = "".join(f" WHEN {quoted(name)} THEN {number}" for number, name in enumerate(names))
+    return f"CASE {column}{whens} END" if whens else "CAST(NULL AS INT)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kaput.analysis.load import Frames
+from kaput.analysis.reference.load import Frames
 
 INVERTED = "inverted"  # not an anomaly yet: `reordered` says more
 

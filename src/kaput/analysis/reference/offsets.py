@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kaput.analysis.load import NAMED, Frames
+from kaput.analysis.reference.load import NAMED, Frames
 
 SHARED = "shared-offset"  # not an anomaly yet: `by_offset` says more
 

@@ -9,7 +9,8 @@ from collections.abc import Collection, Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kaput.analysis.load import ASSIGNMENT, GONE, KIND, Frames
+from kaput.analysis.names import KIND
+from kaput.analysis.reference.load import ASSIGNMENT, GONE, Frames
 
 JUMP = "jump"  # not an anomaly yet: whether the log holds anything in between is for `skipped` to say
 _JUMPED = "offset > before_offset + 1"

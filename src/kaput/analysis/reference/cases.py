@@ -16,8 +16,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kaput.analysis.load import Frames
 from kaput.analysis.names import Names, listed
+from kaput.analysis.reference.load import Frames
 from kaput.scenario.vocabulary import ANOMALIES
 
 EXAMPLES = 10

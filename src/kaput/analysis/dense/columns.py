@@ -1,0 +1,140 @@
+"""A stretch of one evidence table as arrays: from a Parquet row group, or from a batch that Spark has read.
+
+A column that its row group's statistics show to be one value alone is never read. Not here: which stretches
+there are (work.py) and what is counted in them (sends.py, log.py, deliveries.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.work import Unit
+from kaput.errors import EvidenceError
+
+NULL = -(2**63)  # stands for null in every array of numbers
+_SURE = 32  # writers may shorten longer texts in statistics
+
+
+@dataclass(frozen=True)
+class Columns:
+    """`file` and `first_row` tell where the rows stand in their table; `same`: columns of one value."""
+
+    rows: int
+    file: str = ""
+    first_row: int = 0
+    arrays: Mapping[str, pa.Array] = field(default_factory=dict)
+    same: Mapping[str, Any] = field(default_factory=dict)
+
+    def numbers(self, name: str) -> Ints:
+        """An integer, boolean or time column as int64."""
+        if name in self.same:
+            return constant(int(self.same[name]), self.rows)
+        array = self.arrays.get(name)
+        if array is None:
+            return constant(NULL, self.rows)
+        if pa.types.is_boolean(array.type):
+            array = array.cast(pa.int8())
+        if array.null_count:
+            if array.null_count == len(array):
+                return constant(NULL, self.rows)
+            array = pc.fill_null(array.cast(pa.int64()), NULL)
+        numbers: Ints = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        return numbers
+
+    def codes(self, name: str, numbers: Mapping[str, int]) -> Ints:
+        """A text column by the numbers of its words; NULL for null. Raises KeyError for an unknown word."""
+        if name in self.same:
+            return constant(numbers[self.same[name]], self.rows)
+        array = self.arrays.get(name)
+        if array is None:
+            return constant(NULL, self.rows)
+        words = _encoded(array)
+        known = np.array([numbers[word] for word in words.dictionary.to_pylist()] + [NULL], np.int64)
+        return known[_indices(words)]
+
+    def texts(self, name: str) -> tuple[Ints, Sequence[str]]:
+        """A text column as positions in a list of its words; -1 for null."""
+        if name in self.same:
+            return constant(0, self.rows), [self.same[name]]
+        array = self.arrays.get(name)
+        if array is None or array.null_count == self.rows:
+            return constant(-1, self.rows), []
+        words = _encoded(array)
+        return _indices(words).astype(np.int64), words.dictionary.to_pylist()
+
+
+def constant(value: int, rows: int) -> Ints:
+    """An array of one value that takes no room."""
+    return np.broadcast_to(np.int64(value), (rows,))
+
+
+def of_batch(batch: pa.RecordBatch, names: Sequence[str]) -> Columns:
+    """Columns of a batch that Spark has read."""
+    return Columns(batch.num_rows, arrays={n: batch.column(n) for n in names if n in batch.schema.names})
+
+
+def open_parquet(path: str, texts: Sequence[str]) -> pq.ParquetFile:
+    """A Parquet file whose columns `texts` come as dictionaries."""
+    return pq.ParquetFile(path, read_dictionary=list(texts), memory_map=True)
+
+
+def of_row_group(file: pq.ParquetFile, unit: Unit, names: Sequence[str]) -> Columns:
+    """Columns of one row group. Raises EvidenceError where it cannot be read."""
+    group = file.metadata.row_group(unit.index)
+    leaves = {group.column(i).path_in_schema: group.column(i).statistics for i in range(group.num_columns)}
+    present = [name for name in names if name in leaves]
+    same = {name: found for name in present if (found := _same(leaves[name])) is not None}
+    empty = {name for name in present if _all_null(leaves[name], group.num_rows)}
+    wanted = [name for name in present if name not in same and name not in empty]
+    try:
+        table = file.read_row_group(unit.index, columns=wanted, use_threads=False)
+    except (pa.ArrowException, OSError):
+        raise EvidenceError(f"{unit.path}: not a whole Parquet file (its pages cannot be read)") from None
+    arrays = {name: _whole(table.column(name)) for name in wanted}
+    return Columns(group.num_rows, Path(unit.path).name, unit.first_row, arrays, same)
+
+
+def _same(statistics: Any) -> Any:
+    """The one value of a column chunk without nulls, None where there may be more."""
+    if statistics is None or not statistics.has_min_max or not statistics.has_null_count:
+        return None
+    if statistics.null_count or statistics.min != statistics.max:
+        return None
+    value = statistics.min
+    return None if isinstance(value, str | bytes) and len(value) >= _SURE else value
+
+
+def _all_null(statistics: Any, rows: int) -> bool:
+    return bool(
+        rows and statistics is not None and statistics.has_null_count and statistics.null_count == rows
+    )
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
+
+
+def _encoded(array: pa.Array) -> pa.DictionaryArray:
+    return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+
+
+def _indices(words: pa.DictionaryArray) -> npt.NDArray[np.intp]:
+    indices = words.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices.cast(pa.int64()), -1)
+    found: npt.NDArray[np.intp] = indices.to_numpy(zero_copy_only=False).astype(np.intp, copy=False)
+    return found

@@ -1,0 +1,92 @@
+"""What every task is told beforehand: numbers for names, chunk sizes, assignments, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from kaput.analysis.dense.columns import NULL, Columns
+from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.readers import NO_EVENTS, Events, Reader, events_of
+from kaput.analysis.names import SHIFT, Names
+from kaput.scenario.vocabulary import OUTCOMES
+
+OUTCOME: Mapping[str, int] = {word: number for number, word in enumerate(OUTCOMES)}
+ACKED = OUTCOME["acked"]
+
+
+class Reached(NamedTuple):
+    """A partition that a fault reached: `election`: (epoch or None, at_ns) of the first election after it."""
+
+    fault: str
+    place: int
+    effective_ns: int
+    election: tuple[int | None, int] | None
+    elected: bool
+    recovered_ns: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """`assigned`: (at_ns, row, owns) by reader; `gone`: (at_ns, row) by (group, member).
+
+    `commits`: the committed offsets of each (group, place), sorted. `complete`: codes of the places read to
+    their end; `complete_topics`: those all of whose known places are. `ledger`: the directory for it.
+    `judged`: the groups with assignment events.
+    """
+
+    names: Names
+    width: int
+    parts: int
+    complete: frozenset[int] = frozenset()
+    complete_topics: frozenset[int] = frozenset()
+    assigned: Mapping[Reader, Sequence[tuple[int, int, bool]]] = field(default_factory=dict)
+    gone: Mapping[tuple[int, int], Sequence[tuple[int, int]]] = field(default_factory=dict)
+    commits: Mapping[tuple[int, int], Ints] = field(default_factory=dict)
+    ledger: str | None = None
+    reached: Sequence[Reached] = ()
+    judged: frozenset[int] = frozenset()
+
+    @cached_property
+    def topics(self) -> Mapping[str, int]:
+        """Numbers of the topics."""
+        return {name: number for number, name in enumerate(self.names.topics)}
+
+    @cached_property
+    def groups(self) -> Mapping[str, int]:
+        """Numbers of the groups."""
+        return {name: number for number, name in enumerate(self.names.groups)}
+
+    @cached_property
+    def members(self) -> Mapping[str, int]:
+        """Numbers of the members."""
+        return {name: number for number, name in enumerate(self.names.members)}
+
+    def places(self, columns: Columns, topics: Ints) -> Ints:
+        """The place of each row, NULL where the partition is not known."""
+        partitions = columns.numbers("partition")
+        if topics.strides[0] == 0 and partitions.strides[0] == 0:
+            known = columns.rows and partitions[0] >= 0
+            value = int(topics[0]) * SHIFT + int(partitions[0]) if known else NULL
+            return np.broadcast_to(np.int64(value), (columns.rows,))
+        places = topics * SHIFT + partitions
+        unknown = partitions < 0
+        if unknown.any():
+            places[unknown] = NULL
+        return places
+
+    def part(self, producer: int, chunk: int) -> int:
+        """Which reducing task a chunk belongs to."""
+        return (producer * 0x9E3779B1 + chunk) % self.parts
+
+    def events(self, reader: Reader) -> Events:
+        """What changed for one reader."""
+        assigned = self.assigned.get(reader, ())
+        gone = self.gone.get(reader[:2], ())
+        changed = [(at, row, True, owns) for at, row, owns in assigned]
+        rows = sorted([*changed, *((at, row, False, False) for at, row in gone)])
+        return events_of([(at, change, owns) for at, _, change, owns in rows]) if rows else NO_EVENTS

@@ -1,0 +1,66 @@
+"""The group_events table, read on the driver: who was assigned what, who left, what was committed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kaput.analysis.dense.readers import Reader
+from kaput.analysis.inputs import Inputs
+from kaput.analysis.names import KIND
+
+CHANGES = {KIND["assigned"], KIND["revoked"], KIND["lost"]}
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class GroupEvents:
+    """See Context and Counted for each; `kinds`: numbers of the kinds of events that a group has."""
+
+    assigned: Mapping[Reader, Sequence[tuple[int, int, bool]]]
+    gone: Mapping[Key, Sequence[tuple[int, int]]]
+    commits: Mapping[Key, Sequence[tuple[int, int, int]]]
+    first_positions: Mapping[Key, int]
+    kinds: Mapping[int, frozenset[int]]
+
+
+def read_groups(given: Inputs) -> GroupEvents:
+    """The whole table. Raises EvidenceError."""
+    names = given.names
+    groups = {name: number for number, name in enumerate(names.groups)}
+    members = {name: number for number, name in enumerate(names.members)}
+    assigned: dict[Reader, list[tuple[int, int, bool]]] = defaultdict(list)
+    gone: dict[Key, list[tuple[int, int]]] = defaultdict(list)
+    commits: dict[Key, list[tuple[int, int, int]]] = defaultdict(list)
+    began: dict[Key, tuple[int, int]] = {}
+    kinds: dict[int, set[int]] = defaultdict(set)
+    for row, event in enumerate(given.evidence.rows("group_events")):
+        group, member, kind = groups[event["group"]], members[event["member"]], event["kind"]
+        kinds[group].add(KIND[kind])
+        at_ns, offset = event["at_ns"], event["offset"]
+        if kind in ("left", "killed"):
+            gone[group, member].append((at_ns, row))
+        place = _place(given, event)
+        if place is None:
+            continue
+        if KIND[kind] in CHANGES:
+            assigned[group, member, place].append((at_ns, row, kind == "assigned"))
+        if kind == "assigned" and offset is not None:
+            began[group, place] = min(began.get((group, place), (at_ns, offset)), (at_ns, offset))
+        if kind == "committed" and offset is not None:
+            commits[group, place].append((offset, at_ns, member))
+    return GroupEvents(
+        dict(assigned),
+        dict(gone),
+        {key: sorted(rows) for key, rows in commits.items()},
+        {key: offset for key, (_, offset) in began.items()},
+        {group: frozenset(found) for group, found in kinds.items()},
+    )
+
+
+def _place(given: Inputs, event: Mapping[str, Any]) -> int | None:
+    if event["topic"] is None or event["partition"] is None or event["partition"] < 0:
+        return None
+    return given.names.code((event["topic"], event["partition"]))

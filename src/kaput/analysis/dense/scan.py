@@ -1,0 +1,209 @@
+"""A second look at the evidence, where the first has told what to look for: a Spark job over some row groups.
+
+Not here: what is asked, and what the answers mean (closer/).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from kaput.analysis.dense import deliveries, log, sends
+from kaput.analysis.dense.columns import NULL, Columns, of_row_group, open_parquet
+from kaput.analysis.dense.context import ACKED, OUTCOME, Context
+from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.pile import Piles
+from kaput.analysis.dense.split import grouped
+from kaput.analysis.dense.work import Unit, shared_out, units_of
+from kaput.evidence.reading import Evidence
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TASK_ROWS = 4_000_000
+
+
+class Zones(NamedTuple):
+    """Offsets of a place: from each start up to, and without, its end. Sorted, and apart from one another."""
+
+    starts: Ints
+    ends: Ints
+
+    def hold(self, offsets: Ints) -> npt.NDArray[np.bool_]:
+        """Which offsets lie in one."""
+        at = np.searchsorted(self.starts, offsets, side="right") - 1
+        return (at >= 0) & (offsets < np.concatenate([self.ends, [NULL]])[at])
+
+
+def zones(starts: Ints, ends: Ints) -> Zones:
+    """Zones made of any intervals."""
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    apart = np.ones(len(starts), bool)
+    apart[1:] = starts[1:] > ends[:-1]
+    last = np.concatenate([np.flatnonzero(apart)[1:] - 1, [len(starts) - 1]]) if len(starts) else starts
+    return Zones(starts[apart], ends[last])
+
+
+class Span(NamedTuple):
+    """Times of a fault (see faults.Span), and the elections in the places that it reached."""
+
+    window: tuple[int, int] | None
+    losses: tuple[int, int] | None
+    elections: Mapping[int, int | None]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """`log`: by place; `deliveries`: by (group, place); `spans`: in which attempts are counted."""
+
+    log: Mapping[int, Zones] = field(default_factory=dict)
+    deliveries: Mapping[tuple[int, int], Zones] = field(default_factory=dict)
+    spans: Sequence[Span] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.log or self.deliveries or self.spans)
+
+
+@dataclass
+class Answers:
+    """`piles`: log (place, offset, producer, seq), deliveries (grp, place, offset, producer, seq, at_ns).
+
+    `counts`, a row a span: sent and affected in the window, sent and acknowledged in that of the losses.
+    """
+
+    piles: Piles
+    counts: Ints
+
+
+def scan(spark: SparkSession, evidence: Evidence, context: Context, questions: Questions) -> Answers:
+    """Asks every row group that may know."""
+    units = list(_asked(evidence, questions))
+    total = Answers(Piles(), np.zeros((len(questions.spans), 4), np.int64))
+    if not units:
+        return total
+    count = max(1, sum(unit.rows for unit in units) // _TASK_ROWS)
+    tasks = spark.sparkContext.parallelize(list(shared_out(units, count)), count)
+    for payload in tasks.mapPartitions(_answering(context, questions)).collect():
+        answers: Answers = pickle.loads(payload)
+        total.piles.add(answers.piles)
+        total.counts += answers.counts
+    return total
+
+
+def _asked(evidence: Evidence, questions: Questions) -> Iterator[Unit]:
+    wanted: list[tuple[str, Sequence[tuple[str, int, int]]]] = []
+    if questions.log:
+        wanted.append(("log", [("offset", *_bounds(questions.log.values()))]))
+    if questions.deliveries:
+        wanted.append(("deliveries", [("offset", *_bounds(questions.deliveries.values()))]))
+    if questions.spans:
+        tried = [span for one in questions.spans for span in (one.window, one.losses) if span]
+        low, high = min(start for start, _ in tried), max(end for _, end in tried)
+        wanted.append(("sends", [("attempt_ns", low, high), ("done_ns", low, high)]))
+    for table, bounds in wanted:
+        for path in evidence.tables[table].files:
+            footer = pq.read_metadata(path)
+            for unit in units_of(table, str(path), footer):
+                if any(_may_hold(footer.row_group(unit.index), *bound) for bound in bounds):
+                    yield unit
+
+
+def _bounds(found: Iterable[Zones]) -> tuple[int, int]:
+    every = list(found)
+    return min(int(z.starts[0]) for z in every), max(int(z.ends[-1]) for z in every)
+
+
+def _may_hold(group: pq.RowGroupMetaData, column: str, low: int, high: int) -> bool:
+    for i in range(group.num_columns):
+        if group.column(i).path_in_schema == column:
+            statistics = group.column(i).statistics
+            if statistics is None or not statistics.has_min_max:
+                return True
+            return bool(statistics.min <= high and statistics.max >= low)
+    return True
+
+
+Step = Callable[[Iterable[Sequence[Unit]]], Iterator[bytes]]
+
+
+def _answering(context: Context, questions: Questions) -> Step:
+    def answer(tasks: Iterable[Sequence[Unit]]) -> Iterator[bytes]:
+        answers = Answers(Piles(), np.zeros((len(questions.spans), 4), np.int64))
+        for units in tasks:
+            for unit in units:
+                _answer(unit, context, questions, answers)
+                answers.piles.settle()
+        yield pickle.dumps(answers)
+
+    return answer
+
+
+def _answer(unit: Unit, context: Context, questions: Questions, answers: Answers) -> None:
+    if unit.table == "sends":
+        names = [name for name in sends.COLUMNS if name not in ("producer", "seq", "offset", "error")]
+        columns = _read(unit, names, sends.TEXTS)
+        for number, span in enumerate(questions.spans):
+            answers.counts[number] += _counted(columns, context, span)
+    elif unit.table == "log":
+        columns = _read(unit, log.COLUMNS, log.TEXTS)
+        place = context.places(columns, columns.codes("topic", context.topics))
+        for (at,), rows in grouped(place):
+            if at in questions.log:
+                _keep(answers.piles, "log", columns, rows, questions.log[at], {"place": at})
+    else:
+        columns = _read(unit, deliveries.COLUMNS, deliveries.TEXTS)
+        place = context.places(columns, columns.codes("topic", context.topics))
+        group = columns.codes("group", context.groups)
+        for key, rows in grouped(group, place):
+            if key in questions.deliveries:
+                where = {"grp": key[0], "place": key[1]}
+                zones_ = questions.deliveries[key[0], key[1]]
+                _keep(answers.piles, "deliveries", columns, rows, zones_, where)
+
+
+def _read(unit: Unit, names: Sequence[str], texts: Sequence[str]) -> Columns:
+    return of_row_group(open_parquet(unit.path, texts), unit, names)
+
+
+def _keep(piles: Piles, name: str, columns: Columns, rows: Any, zones_: Zones, where: dict[str, int]) -> None:
+    offset = columns.numbers("offset")[rows]
+    held = np.flatnonzero(zones_.hold(offset))
+    if len(held) == 0:
+        return
+    producer, seq = columns.numbers("producer")[rows][held], columns.numbers("seq")[rows][held]
+    nobody = (columns.numbers("intact")[rows][held] == 0) | (producer == NULL) | (seq == NULL)
+    found = {
+        "offset": offset[held],
+        "producer": np.where(nobody, NULL, producer),
+        "seq": np.where(nobody, NULL, seq),
+    }
+    if name == "deliveries":
+        found["at_ns"] = columns.numbers("polled_ns")[rows][held]
+    piles[name].put(**found, **where)
+
+
+def _counted(columns: Columns, context: Context, span: Span) -> Ints:
+    attempt, done = columns.numbers("attempt_ns"), columns.numbers("done_ns")
+    outcome = columns.codes("outcome", OUTCOME)
+    place = context.places(columns, columns.codes("topic", context.topics))
+    counts = np.zeros(4, np.int64)
+    if span.window is not None:
+        inside = (attempt >= span.window[0]) & (attempt <= span.window[1])
+        counts[0] = np.count_nonzero(inside)
+        given_up = inside & (outcome != ACKED)
+        counts[1] = np.count_nonzero(given_up & (place == NULL))
+        for at, election_ns in span.elections.items():
+            late = (outcome == ACKED) & (done > election_ns) if election_ns is not None else False
+            counts[1] += np.count_nonzero((given_up | (inside & late)) & (place == at))
+    if span.losses is not None:
+        low, high = span.losses
+        counts[2] = np.count_nonzero((attempt >= low) & (attempt <= high))
+        counts[3] = np.count_nonzero((outcome == ACKED) & (done >= low) & (done <= high))
+    return counts

@@ -1,0 +1,143 @@
+"""Counting sends: latencies, silences and rates as they stand, and each chunk's rows packed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kaput.analysis.dense.columns import NULL, Columns
+from kaput.analysis.dense.context import ACKED, OUTCOME, Context
+from kaput.analysis.dense.pack import Ints, pack
+from kaput.analysis.dense.split import Rows, by_key, grouped
+from kaput.analysis.dense.streams import stretch
+from kaput.analysis.dense.summary import Quiet, Summary, greatest, least
+
+COLUMNS = (
+    "producer",
+    "seq",
+    "topic",
+    "partition",
+    "attempt_ns",
+    "done_ns",
+    "outcome",
+    "offset",
+    "error",
+)
+TEXTS = ("topic", "outcome", "error")
+SOURCE = -2  # of blobs of sends
+PACKED = 8
+_EDGE_TIMES = 65_536  # times kept at the ends of stretches, over all streams of a unit
+_AROUND = 4096
+_SECOND = 1_000_000_000
+
+
+class Blob(NamedTuple):
+    """Packed rows of one chunk. `source`: of sends, of the log, or a group's number. `words`: errors."""
+
+    part: int
+    source: int
+    producer: int
+    chunk: int
+    payload: bytes
+    words: Sequence[str]
+
+
+def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob]:
+    """Sums into `summary`, and the blobs of the rows."""
+    producer, seq = columns.numbers("producer"), columns.numbers("seq")
+    topic = columns.codes("topic", context.topics)
+    place = context.places(columns, topic)
+    outcome = columns.codes("outcome", OUTCOME)
+    attempt, done = columns.numbers("attempt_ns"), columns.numbers("done_ns")
+    offset = columns.numbers("offset")
+    error, words = columns.texts("error")
+    summary.rows["sends"] += columns.rows
+    _times(summary, outcome, attempt, done)
+    _streams(summary, (producer, place), outcome, attempt, done)
+    _around_faults(summary, context, place, np.where(outcome == ACKED, done, NULL))
+    rel = seq % context.width
+    for (who, chunk), rows in by_key(producer, _chunks(seq, context)):
+        payload = _packed(rel, topic, place, outcome, attempt, done, offset, error, rows=rows)
+        yield Blob(context.part(who, chunk), SOURCE, who, chunk, payload, words)
+
+
+def _chunks(seq: Ints, context: Context) -> Ints:
+    return seq // context.width
+
+
+def _packed(*columns: Ints, rows: Rows) -> bytes:
+    rel, topic, place, outcome, attempt, done, offset, error = (column[rows] for column in columns)
+    # Nulls stand at the edge of what is there, so that they do not widen it.
+    known = done != NULL
+    lasting = np.where(known, done - attempt, -1) if not known.all() else done - attempt
+    told = offset != NULL
+    if not told.all():
+        floor = int(offset[told].min()) if told.any() else 0
+        offset = np.where(told, offset, floor)
+    state = outcome * 4 + known * 2 + told
+    return pack((rel, topic, place, state, attempt, lasting, offset, error))
+
+
+def unpacked(columns: list[Ints]) -> list[Ints]:
+    """(rel, topic, place, outcome, attempt, done, offset, error) of a payload's columns."""
+    rel, topic, place, state, attempt, lasting, offset, error = columns
+    done = attempt + lasting
+    flags = int(np.bitwise_and.reduce(state)) if len(state) else 3
+    if not flags & 2:
+        done[(state & 2) == 0] = NULL
+    if not flags & 1:
+        offset[(state & 1) == 0] = NULL
+    return [rel, topic, place, state >> 2, attempt, done, offset, error]
+
+
+def _times(summary: Summary, outcome: Ints, attempt: Ints, done: Ints) -> None:
+    if len(attempt) == 0:
+        return
+    summary.first_attempt_ns = least(summary.first_attempt_ns, int(attempt.min()))
+    summary.last_attempt_ns = greatest(summary.last_attempt_ns, int(attempt.max()))
+    summary.rate(attempt // _SECOND, 0)
+    resolved = np.where(done == NULL, attempt, done)
+    for word, number in OUTCOME.items():
+        rows = _where(outcome == number)
+        summary.rate(resolved[rows] // _SECOND, 1 + number)
+        if word == "acked":
+            acked = done[rows]
+            known = _where(acked != NULL)
+            if len(acked[known]):
+                summary.last_ack_ns = greatest(summary.last_ack_ns, int(acked[known].max()))
+                summary.ack.add_ns(acked[known] - attempt[rows][known])
+
+
+def _where(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Rows:
+    """The rows of a mask; a slice where it is all of them."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
+def _streams(summary: Summary, keys: tuple[Ints, Ints], outcome: Ints, attempt: Ints, done: Ints) -> None:
+    found = [(key, rows) for key, rows in grouped(*keys)]
+    ends = max(16, min(1024, _EDGE_TIMES // max(1, len(found))))
+    for (producer, place), rows in found:
+        if place == NULL:
+            continue
+        summary.places.add(place)
+        tried, resolved = attempt[rows], done[rows]
+        last = max(int(tried.max()), int(resolved.max()))
+        mine = summary.active.get((producer, place), (int(tried.min()), last))
+        summary.active[producer, place] = min(mine[0], int(tried.min())), max(mine[1], last)
+        acked = resolved[_where((outcome[rows] == ACKED) & (resolved != NULL))]
+        if len(acked):
+            summary.acks[producer, place].append(stretch(acked, ends))
+
+
+def _around_faults(summary: Summary, context: Context, place: Ints, acked: Ints) -> None:
+    """Acknowledgements around each fault in the places it reached."""
+    for number, reached in enumerate(context.reached):
+        times = acked[(place == reached.place) & (acked != NULL)]
+        before = times <= reached.effective_ns
+        after = times >= reached.recovered_ns
+        within = times[~before & ~after]
+        first = int(times[after & ~before].min()) if (after & ~before).any() else None
+        kept = [stretch(within, _AROUND)] if len(within) else []
+        summary.quieten(number, Quiet(kept, bool(before.any()), first))

@@ -1,0 +1,191 @@
+"""What in a chunk wants a closer look: kept row by row, for the driver to look at (closer/).
+
+Everything that is in order leaves nothing here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kaput.analysis.dense.columns import NULL
+from kaput.analysis.dense.context import ACKED, OUTCOME, Context
+from kaput.analysis.dense.ledger_file import unread
+from kaput.analysis.dense.log import SOURCE as LOG
+from kaput.analysis.dense.messages import Chunk, Flags
+from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.sends import SOURCE as SENDS
+from kaput.analysis.dense.split import grouped
+from kaput.analysis.dense.summary import SHOWN, Edge, Order, Summary
+
+
+def gather(laid: Chunk, chunk: int, context: Context, summary: Summary) -> None:
+    """Adds the chunk's suspects to the piles."""
+    lost = (laid.outcome == ACKED) & (laid.stored == 0)
+    if lost.any():
+        lost &= ~unread(laid.place, laid.topic, laid.stored, context)
+    _under(laid, summary)
+    _first_acks(laid, context, summary)
+    _astray(laid, lost, chunk, summary)
+    _claims(laid, summary)
+    _order(laid, chunk, summary)
+    _examples(laid, summary)
+    summary.piles.settle()
+
+
+def _under(laid: Chunk, summary: Summary) -> None:
+    """The first acknowledgement of a message that is stored, in each place and epoch."""
+    known = (laid.outcome == ACKED) & (laid.epoch != NULL) & (laid.done_ns != NULL)
+    rows = _rows(known)
+    for (place, epoch), here in grouped(laid.place[rows], laid.epoch[rows]):
+        key = laid.producer, place, epoch
+        first = int(laid.done_ns[rows][here].min())
+        summary.under[key] = min(summary.under.get(key, first), first)
+
+
+def _rows(mask: Flags) -> slice | npt.NDArray[np.intp]:
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
+def _first_acks(laid: Chunk, context: Context, summary: Summary) -> None:
+    """The first acknowledgement after each fault, in each of the ways to tell who gave it."""
+    for number, reached in enumerate(context.reached):
+        after = (laid.done_ns >= reached.effective_ns) & (laid.outcome == ACKED)
+        after &= laid.place == reached.place
+        if not after.any():
+            continue
+        ways = {"any": after}
+        if reached.election is not None:
+            epoch, at_ns = reached.election
+            ways["time"] = after & (laid.done_ns >= at_ns)
+            ways["epoch"] = after & (laid.epoch >= epoch) if epoch is not None else np.zeros_like(after)
+        for way, rows in ways.items():
+            if rows.any():
+                first = int(laid.done_ns[rows].min())
+                summary.first_acks[number, way] = min(summary.first_acks.get((number, way), first), first)
+
+
+def _astray(laid: Chunk, lost: Flags, chunk: int, summary: Summary) -> None:
+    """Acknowledgements that the log does not bear out, and the islands of the lost ones."""
+    islands = np.zeros(len(laid.seq), np.int64)
+    ran = _rows(laid.ran)
+    for (topic, place), here in grouped(laid.topic[ran], laid.place[ran]):
+        gone = lost[ran][here]
+        starts = gone & ~np.concatenate([[False], gone[:-1]])
+        count = int(np.count_nonzero(starts))
+        edge = Edge(chunk, bool(gone[0]), bool(gone[-1]), count)
+        summary.edges[laid.producer, topic, place].append(edge)
+        if count:
+            slots = (np.arange(len(laid.seq)) if isinstance(ran, slice) else ran)[here]
+            islands[slots] = np.cumsum(starts) - 1
+    rows = np.flatnonzero((laid.claimed & ~laid.borne_out) | lost)
+    if len(rows):
+        summary.piles["astray"].put(
+            producer=laid.producer,
+            seq=laid.seq[rows],
+            topic=laid.topic[rows],
+            place=laid.place[rows],
+            offset=laid.offset[rows],
+            attempt_ns=laid.attempt_ns[rows],
+            done_ns=laid.done_ns[rows],
+            lost=lost[rows],
+            chunk=chunk,
+            island=islands[rows],
+        )
+
+
+def _claims(laid: Chunk, summary: Summary) -> None:
+    """Everything that is said of where an unsettled message stands."""
+    if not laid.unsettled.any():
+        return
+    acks = np.flatnonzero(laid.unsettled & laid.claimed)
+    summary.piles["claims"].put(
+        source=SENDS,
+        producer=laid.producer,
+        seq=laid.seq[acks],
+        place=laid.place[acks],
+        offset=laid.offset[acks],
+    )
+    for source, claims in [(LOG, laid.copies), *laid.handed.items()]:
+        if claims:
+            at, place, offset = claims[:3]
+            rows = np.flatnonzero(laid.unsettled[at])
+            summary.piles["claims"].put(
+                source=source,
+                producer=laid.producer,
+                seq=laid.seq[at[rows]],
+                place=place[rows],
+                offset=offset[rows],
+            )
+
+
+def _order(laid: Chunk, chunk: int, summary: Summary) -> None:
+    """The first copies of each place: whether they stand in the log as they were sent, and which do not."""
+    held = _rows((laid.stored > 0) & laid.ran)
+    slots = np.arange(len(laid.seq))[held]
+    place, offset, epoch = laid.stored_place[held], laid.first_offset[held], laid.epoch[held]
+    if laid.more_copies:
+        ran = laid.ran[laid.more_copies[0]]
+        more = [column[ran] for column in laid.more_copies]
+        slots, place, offset, epoch = (
+            np.concatenate([mine, extra])
+            for mine, extra in zip((slots, place, offset, epoch), more, strict=True)
+        )
+        order = np.argsort(slots, kind="stable")
+        slots, place, offset, epoch = slots[order], place[order], offset[order], epoch[order]
+    for (at,), here in grouped(place):
+        there = offset[here]
+        inverted = bool((there[1:] < there[:-1]).any())
+        summary.order[laid.producer, at].append(Order(chunk, int(there.min()), int(there.max()), inverted))
+        if inverted:
+            _disordered(laid, at, slots[here], there, epoch[here], summary)
+
+
+def _disordered(laid: Chunk, place: int, slots: Ints, offset: Ints, epoch: Ints, summary: Summary) -> None:
+    """Messages behind a later one; the greatest such one is beside them. Rows are in the order of seq."""
+    least_after = np.minimum.accumulate(offset[::-1])[::-1]
+    behind = np.flatnonzero(offset[:-1] > least_after[1:])
+    # From the left the least offset from there on never falls: the last one below is the greatest seq before.
+    other = np.searchsorted(least_after, offset[behind], side="left") - 1
+    rows = slots[behind]
+    summary.piles["disordered"].put(
+        producer=laid.producer,
+        seq=laid.seq[rows],
+        place=place,
+        offset=offset[behind],
+        other_seq=laid.seq[slots[other]],
+        epoch=np.where(epoch[behind] >= 0, epoch[behind], NULL),
+        other_epoch=np.where(epoch[other] >= 0, epoch[other], NULL),
+        attempt_ns=laid.attempt_ns[rows],
+        done_ns=laid.done_ns[rows],
+    )
+
+
+def _examples(laid: Chunk, summary: Summary) -> None:
+    """The chunk's first few of what the fates alone show."""
+    found = laid.ran & (laid.stored > 0)
+    _show(laid, summary, ("duplicate", NULL, NULL), found & (laid.stored > 1))
+    _show(laid, summary, ("recovered", NULL, NULL), found & (laid.outcome == OUTCOME["unknown"]))
+    _show(laid, summary, ("ghost", NULL, NULL), found & (laid.outcome == OUTCOME["failed"]))
+    for group, times in enumerate(laid.delivered):
+        unseen = found & (times == 0)
+        if unseen.any():
+            for topic in np.unique(laid.topic[unseen]).tolist():
+                _show(laid, summary, ("unseen", group, topic), unseen & (laid.topic == topic))
+    if laid.copies:
+        at, place, offset, _ = laid.copies
+        strange = np.flatnonzero(~laid.ran[at])
+        strange = strange[np.lexsort((offset[strange], place[strange]))][:SHOWN]
+        columns = place, offset, np.full(len(place), laid.producer), laid.seq[at]
+        rows = zip(*(column[strange].tolist() for column in columns), strict=True)
+        summary.show(("phantom", NULL, NULL), rows)
+
+
+def _show(laid: Chunk, summary: Summary, kind: tuple[str, int, int], mask: Flags) -> None:
+    rows = np.flatnonzero(mask)[:SHOWN]
+    if len(rows) == 0:
+        return
+    words = [laid.words[text] if text >= 0 else None for text in laid.error[rows].tolist()]
+    columns = laid.seq, laid.place, laid.first_offset, laid.attempt_ns, laid.topic, laid.stored
+    found = zip(*(column[rows].tolist() for column in columns), words, strict=True)
+    summary.show(kind, ((laid.producer, *row) for row in found))

@@ -1,0 +1,106 @@
+"""What there is to count, cut into tasks: row groups of the four big tables, and how wide a chunk is.
+
+Not here: the small tables, which the driver reads by itself (inputs.py).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow.parquet as pq
+
+from kaput.evidence.reading import Evidence
+
+TABLES = ("sends", "log", "deliveries")
+_TASK_ROWS = 4_000_000
+_CHUNK_ROWS = 1 << 15  # messages a chunk: its arrays stay in a core's cache
+_WIDEST = 1 << 40
+_PART_ROWS = 6_000_000  # events that one reducing task holds, packed
+_PARTS = 48  # no more as long as they hold: a reading task keeps some blobs of each
+_MOST_PART_ROWS = 24_000_000
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One row group: its table, its file, the number of its first row in it."""
+
+    table: str
+    path: str
+    index: int
+    first_row: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`tasks`: the units of each; `width`: how many seqs make a chunk; `parts`: reducing tasks."""
+
+    tasks: Sequence[Sequence[Unit]]
+    width: int
+    parts: int
+
+
+def plan(evidence: Evidence, cores: int | None = None) -> Plan:
+    """Tasks of about equal size, at least one a core where there is much to do."""
+    cores = cores or os.cpu_count() or 1
+    units: list[Unit] = []
+    boxes: list[tuple[int, int]] = []
+    for table in TABLES:
+        for path in evidence.tables[table].files:
+            footer = pq.read_metadata(path)
+            found = list(units_of(table, str(path), footer))
+            units += found
+            if table == "sends":
+                boxes += [(unit.rows, _span(footer.row_group(unit.index))) for unit in found]
+    rows = sum(unit.rows for unit in units)
+    few = rows <= _PART_ROWS // 12
+    count = 1 if few else max(cores, math.ceil(rows / _TASK_ROWS))
+    parts = 1 if few else max(cores, min(_PARTS, rows // _PART_ROWS), math.ceil(rows / _MOST_PART_ROWS))
+    return Plan(list(shared_out(units, count)), _width(boxes), parts)
+
+
+def units_of(table: str, path: str, footer: pq.FileMetaData) -> Iterator[Unit]:
+    """The row groups of a file."""
+    first = 0
+    for index in range(footer.num_row_groups):
+        rows = footer.row_group(index).num_rows
+        if rows:
+            yield Unit(table, path, index, first, rows)
+        first += rows
+
+
+def _span(group: pq.RowGroupMetaData) -> int:
+    """How many seqs a row group of sends may hold."""
+    for i in range(group.num_columns):
+        if group.column(i).path_in_schema == "seq":
+            statistics = group.column(i).statistics
+            if statistics is not None and statistics.has_min_max:
+                return int(statistics.max) - int(statistics.min) + 1
+    return int(group.num_rows)
+
+
+def _width(boxes: Sequence[tuple[int, int]]) -> int:
+    """A power of two: wider where seqs are sparse, so that a chunk has enough messages to be worth it."""
+    rows = sum(count for count, _ in boxes)
+    spread = sum(max(count, span) for count, span in boxes)
+    if rows == 0:
+        return _CHUNK_ROWS
+    # Rows in no order look sparse in each row group and are not: all of them together bound it.
+    sparse = max(1.0, min(spread, max(span for _, span in boxes)) / rows)
+    return min(_WIDEST, _CHUNK_ROWS << math.ceil(math.log2(sparse)))
+
+
+def shared_out(units: Sequence[Unit], count: int) -> Iterator[list[Unit]]:
+    """Neighbours stay together: a file's row groups are in order within a task."""
+    share = sum(unit.rows for unit in units) / count
+    task: list[Unit] = []
+    for unit in units:
+        task.append(unit)
+        if sum(one.rows for one in task) >= share:
+            yield task
+            task = []
+    if task:
+        yield task
