@@ -20,6 +20,7 @@ SUFFIX = ".attempts"
 _HEADER = struct.Struct("<8sii240s")  # magic, producer, length of the topic's name, the name
 _MAGIC = b"KPATTMP1"
 _CHUNK = 1 << 20  # bytes mapped at a time: memory does not grow with the run
+_SLOTS = _CHUNK // 8
 _PAGE_START = 4096  # the numbers start on a page of their own: a mapping must start at a page
 
 
@@ -33,26 +34,33 @@ class AttemptWriter:
         name = topic.encode()
         self._file.write(_HEADER.pack(_MAGIC, producer, len(name), name))
         self._file.flush()
-        self._base = 0
-        self._map, self._slots = self._mapped(0)
+        self.base = 0  # the seq that slots[0] stands for
+        self._map, self.slots = self._mapped(0)
 
     def _mapped(self, chunk: int) -> tuple[mmap.mmap, memoryview]:
         self._file.truncate(_PAGE_START + (chunk + 1) * _CHUNK)
         mapped = mmap.mmap(self._file.fileno(), _CHUNK, offset=_PAGE_START + chunk * _CHUNK)
         return mapped, memoryview(mapped).cast("q")
 
+    def room(self, seq: int) -> int:
+        """Maps the place of `seq`, and says before which seq the mapping ends.
+
+        For hot loops: up to there `slots[seq - base] = at_ns` notes an attempt, as `attempt` does. Both
+        change with the next call.
+        """
+        if seq - self.base >= _SLOTS:
+            self._unmap()
+            self.base = seq - seq % _SLOTS
+            self._map, self.slots = self._mapped(self.base // _SLOTS)
+        return self.base + _SLOTS
+
     def attempt(self, seq: int, at_ns: int) -> None:
         """Notes that `seq` is about to be sent (again: the last time counts)."""
-        slot = seq - self._base
-        if slot >= _CHUNK // 8:
-            self._unmap()
-            self._base += _CHUNK // 8
-            slot = seq - self._base
-            self._map, self._slots = self._mapped(self._base * 8 // _CHUNK)
-        self._slots[slot] = at_ns
+        self.room(seq)
+        self.slots[seq - self.base] = at_ns
 
     def _unmap(self) -> None:
-        self._slots.release()
+        self.slots.release()
         self._map.close()
 
     def close(self) -> None:

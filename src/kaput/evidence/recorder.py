@@ -8,7 +8,7 @@ Not here: sealing to Parquet (sealing.py).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,6 +21,9 @@ from kaput.evidence.schemas import TABLES
 # What stands for null in an integer column while it is gathered.
 NULL_LONG = -(2**63)
 NULL_INT = -(2**31)
+
+# A whole column at once: an array, or the one value of all rows.
+Values = np.ndarray[Any, Any] | str | int | bool | None
 
 
 class _Numbers:
@@ -100,6 +103,7 @@ class Recorder:
         self.schema: pa.Schema = TABLES[table].schema
         self._columns = [_column(field.type) for field in self.schema]
         self._pending = 0
+        self._shared: dict[str, tuple[Any, pa.Array]] = {}
         directory = folder / "evidence" / table
         directory.mkdir(parents=True, exist_ok=True)
         self._file = pa.OSFile(str(directory / f"{writer}.arrows"), "wb")
@@ -134,6 +138,41 @@ class Recorder:
         self._pending = 0
         batch = pa.record_batch([column.take() for column in self._columns], schema=self.schema)
         self._stream.write_batch(batch)
+
+    def batch(self, count: int, columns: Mapping[str, Values]) -> None:
+        """`count` rows at once, and with them what `row` took before: the operating system's after this.
+
+        A column is an array of numbers (NULL_* stands for null), or one value that all rows share; a column
+        left out is null. Raises ValueError for columns that the table does not have.
+        """
+        self.flush()
+        unknown = set(columns) - set(self.schema.names)
+        if unknown:
+            raise ValueError(f"no such columns: {', '.join(sorted(unknown))}")
+        arrays = [self._whole_column(field, columns.get(field.name), count) for field in self.schema]
+        if count == 0:
+            return
+        self._stream.write_batch(pa.record_batch(arrays, schema=self.schema))
+
+    def _whole_column(self, field: pa.Field, values: Values, count: int) -> pa.Array:
+        """All rows of one column, from an array or from the one value that they share."""
+        if not isinstance(values, np.ndarray):
+            return self._shared_column(field, values, count)
+        if len(values) != count:
+            raise ValueError(f"column {field.name} has {len(values)} values for {count} rows")
+        null = NULL_LONG if pa.types.is_int64(field.type) else NULL_INT
+        mask = values == null if field.nullable else None
+        return pa.array(values, type=field.type, mask=mask if mask is not None and mask.any() else None)
+
+    def _shared_column(self, field: pa.Field, value: str | int | bool | None, count: int) -> pa.Array:
+        """The same value over and over: the last such column of this value, where it is long enough."""
+        if value is None and not field.nullable:
+            raise ValueError(f"column {field.name} is never null")
+        of, made = self._shared.get(field.name, (None, None))
+        if made is None or of != value or len(made) < count:
+            made = pa.repeat(pa.scalar(value, field.type), count)
+            self._shared[field.name] = (value, made)
+        return made.slice(0, count)
 
     def close(self) -> None:
         """Flush what `row` took, and end the stream."""

@@ -216,5 +216,7 @@ def member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
         "group.id": group.id,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
+        # By default the client stops fetching for a whole second when its queue is full for a moment.
+        "fetch.queue.backoff.ms": 10,
     }
     return {**config, **group.config}

@@ -18,13 +18,18 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from kaput.evidence.identity import Codec
-from kaput.evidence.recorder import NULL_INT, NULL_LONG, Recorder
+from kaput.evidence.recorder import Recorder
+from kaput.workload.deliveries import Deliveries, Place
+from kaput.workload.garbage import collect_seldom
 from kaput.workload.order import MemberOrder, say
 from kaput.workload.quiet import quiet_logger
 
-FLUSH_ROWS = 2048
+AT_ONCE = 2048  # messages taken from the client together
+POLL_S = 0.05
+FLUSH_ROWS = 8192
 FLUSH_S = 0.1
 COMMIT_S = 0.5
+_error: Any = Message.error
 
 
 class Member:
@@ -33,25 +38,19 @@ class Member:
     def __init__(self, order: MemberOrder) -> None:
         self.order = order
         folder, writer = Path(order.folder), f"{order.group}-{order.member}"
-        self.deliveries = Recorder(folder, "deliveries", writer)
+        self.recorder = Recorder(folder, "deliveries", writer)
         self.events = Recorder(folder, "group_events", writer)
-        self.codec = Codec(uuid.UUID(order.run_id))
+        self.deliveries = Deliveries(self.recorder, order, Codec(uuid.UUID(order.run_id)))
         self.stopping = threading.Event()
         self._ready = False
-        self._pending = 0
         self._flushed_at = self._committed_at = time.monotonic()
-        self._positions: dict[tuple[str, int], int] = {}
-        self._bind()
+        self._assigned: set[Place] = set()
+        self._gave_up = False  # whether a partition was taken away since the last delivery
+        self._positions: dict[Place, int] = {}
         # Commits are ours alone, unless the scenario asks for the client's own.
         self._commits = not order.config.get("enable.auto.commit", False)
         config = {**order.config, "on_commit": self._on_commit, "enable.auto.offset.store": False}
         self.client = Consumer(config, logger=quiet_logger())
-
-    def _bind(self) -> None:
-        column = self.deliveries.appender
-        self._columns = {field: column(field) for field in self.deliveries.schema.names}
-        self._group_word = self.deliveries.word("group", self.order.group)
-        self._member_word = self.deliveries.word("member", self.order.member)
 
     def run(self) -> None:
         """Polls until told to stop, then leaves the group in good order."""
@@ -59,39 +58,40 @@ class Member:
             self.order.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
         while not self.stopping.is_set():
-            message = self.client.poll(0.05)
-            if message is not None and message.error() is None:
-                self._delivered(message)
-            self._housekeeping(idle=message is None)
+            messages = self._receive()
+            if messages:
+                self.delivered(messages, time.time_ns())
+            self._housekeeping(idle=not messages)
         self._flush()
         self._commit(wait=True)
         self.client.close()
         self._event("left")
-        self.deliveries.close()
+        self.recorder.close()
         self.events.close()
 
-    def _delivered(self, message: Message) -> None:
-        now, column = time.time_ns(), self._columns
-        payload = message.value()
-        decoded = self.codec.decode(payload if isinstance(payload, bytes) else None)
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        assert topic is not None and partition is not None and offset is not None
-        who = decoded.identity
-        column["group"](self._group_word)
-        column["member"](self._member_word)
-        column["topic"](self.deliveries.word("topic", topic))
-        column["partition"](partition)
-        column["offset"](offset)
-        column["producer"](who.producer if who else NULL_INT)
-        column["seq"](who.seq if who else NULL_LONG)
-        column["intact"](decoded.intact)
-        column["polled_ns"](now)
-        self._positions[(topic, partition)] = offset + 1
-        self._pending += 1
+    def _receive(self) -> list[Message]:
+        """What the client has for us, after a wait for the first; nothing of partitions it took away."""
+        first = self.client.poll(POLL_S)
+        if first is None:
+            return []
+        # With timeout 0 it gives what it has fetched already and waits for nothing.
+        messages = [first, *self.client.consume(AT_ONCE - 1, 0)]
+        if any(map(_error, messages)):
+            messages = [message for message in messages if message.error() is None]
+        if self._gave_up:
+            # A rebalance within the two calls may come after some of their messages.
+            messages = [m for m in messages if (m.topic(), m.partition()) in self._assigned]
+            self._gave_up = False
+        return messages
+
+    def delivered(self, messages: list[Message], polled_ns: int) -> None:
+        """Takes down messages that were all handed to us just now."""
+        self._positions.update(self.deliveries.take(messages, polled_ns))
 
     def _housekeeping(self, idle: bool) -> None:
         now = time.monotonic()
-        if self._pending and (idle or self._pending >= FLUSH_ROWS or now - self._flushed_at >= FLUSH_S):
+        pending = self.deliveries.pending
+        if pending and (idle or pending >= FLUSH_ROWS or now - self._flushed_at >= FLUSH_S):
             self._flush()
             self._flushed_at = now
         # An idle member commits at once: the drain waits for its committed offsets.
@@ -101,8 +101,7 @@ class Member:
             self._committed_at = now
 
     def _flush(self) -> None:
-        self.deliveries.flush(self._pending)
-        self._pending = 0
+        self.deliveries.flush()
         self.events.flush()
 
     def _commit(self, wait: bool) -> None:
@@ -145,6 +144,7 @@ class Member:
         if not self._ready:
             self._event("joined")
         for at in partitions:
+            self._assigned.add((at.topic, at.partition))
             self._event("assigned", at)
         self._flush()
         if not self._ready:
@@ -160,7 +160,9 @@ class Member:
         self._gone("lost", partitions)
 
     def _gone(self, kind: str, partitions: list[TopicPartition]) -> None:
+        self._gave_up = True
         for at in partitions:
+            self._assigned.discard((at.topic, at.partition))
             self._positions.pop((at.topic, at.partition), None)
             self._event(kind, TopicPartition(at.topic, at.partition))
         self._flush()
@@ -168,6 +170,7 @@ class Member:
 
 def main() -> None:
     """Runs one order until told to stop."""
+    collect_seldom()
     member = Member(MemberOrder(**json.loads(Path(sys.argv[1]).read_text())))
     signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
 

@@ -37,6 +37,11 @@ class ProducerOrder:
     producers: int
     thresholds: list[int]
 
+    @property
+    def chooses(self) -> bool:
+        """Whether the producer itself says which partition: message `seq` goes to `seq % partitions`."""
+        return self.round_robin or self.partitions == 1
+
 
 @dataclass(frozen=True)
 class MemberOrder:

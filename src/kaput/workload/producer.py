@@ -7,13 +7,14 @@ Ends at once when its stdin closes: then nobody is listening any more.
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
-import struct
 import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,17 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.identity import Codec
-from kaput.evidence.recorder import NULL_INT, NULL_LONG, Recorder
+from kaput.evidence.recorder import Recorder
 from kaput.workload.counters import Counters, ThresholdWatch
+from kaput.workload.garbage import collect_seldom
 from kaput.workload.order import ProducerOrder, say
-from kaput.workload.outcome import outcome_of
 from kaput.workload.quiet import quiet_logger
+from kaput.workload.reports import Reports
 
 FLUSH_ROWS = 8192
 FLUSH_S = 0.2
+PURGE_S = 10  # within which what was purged is reported
 POLL_EVERY = 64  # sends between two looks at the callbacks
-_SEQ_AND_TIME = struct.Struct(">qq")
-_SEQ_AT = 24  # where seq and send time stand in a payload
 
 
 class Sender:
@@ -45,25 +46,16 @@ class Sender:
         counters = Counters(Path(order.counters), order.producers)
         self.counts = counters.row(order.producer)
         self.watch = ThresholdWatch(counters, order.thresholds)
+        self.reports = Reports(self.recorder, order, self.counts)
         fill = uuid.UUID(order.run_id).bytes + bytes(range(64))
-        self.codec = Codec(uuid.UUID(order.run_id), order.payload_bytes, fill)
+        self.encode = Codec(uuid.UUID(order.run_id), order.payload_bytes, fill).encoder(order.producer)
         self.stopping = threading.Event()
-        self._pending = 0
         self._flushed_at = time.monotonic()
-        self._bind()
-        config = {**order.config, "on_delivery": self._report}
-        self.client = Producer(config, logger=quiet_logger())
+        self.client = Producer({**order.config, "on_delivery": self.listener()}, logger=quiet_logger())
 
-    def _bind(self) -> None:
-        """Binds the columns' appends once: they are called for every message."""
-        column = self.recorder.appender
-        self._seq, self._attempt, self._done = column("seq"), column("attempt_ns"), column("done_ns")
-        self._outcome, self._error = column("outcome"), column("error")
-        self._partition, self._offset = column("partition"), column("offset")
-        self._producer, self._topic = column("producer"), column("topic")
-        self._topic_word = self.recorder.word("topic", self.order.topic)
-        self._words = {o: self.recorder.word("outcome", o) for o in ("acked", "failed", "unknown")}
-        self._cell = {"acked": 1, "failed": 2, "unknown": 3}
+    def listener(self) -> Callable[[Any, Message], None]:
+        """The delivery callback."""
+        return self.reports.listener()
 
     def connect(self, timeout_s: float = 30) -> None:
         """Fetches metadata, so that the first send is not a cold one. Raises KafkaException."""
@@ -72,113 +64,95 @@ class Sender:
     def send_all(self) -> None:
         """Makes every attempt, at the ordered pace."""
         order, start = self.order, time.monotonic()
-        gap_s = 1 / order.rate if order.rate else 0.0
+        seq = served = 0
         end = start + order.duration_ms / 1000 if order.duration_ms else None
-        seq = 0
         while not self.stopping.is_set():
-            if order.messages is not None and seq >= order.messages:
-                return
             now = time.monotonic()
-            if end is not None and now >= end:
+            if seq == order.messages or (end is not None and now >= end):
                 return
-            due = start + seq * gap_s
-            if due > now:
-                self._serve(min(due - now, 0.05))
+            due = int((now - start) * order.rate) + 1 - seq if order.rate else POLL_EVERY
+            if due <= 0:
+                self.serve(min(start + seq / order.rate - now, 0.05))
                 continue
-            self.send(seq)
-            seq += 1
-            if seq % POLL_EVERY == 0:
-                self._serve(0)
+            last = seq + min(due, POLL_EVERY)
+            seq = self._advance(seq, last if order.messages is None else min(last, order.messages))
+            if seq - served >= POLL_EVERY:
+                self.serve(0)
+                served = seq
 
-    def send(self, seq: int) -> None:
-        """One message; a local queue that is full is waited for."""
-        order = self.order
-        key = self._key(seq)
-        partition = seq % order.partitions if order.round_robin else -1  # -1: the partitioner decides
-        while True:
-            now = time.time_ns()
-            self.attempts.attempt(seq, now)
-            try:
-                payload = self.codec.encode(order.producer, seq, now)
-                self.client.produce(order.topic, payload, key=key, partition=partition)
-                break
-            except BufferError:
-                self._serve(0.05)
-            except KafkaException as error:
-                self._row(seq, now, "failed", None, None, str(error.args[0]))
-                break
-        self.counts[0] = seq + 1
-        if self.watch.left:
-            for n in self.watch.look():
-                say("threshold", n=n, at_ns=time.time_ns())
+    def _advance(self, seq: int, end: int) -> int:
+        """Sends up to `end`. While a threshold is ahead each attempt is counted on its own, and looked at."""
+        while seq < end:
+            seq = self.send(seq, seq + 1 if self.watch.left else end)
+            self.counts[0] = seq
+            if self.watch.left:
+                for n in self.watch.look():
+                    say("threshold", n=n, at_ns=time.time_ns())
+        return seq
 
-    def _key(self, seq: int) -> bytes | None:
+    def send(self, start: int, end: int) -> int:
+        """Messages `start` to before `end`, or fewer: the seq that is next. A full queue is waited for."""
+        end = min(end, self.attempts.room(start))
+        slots, topic = self.attempts.slots, self.order.topic
+        encode, produce, time_ns = self.encode, self.client.produce, time.time_ns
+        seqs, places = range(start, end), itertools.count(start - self.attempts.base)
+        messages = zip(seqs, places, self.keys(start), self.partitions(start), strict=False)
+        seq, attempt_ns = start, 0
+        try:
+            for seq, place, key, partition in messages:
+                slots[place] = attempt_ns = time_ns()
+                produce(topic, encode(seq, attempt_ns), key, partition)
+        except BufferError:
+            self.serve(0.05)
+            return seq
+        except KafkaException as error:
+            self.reports.refused(seq, attempt_ns, str(error.args[0]))
+            return seq + 1
+        return end
+
+    def partitions(self, seq: int) -> Iterator[int]:
+        """Where each message goes, from `seq` on; -1 leaves it to the client's partitioner."""
+        count = self.order.partitions
+        if not self.order.chooses:
+            return itertools.repeat(-1)
+        return itertools.repeat(0) if count == 1 else (n % count for n in itertools.count(seq))
+
+    def keys(self, seq: int) -> Iterator[bytes | None]:
+        """The key of each message, from `seq` on."""
         match self.order.key:
             case "none":
-                return None
+                return itertools.repeat(None)
             case "producer":
-                return str(self.order.producer).encode()
+                return itertools.repeat(str(self.order.producer).encode())
             case "seq":
-                return str(seq).encode()
+                return (b"%d" % n for n in itertools.count(seq))
             case keys:
-                return str(seq % int(keys)).encode()
+                count = int(keys)
+                return (b"%d" % (n % count) for n in itertools.count(seq))
 
     def finish(self) -> None:
         """Waits for every outcome; what librdkafka still holds after its own timeout is purged."""
         timeout_ms = int(self.order.config.get("message.timeout.ms", 300_000)) or 300_000
         limit = time.monotonic() + timeout_ms / 1000 + 30
         while len(self.client) and time.monotonic() < limit and not self.stopping.is_set():
-            self._serve(0.1)
+            self.serve(0.1)
         if len(self.client):
             self.client.purge()
-            self.client.flush(10)
-        self._flush()
+            limit = time.monotonic() + PURGE_S
+            while len(self.client) and time.monotonic() < limit:
+                self.serve(0.1)
+        self.reports.flush()
         self.recorder.close()
         self.attempts.close()
 
-    def _serve(self, timeout_s: float) -> None:
+    def serve(self, timeout_s: float) -> None:
+        """Lets the callbacks run, and writes what they told when that is much, or a while ago."""
         self.client.poll(timeout_s)
-        now = time.monotonic()
-        if self._pending >= FLUSH_ROWS or (self._pending and now - self._flushed_at >= FLUSH_S):
-            self._flush()
+        self.reports.take()
+        now, pending = time.monotonic(), self.reports.pending
+        if pending >= FLUSH_ROWS or (pending and now - self._flushed_at >= FLUSH_S):
+            self.reports.flush()
             self._flushed_at = now
-
-    def _flush(self) -> None:
-        self.recorder.flush(self._pending)
-        self._pending = 0
-
-    def _report(self, error: Any, message: Message) -> None:
-        payload = message.value()
-        assert isinstance(payload, bytes)
-        seq, sent_ns = _SEQ_AND_TIME.unpack_from(payload, _SEQ_AT)
-        partition, offset = message.partition(), message.offset()
-        if error is None:
-            self._row(seq, sent_ns, "acked", partition, offset, None)
-        else:
-            outcome = outcome_of(error.code(), self.order.retries_disabled)
-            self._row(seq, sent_ns, outcome, partition, offset, f"{error.name()}: {error.str()}")
-
-    def _row(
-        self,
-        seq: int,
-        sent_ns: int,
-        outcome: str,
-        partition: int | None,
-        offset: int | None,
-        error: str | None,
-    ) -> None:
-        self._producer(self.order.producer)
-        self._seq(seq)
-        self._topic(self._topic_word)
-        self._partition(NULL_INT if partition is None or partition < 0 else partition)
-        self._attempt(sent_ns)
-        self._done(time.time_ns())
-        self._outcome(self._words[outcome])
-        # Only an acknowledgement tells an offset; acks=0 and idempotent duplicates come without one.
-        self._offset(NULL_LONG if outcome != "acked" or offset is None or offset < 0 else offset)
-        self._error(NULL_INT if error is None else self.recorder.word("error", error))
-        self._pending += 1
-        self.counts[self._cell[outcome]] += 1
 
 
 def _stop_when_abandoned(stopping: threading.Event) -> None:
@@ -188,6 +162,7 @@ def _stop_when_abandoned(stopping: threading.Event) -> None:
 
 def main() -> None:
     """Runs one order to its end."""
+    collect_seldom()
     sender = Sender(ProducerOrder(**json.loads(Path(sys.argv[1]).read_text())))
     signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
     try:

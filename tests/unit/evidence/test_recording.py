@@ -7,12 +7,13 @@ import textwrap
 import uuid
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from kaput.evidence.attempts import AttemptWriter, read_attempts
 from kaput.evidence.folder import Manifest, RunFolder
-from kaput.evidence.recorder import NULL_INT, NULL_LONG, Recorder
+from kaput.evidence.recorder import NULL_INT, NULL_LONG, Recorder, Values
 from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import needs_sealing, seal
 
@@ -208,3 +209,55 @@ def test_the_manifest_reads_back(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.write_manifest(manifest)
     assert folder.read_manifest() == manifest
+
+
+def test_whole_columns_write_what_rows_write(tmp_path: Path) -> None:
+    """Arrays, shared values and columns left out; rows taken one by one before them are kept."""
+    with Recorder(tmp_path, "sends", "p") as recorder:
+        recorder.row(0, 7, "orders", 2, 5, 8, "failed", None, "too large")
+        columns = {
+            "producer": 0,
+            "seq": np.array([8, 9]),
+            "topic": "orders",
+            "partition": np.array([1, NULL_INT], np.int32),
+            "attempt_ns": np.array([10, 11]),
+            "done_ns": np.array([20, 21]),
+            "outcome": "acked",
+            "offset": np.array([NULL_LONG, 4]),
+        }
+        recorder.batch(2, columns)
+    folder = RunFolder(tmp_path)
+    seal(folder)
+    assert [tuple(row.values()) for row in rows(folder, "sends")] == [
+        (0, 7, "orders", 2, 5, 8, "failed", None, "too large"),
+        (0, 8, "orders", 1, 10, 20, "acked", None, None),
+        (0, 9, "orders", None, 11, 21, "acked", 4, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"color": 1}, "no such columns: color"),
+        ({"topic": None}, "topic is never null"),
+        ({"partition": np.zeros(3, np.int32)}, "partition has 3 values for 2 rows"),
+    ],
+)
+def test_a_batch_with_a_mistake_is_refused(tmp_path: Path, wrong: dict[str, Values], why: str) -> None:
+    """What the table cannot hold is said, not written."""
+    columns: dict[str, Values] = {"topic": "t", "partition": 0, "end_offset": 5, "drained_to": 5}
+    with Recorder(tmp_path, "end_offsets", "p") as recorder, pytest.raises(ValueError, match=why):
+        recorder.batch(2, columns | wrong)
+
+
+def test_attempts_through_the_mapping_are_the_same(tmp_path: Path) -> None:
+    """A hot loop that writes the slots itself leaves what `attempt` leaves, across a mapping's end."""
+    slots = 1 << 17
+    writer, seq = AttemptWriter(tmp_path, 3, "orders"), 0
+    while seq < slots + 5:
+        for at in range(seq, end := min(writer.room(seq), slots + 5)):
+            writer.slots[at - writer.base] = at + 1
+        seq = end
+    writer.close()
+    found = read_attempts(tmp_path / "evidence" / "sends" / "producer-3.attempts")
+    assert found is not None and found.attempt_ns.tolist() == list(range(1, slots + 6))

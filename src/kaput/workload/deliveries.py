@@ -1,0 +1,93 @@
+"""What a group member was handed, on its way into the deliveries table: a batch at a time, by columns.
+
+Not here: polling, flushing in time, committing (member.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from confluent_kafka import Message
+
+from kaput.evidence.bulk import BulkDecoder, Identities, Ints, Longs
+from kaput.evidence.identity import Codec
+from kaput.evidence.recorder import Recorder, Values
+from kaput.workload.order import MemberOrder
+
+Place = tuple[str, int]  # (topic, partition)
+
+# Bound to the class: C calls them for a whole list, without a look-up for each message.
+_value: Any = Message.value
+_offset: Any = Message.offset
+_partition: Any = Message.partition
+_topic: Any = Message.topic
+
+
+class _Batch(NamedTuple):
+    """Messages of one topic that were handed out together."""
+
+    topic: str
+    polled_ns: int
+    partition: Ints
+    offset: Longs
+    said: Identities
+
+
+class Deliveries:
+    """Records the deliveries of one member. Not safe across threads."""
+
+    def __init__(self, recorder: Recorder, order: MemberOrder, codec: Codec) -> None:
+        self._recorder, self._order, self._codec = recorder, order, BulkDecoder(codec)
+        self.pending = 0  # rows that are not flushed yet
+        self._batches: list[_Batch] = []
+        # Arrow loads much at its first use, which would hold up the first deliveries.
+        nothing = Identities(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.bool_))
+        self._write("", [_Batch("", 0, nothing.producer, nothing.seq, nothing)])
+
+    def take(self, messages: list[Message], polled_ns: int) -> dict[Place, int]:
+        """Takes down messages without errors, in their order; says where each partition goes on."""
+        positions: dict[Place, int] = {}
+        for topic, some in self._by_topic(messages).items():
+            partition = np.fromiter(map(_partition, some), np.int32, len(some))
+            offset = np.fromiter(map(_offset, some), np.int64, len(some))
+            said = self._codec.decode(list(map(_value, some)))
+            self._batches.append(_Batch(topic, polled_ns, partition, offset, said))
+            if (partition == partition[0]).all():
+                positions[(topic, int(partition[0]))] = int(offset[-1]) + 1
+                continue
+            for place, last in zip(*np.unique(partition[::-1], return_index=True), strict=True):
+                positions[(topic, int(place))] = int(offset[len(some) - 1 - last]) + 1
+        self.pending += len(messages)
+        return positions
+
+    def _by_topic(self, messages: list[Message]) -> dict[str, list[Message]]:
+        topics = self._order.topics
+        if len(topics) == 1 and not topics[0].startswith("^"):
+            return {topics[0]: messages}
+        parts: dict[str, list[Message]] = {}
+        for message in messages:
+            parts.setdefault(_topic(message), []).append(message)
+        return parts
+
+    def flush(self) -> None:
+        """Everything taken down so far is the operating system's after this."""
+        for topic in {batch.topic for batch in self._batches}:
+            self._write(topic, [batch for batch in self._batches if batch.topic == topic])
+        self._batches.clear()
+        self.pending = 0
+
+    def _write(self, topic: str, batches: list[_Batch]) -> None:
+        counts = [len(batch.offset) for batch in batches]
+        columns: dict[str, Values] = {
+            "group": self._order.group,
+            "member": self._order.member,
+            "topic": topic,
+            "partition": np.concatenate([batch.partition for batch in batches]),
+            "offset": np.concatenate([batch.offset for batch in batches]),
+            "producer": np.concatenate([batch.said.producer for batch in batches]),
+            "seq": np.concatenate([batch.said.seq for batch in batches]),
+            "intact": np.concatenate([batch.said.intact for batch in batches]),
+            "polled_ns": np.repeat(np.array([batch.polled_ns for batch in batches], np.int64), counts),
+        }
+        self._recorder.batch(sum(counts), columns)

@@ -1,0 +1,99 @@
+"""What a member was handed becomes rows, whatever it is."""
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from confluent_kafka import Message, TopicPartition
+
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.identity import Codec
+from kaput.evidence.recorder import Recorder
+from kaput.evidence.sealing import seal
+from kaput.workload.deliveries import Deliveries
+from kaput.workload.member import Member
+from kaput.workload.order import MemberOrder
+
+RUN = uuid.UUID(int=9)
+CODEC = Codec(RUN, 60)
+
+
+def order(folder: Path, *topics: str) -> MemberOrder:
+    """A member's order; nobody listens where it points to."""
+    config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing"}
+    return MemberOrder(str(folder), str(RUN), "billing", "member-1", list(topics), config)
+
+
+def handed(topic: str, partition: int, offset: int, payload: bytes | None = None) -> Message:
+    """A message; its seq is its offset unless a payload is given."""
+    value = CODEC.encode(partition, offset, 5) if payload is None else payload
+    return Message(topic=topic, partition=partition, offset=offset, value=value)
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The sealed deliveries, in the order in which they were written."""
+    seal(RunFolder(folder))
+    paths = sorted(RunFolder(folder).table("deliveries").glob("*.parquet"))
+    return [row for path in paths for row in pq.read_table(path).to_pylist()]
+
+
+def test_deliveries_are_rows_and_say_where_each_partition_goes_on(tmp_path: Path) -> None:
+    """Partitions mixed in one batch; a foreign and a damaged record among them."""
+    damaged = bytearray(CODEC.encode(0, 9, 5))
+    damaged[50] ^= 1
+    batch = [
+        handed("orders", 0, 7),
+        handed("orders", 2, 3),
+        handed("orders", 0, 8, b"hello"),
+        handed("orders", 0, 9, bytes(damaged)),
+    ]
+    with Recorder(tmp_path, "deliveries", "m") as recorder:
+        deliveries = Deliveries(recorder, order(tmp_path, "orders"), CODEC)
+        assert deliveries.take(batch, 77) == {("orders", 0): 10, ("orders", 2): 4}
+        assert deliveries.take([handed("orders", 0, 10)], 78) == {("orders", 0): 11}
+        assert deliveries.pending == 5
+        deliveries.flush()
+        assert deliveries.pending == 0
+    assert [tuple(row.values()) for row in rows(tmp_path)] == [
+        ("billing", "member-1", "orders", 0, 7, 0, 7, True, 77),
+        ("billing", "member-1", "orders", 2, 3, 2, 3, True, 77),
+        ("billing", "member-1", "orders", 0, 8, None, None, True, 77),
+        ("billing", "member-1", "orders", 0, 9, None, None, False, 77),
+        ("billing", "member-1", "orders", 0, 10, 0, 10, True, 78),
+    ]
+
+
+def test_each_topic_keeps_its_own(tmp_path: Path) -> None:
+    """A member of several topics, handed both in one batch."""
+    with Recorder(tmp_path, "deliveries", "m") as recorder:
+        deliveries = Deliveries(recorder, order(tmp_path, "orders", "bills"), CODEC)
+        batch = [handed("orders", 0, 1), handed("bills", 0, 5), handed("orders", 0, 2)]
+        assert deliveries.take(batch, 77) == {("orders", 0): 3, ("bills", 0): 6}
+        deliveries.flush()
+    found = [(row["topic"], row["offset"], row["seq"]) for row in rows(tmp_path)]
+    assert sorted(found) == [("bills", 5, 5), ("orders", 1, 1), ("orders", 2, 2)]
+    assert [offset for topic, offset, _ in found if topic == "orders"] == [1, 2]
+
+
+class Client:
+    """Hands out one message by poll and others by consume; a rebalance comes between the two."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+
+    def poll(self, _timeout_s: float) -> Message:
+        return handed("orders", 0, 1)
+
+    def consume(self, _count: int, timeout: float) -> list[Message]:
+        self._member._on_lost(None, [TopicPartition("orders", 0)])  # type: ignore[arg-type]
+        return [handed("orders", 0, 2), handed("orders", 1, 9)]
+
+
+def test_what_was_taken_away_meanwhile_is_not_delivered(tmp_path: Path) -> None:
+    """A rebalance inside a call of the client: of the lost partition nothing is recorded or committed."""
+    member = Member(order(tmp_path, "orders"))
+    member._on_assign(member.client, [TopicPartition("orders", 0), TopicPartition("orders", 1)])
+    member.client = Client(member)  # type: ignore[assignment]
+    messages = member._receive()
+    assert [(message.partition(), message.offset()) for message in messages] == [(1, 9)]

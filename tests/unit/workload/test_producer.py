@@ -1,0 +1,176 @@
+"""The sender's loop without a broker: what is noted, in which order, and when."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from kaput.evidence.attempts import read_attempts
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.identity import Codec
+from kaput.evidence.sealing import seal
+from kaput.workload.counters import Counters
+from kaput.workload.order import ProducerOrder
+from kaput.workload.producer import Sender
+from kaput.workload.quiet import quiet_logger
+
+RUN = uuid.UUID(int=9)
+
+
+class Client:
+    """Takes what is produced; may be full, or refuse, at some seqs. Looks at the note of each attempt."""
+
+    def __init__(self, sender: Sender, trouble: dict[int, Exception]) -> None:
+        self._sender, self._trouble = sender, trouble
+        self.taken: list[tuple[int, bytes | None, int]] = []
+        self.counted: list[int] = []
+        self.polls = 0
+
+    def produce(self, topic: str, payload: bytes, key: bytes | None, partition: int) -> None:
+        identity = Codec(RUN).decode(payload).identity
+        assert identity is not None and topic == "orders"
+        noted = self._sender.attempts.slots[identity.seq - self._sender.attempts.base]
+        assert noted == identity.sent_ns, "the attempt is noted before the send"
+        if identity.seq in self._trouble:
+            raise self._trouble.pop(identity.seq)
+        self.taken.append((identity.seq, key, partition))
+        self.counted.append(self._sender.counts[0])
+
+    def poll(self, _timeout_s: float) -> int:
+        self.polls += 1
+        return 0
+
+    def __len__(self) -> int:
+        return 0
+
+
+def sender_of(
+    folder: Path, trouble: dict[int, Exception] | None = None, **more: Any
+) -> tuple[Sender, Client]:
+    """A sender of 200 messages with a client of our own."""
+    counters = folder / "counters"
+    Counters(counters, 2, create=True)
+    settings: dict[str, Any] = {
+        "partitions": 1,
+        "messages": 200,
+        "duration_ms": None,
+        "rate": 0.0,
+        "key": "none",
+        "round_robin": False,
+        "thresholds": [],
+    }
+    sender = Sender(
+        ProducerOrder(
+            folder=str(folder),
+            run_id=str(RUN),
+            producer=0,
+            topic="orders",
+            payload_bytes=100,
+            retries_disabled=False,
+            config={"bootstrap.servers": "127.0.0.1:1"},
+            counters=str(counters),
+            producers=2,
+            **(settings | more),
+        )
+    )
+    client = Client(sender, trouble or {})
+    sender.client = client  # type: ignore[assignment]
+    return sender, client
+
+
+def test_every_message_is_sent_once_and_noted(tmp_path: Path) -> None:
+    """In the order of seq, all counted in the end, with a look at the callbacks now and then."""
+    sender, client = sender_of(tmp_path)
+    sender.send_all()
+    sender.finish()
+    assert client.taken == [(seq, None, 0) for seq in range(200)]
+    assert sender.counts[0] == 200 and client.polls >= 3
+    attempts = read_attempts(tmp_path / "evidence" / "sends" / "producer-0.attempts")
+    assert attempts is not None and len(attempts.attempt_ns) == 200
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [("none", None), ("producer", b"0"), ("seq", b"65"), (7, b"2")],
+)
+def test_keys(tmp_path: Path, key: str | int, wanted: bytes | None) -> None:
+    """Each kind of key, also after the first batch of sends."""
+    sender, client = sender_of(tmp_path, key=key)
+    sender.send_all()
+    assert client.taken[65][1] == wanted
+
+
+@pytest.mark.parametrize(
+    ("partitions", "round_robin", "wanted"), [(1, False, 0), (1, True, 0), (3, False, -1), (3, True, 65 % 3)]
+)
+def test_partitions(tmp_path: Path, partitions: int, round_robin: bool, wanted: int) -> None:
+    """Chosen where only one is possible or round-robin is asked for; else the partitioner's."""
+    sender, client = sender_of(tmp_path, partitions=partitions, round_robin=round_robin)
+    sender.send_all()
+    assert client.taken[65][2] == wanted
+
+
+def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
+    """The message is attempted again, none is left out, none is sent twice."""
+    sender, client = sender_of(tmp_path, {0: BufferError(), 70: BufferError(), 199: BufferError()})
+    sender.send_all()
+    assert [seq for seq, _, _ in client.taken] == list(range(200))
+
+
+def test_a_refused_message_has_failed(tmp_path: Path) -> None:
+    """What the client does not take is counted as attempted and failed, and the next one follows."""
+    too_large = KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+    sender, client = sender_of(tmp_path, {5: too_large})
+    sender.send_all()
+    assert [seq for seq, _, _ in client.taken] == [seq for seq in range(200) if seq != 5]
+    assert list(sender.counts) == [200, 0, 1, 0]
+
+
+def test_a_threshold_is_told_at_its_very_attempt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The other has made 30: with our 70th attempt it is a hundred, and told before our 71st."""
+    sender, client = sender_of(tmp_path, thresholds=[100])
+    Counters(tmp_path / "counters", 2).row(1)[0] = 30
+    told_after: list[int] = []
+    look = sender.watch.look
+
+    def looking() -> list[int]:
+        reached = look()
+        told_after.extend(len(client.taken) for _ in reached)
+        return reached
+
+    sender.watch.look = looking  # type: ignore[method-assign]
+    sender.send_all()
+    (said,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (said["kind"], said["n"], told_after) == ("threshold", 100, [70])
+    # Up to there the others see each attempt at once; after it, every POLL_EVERY sends.
+    assert client.counted[:71] == list(range(71))
+
+
+def test_a_paced_sender_keeps_its_rate(tmp_path: Path) -> None:
+    """Two hundred at a thousand a second take a fifth of a second, and no message is early."""
+    sender, _ = sender_of(tmp_path, rate=1000.0)
+    sender.send_all()
+    sender.finish()
+    attempts = read_attempts(tmp_path / "evidence" / "sends" / "producer-0.attempts")
+    assert attempts is not None
+    passed_ms = (attempts.attempt_ns - attempts.attempt_ns[0]) / 1e6
+    assert all(passed_ms[seq] >= seq - 5 for seq in range(200))
+
+
+def test_a_sender_that_is_stopped_knows_what_it_gave_up(tmp_path: Path) -> None:
+    """A real client with nobody to send to: what it purges is unknown, and recorded."""
+    sender, _ = sender_of(tmp_path)
+    sender.client = Producer(sender.order.config | {"on_delivery": sender.listener()}, logger=quiet_logger())
+    sender.send_all()
+    sender.stopping.set()
+    sender.finish()
+    assert list(sender.counts) == [200, 0, 0, 200]
+    seal(RunFolder(tmp_path))
+    (sealed,) = (tmp_path / "evidence" / "sends").glob("*.parquet")
+    rows = pq.read_table(sealed).to_pylist()
+    assert sorted(row["seq"] for row in rows) == list(range(200))
+    assert {(row["outcome"], row["error"].split(":")[0]) for row in rows} == {("unknown", "_PURGE_QUEUE")}
