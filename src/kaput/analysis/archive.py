@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kaput.analysis import driver, rehearsal
-from kaput.analysis.pipeline import analyse
+from kaput.analysis import driver
+from kaput.analysis.rehearsal import rehearse
 from kaput.analysis.session import close, start
 from kaput.cluster.cache import cache_dir, exclusive
 from kaput.cluster.java import Java, find_java
@@ -34,7 +34,7 @@ def ensure_archive(java: Java) -> Path | None:
             made = Path(name) / "made.jsa"
             spark = start("local[2]", options=[f"-XX:ArchiveClassesAtExit={made}"])
             try:
-                analyse(rehearsal.write(Path(name) / "run"), spark)
+                rehearse(spark)
             finally:
                 close(spark, _DUMP_TIMEOUT_S)
             if made.is_file():

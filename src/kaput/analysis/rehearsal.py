@@ -1,15 +1,18 @@
-"""A small run folder with one of everything, to rehearse an analysis on: the archive is made from it.
+"""A small run folder with one of everything, to rehearse an analysis on: for the archive, and before a run's.
 
 Not a test and not a sample: what it holds only has to lead through every step of the pipeline.
 """
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from pathlib import Path
 
 import yaml
+from pyspark.sql import SparkSession
 
+from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
@@ -32,6 +35,12 @@ _SCENARIO = {
     },
     "faults": [{"at": "1s", "fault": "kill", "target": "leader-of t/0", "for": "1s"}],
 }
+
+
+def rehearse(spark: SparkSession) -> None:
+    """Analyses the small folder and forgets it: the next analysis finds classes, workers and code ready."""
+    with tempfile.TemporaryDirectory(prefix="kaput-rehearsal-") as path:
+        analyse(write(Path(path)), spark)
 
 
 def write(path: Path) -> RunFolder:

@@ -184,20 +184,29 @@ def close(spark: SparkSession, timeout_s: float = 10) -> None:
 class Background:
     """A session that is wanted later: `begin` starts it beside other work, `session` waits for it.
 
+    `warm_up` is done with it right after its start, while there is still time for that.
     A context manager: at its end the session, if there is one, is stopped, and nothing of it is left.
     """
 
-    def __init__(self, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> None:
-        self._master, self._conf = master, conf
+    def __init__(
+        self,
+        master: str = "local[*]",
+        conf: Mapping[str, str] | None = None,
+        warm_up: Callable[[SparkSession], object] = lambda session: None,
+    ) -> None:
+        self._master, self._conf, self._warm_up = master, conf, warm_up
         self._promise: Future[SparkSession] | None = None
 
     def begin(self) -> None:
         """Starts the session in a thread of low priority, once."""
         if self._promise is None:
             with _one_thread() as pool:
-                self._promise = pool.submit(
-                    start, self._master, self._conf, background=True, own=self._owner.own_path
-                )
+                self._promise = pool.submit(self._start)
+
+    def _start(self) -> SparkSession:
+        session = start(self._master, self._conf, background=True, own=self._owner.own_path)
+        self._warm_up(session)
+        return session
 
     def session(self) -> SparkSession:
         """The session, waited for. Raises JavaError."""

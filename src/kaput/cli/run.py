@@ -54,6 +54,7 @@ def run_all(
     kafka_home: Path | None = None,
 ) -> list[tuple[RunFolder, Findings]]:
     """Runs and judges each scenario `repeat` times; every mistake is found before anything starts."""
+    from kaput.analysis.rehearsal import rehearse
     from kaput.analysis.session import Background
     from kaput.cluster.java import find_java
     from kaput.processes.reaper import reap_orphans
@@ -63,7 +64,7 @@ def run_all(
     loaded = [load(scenario, overrides) for scenario in scenarios]
     java = find_java()
     results = []
-    with interrupts(), Background() as spark:
+    with interrupts(), Background(warm_up=rehearse) as spark:
         reap_orphans()
         first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         for name, scenario in loaded:

@@ -22,6 +22,7 @@ from kaput.analysis.dense.summary import Summary
 
 NOT_SENT = 3  # beside the numbers of outcomes
 Flags = npt.NDArray[np.bool_]
+_FOREVER = 2**63 - 1
 
 
 @dataclass
@@ -165,16 +166,19 @@ def _stored(laid: Chunk, at: Ints, records: Sequence[Ints], summary: Summary) ->
     laid.copies = at, place, offset, epoch
     borne_out = (offset == laid.offset[at]) & (place == laid.place[at])
     laid.borne_out[at if borne_out.all() else at[borne_out]] = True
+    epoch = np.where(epoch >= 0, epoch, NULL)
+    laid.stored_place[at], laid.first_offset[at], laid.epoch[at] = place, offset, epoch
     if laid.stored.max(initial=0) > 1:
-        order = np.lexsort((place, offset, at))
-        at, place, offset, epoch = at[order], place[order], offset[order], epoch[order]
+        rows = np.flatnonzero(laid.stored[at] > 1)
+        rows = rows[np.lexsort((place[rows], offset[rows], at[rows]))]
+        at, place, offset, epoch = at[rows], place[rows], offset[rows], epoch[rows]
         _twice(laid, at, place, offset, summary)
         laid.more_copies = _further(at, place, offset, epoch)
         first = np.ones(len(at), bool)
         first[1:] = at[1:] != at[:-1]
-        at, place, offset, epoch = at[first], place[first], offset[first], epoch[first]
-    laid.stored_place[at], laid.first_offset[at] = place, offset
-    laid.epoch[at] = np.where(epoch >= 0, epoch, NULL)
+        slots = at[first]
+        laid.stored_place[slots], laid.first_offset[slots] = place[first], offset[first]
+        laid.epoch[slots] = epoch[first]
 
 
 def _further(at: Ints, place: Ints, offset: Ints, epoch: Ints) -> Sequence[Ints]:
@@ -205,14 +209,13 @@ def _handed(laid: Chunk, group: int, at: Ints, handed: Sequence[Ints]) -> None:
     elsewhere = (place != laid.stored_place[at]) | (offset != laid.first_offset[at])
     if elsewhere.any():
         laid.unsettled[at[elsewhere]] = True
+    first_ns = _spread(at, polled, size, NULL)
     if times.max(initial=0) > 1:
-        order = np.lexsort((polled, at))
-        at, polled = at[order], polled[order]
-        first = np.ones(len(at), bool)
-        first[1:] = at[1:] != at[:-1]
-        at, polled = at[first], polled[first]
+        rows = np.flatnonzero(times[at] > 1)
+        first_ns[at[rows]] = _FOREVER
+        np.minimum.at(first_ns, at[rows], polled[rows])
     laid.delivered.append(times)
-    laid.polled_ns.append(_spread(at, polled, size, NULL))
+    laid.polled_ns.append(first_ns)
 
 
 def total(laid: Chunk, summary: Summary) -> None:

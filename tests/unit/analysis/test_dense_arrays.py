@@ -1,0 +1,143 @@
+"""The engine's small parts against plain Python, on whatever Hypothesis thinks of."""
+
+from __future__ import annotations
+
+import statistics
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaput.analysis.closer.redelivery import overlaps
+from kaput.analysis.dense.columns import constant
+from kaput.analysis.dense.histogram import Histogram
+from kaput.analysis.dense.pack import pack, unpack
+from kaput.analysis.dense.pile import MOST, Pile, Piles
+from kaput.analysis.dense.scan import zones
+from kaput.analysis.dense.split import by_key, grouped
+from kaput.analysis.dense.streams import longest, stretch
+from kaput.analysis.dense.summary import Run
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+SMALL = st.integers(0, 300)
+COLUMNS = st.one_of(
+    st.lists(LONGS),
+    st.lists(SMALL),
+    st.builds(lambda start, step, n: [start + step * i for i in range(n)], SMALL, SMALL, SMALL),
+    st.builds(
+        lambda low, rest: [low + value for value in rest], st.integers(-(2**40), 2**40), st.lists(SMALL)
+    ),
+)
+
+
+@given(st.lists(COLUMNS, max_size=4))
+def test_packed_columns_come_back(columns: list[list[int]]) -> None:
+    """Whatever is packed is unpacked as it was."""
+    arrays = [np.array(column, np.int64) for column in columns]
+    assert [column.tolist() for column in unpack(pack(arrays), len(arrays))] == columns
+
+
+def test_what_is_regular_takes_no_room() -> None:
+    """A constant or a progression costs its head alone; small steps cost a byte each."""
+    regular = pack([np.arange(0, 70_000, 7), np.full(10_000, 5), constant(9, 10_000)])
+    assert len(regular) < 100
+    steps = np.cumsum(np.tile([1, 200], 5_000)) + 2**50
+    assert len(pack([steps])) < 10_100
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2)), max_size=120))
+def test_rows_are_taken_apart_by_key(keys: list[tuple[int, int]]) -> None:
+    """Every row is in the group of its key once, in order; `grouped` gives each key once."""
+    columns = [np.array([key[i] for key in keys], np.int64) for i in (0, 1)]
+    expected = {key: [row for row, other in enumerate(keys) if other == key] for key in set(keys)}
+    positions = np.arange(len(keys))
+    assert {key: positions[rows].tolist() for key, rows in grouped(*columns)} == expected
+    found: dict[tuple[int, ...], list[int]] = {}
+    for key, rows in by_key(*columns):
+        found.setdefault(key, []).extend(positions[rows].tolist())
+    assert found == expected
+
+
+@given(st.lists(st.lists(st.integers(-5_000, 10_000_000), max_size=30), min_size=1, max_size=3))
+def test_histogram_is_exact(parts: list[list[int]]) -> None:
+    """Merged histograms count every microsecond; the median is that of the values."""
+    total = Histogram()
+    for part in parts:
+        one = Histogram()
+        one.add_ns(np.array(part, np.int64))
+        total.add(one)
+    values = [int(value / 1000) for part in parts for value in part]
+    assert dict(zip(total.us.tolist(), total.times.tolist(), strict=True)) == {
+        value: values.count(value) for value in values
+    }
+    if values:
+        assert total.percentiles([0.5]) == [statistics.median(values)]
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 500), min_size=1, max_size=40), min_size=1, max_size=3),
+    st.integers(2, 8),
+)
+def test_longest_gap_is_that_of_all_times(parts: list[list[int]], ends: int) -> None:
+    """What the stretches tell is the longest gap of all times, or that they do not tell."""
+    times = sorted(value for part in parts for value in part)
+    last = times[-1] + 3
+    gap = longest([stretch(np.array(part, np.int64), ends) for part in parts], [0, last])
+    points = sorted([0, *times, last])
+    expected = max(pairwise(points), key=lambda pair: (pair[1] - pair[0], -pair[0]))
+    assert gap is None or (gap.from_ns, gap.to_ns) == expected
+
+
+def test_stretches_one_after_the_other_always_tell() -> None:
+    """In the order of time, with ends that overlap a little, nothing is left open."""
+    times = np.cumsum(np.random.default_rng(1).integers(1, 1000, 10_000))
+    parts = [times[:5_010], times[4_990:]]
+    gap = longest([stretch(part, 64) for part in parts], [])
+    assert gap is not None
+    steps = np.diff(times)
+    assert gap.to_ns - gap.from_ns == steps.max()
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=8))
+def test_overlaps_hold_every_offset_that_is_there_twice(pairs: list[tuple[int, int]]) -> None:
+    """Runs of offsets: where two of them lie over one another, and nowhere else, is a zone."""
+    runs = [Run(low, low + more, more + 1, True) for low, more in pairs]
+    found = overlaps(runs)
+    twice = [n for n in range(80) if sum(run.low <= n <= run.high for run in runs) > 1]
+    held = [] if found is None else np.flatnonzero(found.hold(np.arange(80))).tolist()
+    assert held == twice
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9)), max_size=8))
+def test_zones_hold_what_their_intervals_hold(pairs: list[tuple[int, int]]) -> None:
+    """Intervals in any order become zones that are apart from one another."""
+    starts = np.array([start for start, _ in pairs], np.int64)
+    ends = np.array([start + size for start, size in pairs], np.int64)
+    found = zones(starts, ends)
+    inside = [n for n in range(70) if any(start <= n < start + size for start, size in pairs)]
+    assert np.flatnonzero(found.hold(np.arange(70))).tolist() == inside
+    assert (found.starts[1:] > found.ends[:-1]).all()
+
+
+def test_piles_that_are_too_much_are_dropped_and_said() -> None:
+    """The driver never holds more than it can: from then on only the fact counts."""
+    piles = Piles()
+    piles["claims"].put(place=np.zeros(MOST, np.int64))
+    piles.settle()
+    assert not piles.full
+    more = Piles()
+    more["astray"].put(place=np.zeros(1, np.int64))
+    piles.add(more)
+    assert piles.full
+    assert not piles
+
+
+def test_a_pile_gives_its_columns() -> None:
+    """Numbers stand for whole columns; a pile without rows has empty ones."""
+    pile = Pile()
+    pile.put(place=3, offset=np.array([7, 8]))
+    pile.put(place=4, offset=np.array([9]))
+    assert pile["place"].tolist() == [3, 3, 4]
+    assert pile["offset"].tolist() == [7, 8, 9]
+    assert len(Pile()["place"]) == 0
