@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli import analyze, demo, report, run, scenarios
+from kaput.cli import analyze, bench, demo, report, run, scenarios
 from kaput.errors import AccountingError, KaputError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("analyze")(analyze.analyze_command)
 app.command("report")(report.report_command)
 app.command("demo")(demo.demo_command)
 app.add_typer(scenarios.app, name="scenarios")
+app.add_typer(bench.app, name="bench")
 
 
 def _version(wanted: bool) -> None:

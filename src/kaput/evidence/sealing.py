@@ -86,13 +86,13 @@ def _last_row_of_each_fault(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 
 def _write_parquet(table: Table, batches: Iterator[pa.RecordBatch], path: Path) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with _writer(table, beside) as writer:
+    with parquet_writer(table, beside) as writer:
         for rows in _row_groups(batches):
             writer.write_table(_conform(table, rows), row_group_size=ROW_GROUP_ROWS)
     beside.replace(path)
 
 
-def _writer(table: Table, path: Path) -> pq.ParquetWriter:
+def parquet_writer(table: Table, path: Path) -> pq.ParquetWriter:
     """Sequences and times are stored as differences, words as dictionaries: a few bytes a row."""
     plain = [field.name for field in table.schema if pa.types.is_int64(field.type)]
     others = [field.name for field in table.schema if field.name not in plain]

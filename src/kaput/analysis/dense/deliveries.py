@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kaput.analysis.dense.columns import NULL, Columns
 from kaput.analysis.dense.context import Context
-from kaput.analysis.dense.log import between, run_of
+from kaput.analysis.dense.log import run_of
 from kaput.analysis.dense.pack import Ints, pack
-from kaput.analysis.dense.readers import Read, steps
+from kaput.analysis.dense.readers import Edge, Read, Reader, Steps, steps
 from kaput.analysis.dense.sends import Blob
-from kaput.analysis.dense.split import by_key, grouped
+from kaput.analysis.dense.split import Rows, by_key, grouped
 from kaput.analysis.dense.summary import BACK, JUMP, LATEST, RATES, UNOWNED, Run, Summary
 
 COLUMNS = ("group", "member", "topic", "partition", "offset", "producer", "seq", "intact", "polled_ns")
@@ -39,11 +40,10 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     summary.nameless += columns.rows - int(np.count_nonzero(named))
     summary.rate(polled // _SECOND, RATES.index("delivered"))
     _broken(summary, (group, place, offset), intact, named)
-    position = columns.first_row + np.arange(columns.rows, dtype=np.int64)
-    for reader, rows in grouped(group, member, place):
-        _reader(summary, context, reader, offset[rows], polled[rows])
-        read = Read(*(column[rows] for column in (polled, offset, position, producer, seq)))
-        _steps(summary, context, reader, read, columns.file)
+    for (g, m, at), rows in grouped(group, member, place):
+        _reader(summary, context, (g, at), offset[rows], polled[rows])
+        unit_rows = _Rows(columns, rows, producer, seq)
+        _steps(summary, context, (g, m, at), Read(polled[rows], offset[rows]), unit_rows)
     if not named.all():
         rows = np.flatnonzero(named)
         group, place, offset, polled, producer, seq = (
@@ -66,21 +66,45 @@ def _broken(summary: Summary, where: tuple[Ints, Ints, Ints], intact: Flags, nam
         summary.piles["nameless"].put(grp=group[rows], place=place[rows], offset=offset[rows])
 
 
-def _steps(summary: Summary, context: Context, reader: tuple[int, ...], read: Read, file: str) -> None:
+class _Rows(NamedTuple):
+    """Where a reader's rows stand among those of a unit."""
+
+    columns: Columns
+    rows: Rows
+    producer: Ints
+    seq: Ints
+
+    def positions(self, chosen: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Positions among the unit's rows."""
+        return chosen + (self.rows.start or 0) if isinstance(self.rows, slice) else self.rows[chosen]
+
+    def edge(self, read: Read, at: int, assignment: int) -> Edge:
+        """One row as an end of a stretch."""
+        position = int(self.positions(np.array([at]))[0])
+        who = int(self.producer[position]), int(self.seq[position])
+        row = self.columns.first_row + position
+        return Edge(int(read.at_ns[at]), self.columns.file, row, int(read.offset[at]), assignment, *who)
+
+
+def _steps(summary: Summary, context: Context, reader: Reader, read: Read, where: _Rows) -> None:
     group, member, place = reader
-    found, strays = steps(read, file, context.events((group, member, place)))
-    summary.steps[group, member, place].append(found)
+    ends, strays = steps(read, context.events(reader))
+    first, last = (
+        where.edge(read, at, before) for at, before in zip(ends[:2], ends.assignments, strict=True)
+    )
+    summary.steps[reader].append(Steps(first, last))
     kinds = (JUMP, strays.jumps, strays.jumped_from), (BACK, strays.backs, strays.fell_from)
     for kind, rows, before in (*kinds, (UNOWNED, strays.unowned, np.full(len(strays.unowned), NULL))):
         if len(rows) and (kind != UNOWNED or group in context.judged):
+            position = where.positions(rows)
             summary.piles["steps"].put(
                 kind=kind,
                 grp=group,
                 member=member,
                 place=place,
                 offset=read.offset[rows],
-                producer=read.producer[rows],
-                seq=read.seq[rows],
+                producer=where.producer[position],
+                seq=where.seq[position],
                 at_ns=read.at_ns[rows],
                 before=before,
             )
@@ -95,26 +119,30 @@ def _runs(offsets: Ints) -> list[Run]:
     return [run_of(offsets[a:b]) for a, b in pairwise(ends)]
 
 
-def _reader(summary: Summary, context: Context, reader: tuple[int, ...], offsets: Ints, polled: Ints) -> None:
-    key = reader[0], reader[2]
-    summary.delivery_runs[key].extend(_runs(offsets))
+def _reader(summary: Summary, context: Context, key: tuple[int, int], offsets: Ints, polled: Ints) -> None:
+    runs = _runs(offsets)
+    summary.delivery_runs[key].extend(runs)
     first = int(polled.min())
     summary.begin(key, (first, int(offsets[polled == first].min())))
     cuts = context.commits.get(key)
     if cuts is not None:
-        summary.hand(key, between(cuts, offsets), _latest(cuts, offsets, polled))
+        in_order = len(runs) == 1 and runs[0].rising and bool((polled[1:] >= polled[:-1]).all())
+        summary.hand(key, *_between(cuts, offsets, polled, in_order))
 
 
-def _latest(cuts: Ints, offsets: Ints, polled: Ints) -> Ints:
-    """The last few deliveries of each bucket, as Summary.hand wants them."""
-    bucket = np.searchsorted(cuts, offsets, side="right")
-    if (bucket[1:] < bucket[:-1]).any() or (polled[1:] < polled[:-1]).any():
+def _between(cuts: Ints, offsets: Ints, polled: Ints, in_order: bool) -> tuple[Ints, Ints]:
+    """How many deliveries each bucket has, and its last few, as Summary.hand wants them."""
+    if not in_order:
+        bucket = np.searchsorted(cuts, offsets, side="right")
         order = np.lexsort((polled, bucket))
-        bucket, offsets, polled = bucket[order], offsets[order], polled[order]
-    ends = np.searchsorted(bucket, bucket, side="right")
-    back = ends - 1 - np.arange(len(bucket))
-    kept = np.flatnonzero(back < LATEST)
-    latest = np.full((len(cuts) + 1, LATEST, 2), NULL, np.int64)
-    latest[bucket[kept], back[kept], 0] = polled[kept]
-    latest[bucket[kept], back[kept], 1] = offsets[kept]
-    return latest
+        offsets, polled = offsets[order], polled[order]
+        counts = np.bincount(bucket, minlength=len(cuts) + 1)
+    else:
+        counts = np.diff(np.searchsorted(offsets, cuts, side="left"), prepend=0, append=len(offsets))
+    ends = np.cumsum(counts)
+    latest = np.full((len(counts), LATEST, 2), NULL, np.int64)
+    for back in range(LATEST):
+        there = np.flatnonzero(counts > back)
+        rows = ends[there] - 1 - back
+        latest[there, back, 0], latest[there, back, 1] = polled[rows], offsets[rows]
+    return counts.astype(np.int64), latest

@@ -10,7 +10,7 @@ import numpy as np
 
 from kaput.analysis.dense.pack import Ints
 
-_FEW = 1 << 20  # up to so many microseconds are counted in one array
+_SHORT = 1 << 18  # up to so many microseconds are counted in one array
 
 
 def _none() -> Ints:
@@ -19,10 +19,10 @@ def _none() -> Ints:
 
 @dataclass
 class Histogram:
-    """`us`: the distinct durations in ascending order, microseconds; `times`: how often each was measured."""
+    """Counts of whole microseconds: short ones in one array, the others as pairs."""
 
-    us: Ints = field(default_factory=_none)
-    times: Ints = field(default_factory=_none)
+    short: Ints = field(default_factory=_none)
+    longer: dict[int, int] = field(default_factory=dict)
 
     def add_ns(self, durations_ns: Ints) -> None:
         """Counts durations given in ns. A negative one is cut towards zero, as SQL's division does."""
@@ -31,39 +31,53 @@ class Histogram:
         us = durations_ns // 1000
         if int(durations_ns.min()) < 0:
             us = np.where(durations_ns < 0, -(-durations_ns // 1000), us)
-        low, high = int(us.min()), int(us.max())
-        if high - low < _FEW:
-            counts = np.bincount(us - low)
-            seen = np.flatnonzero(counts)
-            self._merge(seen + low, counts[seen])
-        else:
-            seen, counts = np.unique(us, return_counts=True)
-            self._merge(seen, counts)
+        if int(us.min()) < 0 or int(us.max()) >= _SHORT:
+            outside = (us < 0) | (us >= _SHORT)
+            for value, times in zip(
+                *(c.tolist() for c in np.unique(us[outside], return_counts=True)), strict=True
+            ):
+                self.longer[value] = self.longer.get(value, 0) + times
+            us = us[~outside]
+        self._add_short(np.bincount(us))
+
+    def _add_short(self, counts: Ints) -> None:
+        if len(counts) > len(self.short):
+            self.short = np.concatenate([self.short, np.zeros(len(counts) - len(self.short), np.int64)])
+        self.short[: len(counts)] += counts
 
     def add(self, other: Histogram) -> None:
         """Takes another's counts in."""
-        self._merge(other.us, other.times)
+        self._add_short(other.short)
+        for value, times in other.longer.items():
+            self.longer[value] = self.longer.get(value, 0) + times
 
-    def _merge(self, us: Ints, times: Ints) -> None:
-        if len(self.us) == 0:
-            self.us, self.times = us.astype(np.int64), times.astype(np.int64)
-            return
-        both = np.concatenate([self.us, us])
-        merged, where = np.unique(both, return_inverse=True)
-        counts = np.zeros(len(merged), np.int64)
-        counts[where[: len(self.us)]] = self.times
-        counts[where[len(self.us) :]] += times
-        self.us, self.times = merged, counts
+    @property
+    def us(self) -> Ints:
+        """The distinct durations in ascending order, microseconds."""
+        return self._pairs()[0]
+
+    @property
+    def times(self) -> Ints:
+        """How often each of `us` was measured."""
+        return self._pairs()[1]
+
+    def _pairs(self) -> tuple[Ints, Ints]:
+        found = np.flatnonzero(self.short)
+        us = np.concatenate([found, np.array(list(self.longer), np.int64)])
+        times = np.concatenate([self.short[found], np.array(list(self.longer.values()), np.int64)])
+        order = np.argsort(us)
+        return us[order], times[order]
 
     def percentiles(self, shares: Sequence[float]) -> list[float]:
         """Percentiles in microseconds, linear between neighbours (method 7 of Hyndman & Fan, 1996)."""
-        ends = np.cumsum(self.times)
+        us, times = self._pairs()
+        ends = np.cumsum(times)
         total = int(ends[-1])
         found = []
         for share in shares:
             at = share * (total - 1)
             lower, upper = math.floor(at), math.ceil(at)
-            low, high = (float(self.us[np.searchsorted(ends, rank, side="right")]) for rank in (lower, upper))
+            low, high = (float(us[np.searchsorted(ends, rank, side="right")]) for rank in (lower, upper))
             # Spark's percentile() weighs in this form: the last digit is the same, too.
             found.append(low if low == high else (upper - at) * low + (at - lower) * high)
         return found

@@ -67,7 +67,7 @@ def _place(summary: Summary, place: int, offsets: Ints, epochs: Ints) -> Ints:
 def _between_commits(summary: Summary, context: Context, place: int, offsets: Ints) -> None:
     for key, cuts in context.commits.items():
         if key[1] == place:
-            counts = between(cuts, offsets)
+            counts = np.diff(np.searchsorted(offsets, cuts, side="left"), prepend=0, append=len(offsets))
             summary.logged[key] = summary.logged[key] + counts if key in summary.logged else counts
 
 
@@ -86,8 +86,3 @@ def run_of(offsets: Ints) -> Run:
     if rising:
         return Run(int(offsets[0]), int(offsets[-1]), len(offsets), True)
     return Run(int(offsets.min()), int(offsets.max()), len(offsets), False)
-
-
-def between(cuts: Ints, offsets: Ints) -> Ints:
-    """How many offsets lie below each cut and not below the one before; the last: above all."""
-    return np.bincount(np.searchsorted(cuts, offsets, side="right"), minlength=len(cuts) + 1).astype(np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,11 +65,19 @@ class Chunk:
         claimed: Flags = (self.outcome == ACKED) & (self.place != NULL) & (self.offset != NULL)
         return claimed
 
-    @property
+    @cached_property
     def ran(self) -> Flags:
         """Which are messages of the run, and not phantoms or gaps."""
         ran: Flags = self.outcome != NOT_SENT
         return ran
+
+    @cached_property
+    def streams(self) -> list[tuple[int, int, Ints]]:
+        """(topic, place, positions in the order of seq) of the run's messages."""
+        ran = np.flatnonzero(self.ran)
+        return [
+            (topic, place, ran[rows]) for (topic, place), rows in grouped(self.topic[ran], self.place[ran])
+        ]
 
 
 Blobs = Mapping[int, Sequence[tuple[Any, Sequence[str]]]]  # by source: payloads, and their words
@@ -222,14 +231,13 @@ def total(laid: Chunk, summary: Summary) -> None:
     """Adds the chunk's fates and latencies to the sums."""
     ran = laid.ran
     summary.unsettled += int(np.count_nonzero(laid.unsettled))
-    summary.phantom_records += int(laid.stored[~ran].sum())
-    summary.extra_copies += int((laid.stored[ran] - (laid.stored[ran] > 0)).sum())
-    label = np.minimum(laid.stored, 2)
     everyone = bool(ran.all())
-    state = laid.outcome * 3 + label
-    for (topic, place), rows in grouped(laid.topic, laid.place):
-        if topic == NULL:
-            continue
+    if not everyone:
+        summary.phantom_records += int(laid.stored[~ran].sum())
+    copies = laid.stored[ran] if laid.stored.max(initial=0) > 1 else np.empty(0, np.int64)
+    summary.extra_copies += int(copies.sum() - np.count_nonzero(copies))
+    state = laid.outcome * 3 + np.minimum(laid.stored, 2)
+    for topic, place, rows in laid.streams:
         for cell, messages in enumerate(np.bincount(state[rows], minlength=9)[:9].tolist()):
             if messages:
                 summary.cells[laid.producer, topic, place, cell // 3, cell % 3] += messages

@@ -69,43 +69,51 @@ class Read(NamedTuple):
 
     at_ns: Ints
     offset: Ints
-    row: Ints
-    producer: Ints
-    seq: Ints
 
 
-def steps(read: Read, file: str, events: Events) -> tuple[Steps, Strays]:
-    """One reader's steps. Positions of strays are those in `read`."""
+class Ends(NamedTuple):
+    """The first and last row in the order of time, as positions, and the assignments before each."""
+
+    first: int
+    last: int
+    assignments: tuple[int, int]
+
+
+def steps(read: Read, events: Events) -> tuple[Ends, Strays]:
+    """One reader's steps. Positions are those in `read`."""
     at_ns, offset = read.at_ns, read.offset
     order = None
     if (at_ns[1:] < at_ns[:-1]).any():
         order = np.argsort(at_ns, kind="stable")
         at_ns, offset = at_ns[order], offset[order]
-    assignment = np.searchsorted(events.changed_ns, at_ns, side="right")
-    same = assignment[1:] == assignment[:-1]
+    between = _assignments(events, at_ns)
     forward = np.diff(offset)
-    jumps = np.flatnonzero(same & (forward > 1)) + 1
-    backs = np.flatnonzero(same & (forward <= 0)) + 1
-    known = np.searchsorted(events.at_ns, at_ns, side="right")
-    unowned = np.flatnonzero(~((known > 0) & np.concatenate([events.owns, [False]])[known - 1]))
+    odd = np.flatnonzero(forward != 1)
+    odd = odd[between[odd + 1] == between[odd]] if not isinstance(between, int) else odd
+    jumps, backs = odd[forward[odd] > 1] + 1, odd[forward[odd] <= 0] + 1
+    unowned = _unowned(events, at_ns)
     found = jumps, offset[jumps - 1], backs, offset[backs - 1], unowned
+    ends = [0, len(at_ns) - 1]
+    assignments = (between, between) if isinstance(between, int) else (int(between[0]), int(between[-1]))
     if order is not None:
         found = order[jumps], found[1], order[backs], found[3], order[unowned]
-    ends = [0, len(at_ns) - 1] if order is None else [int(order[0]), int(order[-1])]
-    first, last = (_edge(read, file, end, int(assignment[i])) for end, i in zip(ends, (0, -1), strict=True))
-    return Steps(first, last), Strays(*found)
+        ends = [int(order[0]), int(order[-1])]
+    return Ends(ends[0], ends[1], assignments), Strays(*found)
 
 
-def _edge(read: Read, file: str, at: int, assignment: int) -> Edge:
-    return Edge(
-        int(read.at_ns[at]),
-        file,
-        int(read.row[at]),
-        int(read.offset[at]),
-        assignment,
-        int(read.producer[at]),
-        int(read.seq[at]),
-    )
+def _assignments(events: Events, at_ns: Ints) -> Ints | int:
+    """How many changes of assignment came before each delivery; one number where none came between them."""
+    first, last = np.searchsorted(events.changed_ns, at_ns[[0, -1]], side="right").tolist()
+    return int(first) if first == last else np.searchsorted(events.changed_ns, at_ns, side="right")
+
+
+def _unowned(events: Events, at_ns: Ints) -> npt.NDArray[np.intp]:
+    """Deliveries while the partition was not the reader's own."""
+    owns = np.concatenate([[False], events.owns])
+    first, last = np.searchsorted(events.at_ns, at_ns[[0, -1]], side="right").tolist()
+    if first == last:
+        return np.arange(0 if owns[first] else len(at_ns))
+    return np.flatnonzero(~owns[np.searchsorted(events.at_ns, at_ns, side="right")])
 
 
 def joined(stretches: Sequence[Steps]) -> list[tuple[Edge, Edge]] | None:

@@ -69,11 +69,12 @@ def _order(keys: list[Ints]) -> npt.NDArray[np.intp]:
         size *= span
     if size > 2**62:
         return np.lexsort(keys[::-1])
-    code = keys[0] - lows[0]
+    # Small keys make a small code: less to move, and a radix sort.
+    kind = np.uint16 if size <= 2**16 else np.int64
+    code = (keys[0] - lows[0]).astype(kind)
     for key, low, span in zip(keys[1:], lows[1:], spans[1:], strict=True):
-        code = code * span + (key - low)
-    if size <= 2**16:
-        return np.argsort(code.astype(np.uint16), kind="stable")
+        code *= kind(span)
+        code += (key - low).astype(kind)
     return np.argsort(code, kind="stable")
 
 

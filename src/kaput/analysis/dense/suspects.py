@@ -5,6 +5,8 @@ Everything that is in order leaves nothing here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -36,11 +38,19 @@ def gather(laid: Chunk, chunk: int, context: Context, summary: Summary) -> None:
 def _under(laid: Chunk, summary: Summary) -> None:
     """The first acknowledgement of a message that is stored, in each place and epoch."""
     known = (laid.outcome == ACKED) & (laid.epoch != NULL) & (laid.done_ns != NULL)
-    rows = _rows(known)
-    for (place, epoch), here in grouped(laid.place[rows], laid.epoch[rows]):
-        key = laid.producer, place, epoch
-        first = int(laid.done_ns[rows][here].min())
-        summary.under[key] = min(summary.under.get(key, first), first)
+    everything = known.all() and (laid.epoch == laid.epoch[0]).all()
+    for _, place, slots in laid.streams:
+        if everything:
+            _first_under(summary, (laid.producer, place, int(laid.epoch[0])), laid.done_ns[slots])
+            continue
+        rows = slots[known[slots]]
+        for (epoch,), here in grouped(laid.epoch[rows]):
+            _first_under(summary, (laid.producer, place, epoch), laid.done_ns[rows[here]])
+
+
+def _first_under(summary: Summary, key: tuple[int, int, int], done: Ints) -> None:
+    first = int(done.min())
+    summary.under[key] = min(summary.under.get(key, first), first)
 
 
 def _rows(mask: Flags) -> slice | npt.NDArray[np.intp]:
@@ -68,16 +78,17 @@ def _first_acks(laid: Chunk, context: Context, summary: Summary) -> None:
 def _astray(laid: Chunk, lost: Flags, chunk: int, summary: Summary) -> None:
     """Acknowledgements that the log does not bear out, and the islands of the lost ones."""
     islands = np.zeros(len(laid.seq), np.int64)
-    ran = _rows(laid.ran)
-    for (topic, place), here in grouped(laid.topic[ran], laid.place[ran]):
-        gone = lost[ran][here]
+    losses = lost.any()
+    for topic, place, slots in laid.streams:
+        stream = laid.producer, topic, place
+        if not losses:
+            summary.edges[stream].append(Edge(chunk, False, False, 0))
+            continue
+        gone = lost[slots]
         starts = gone & ~np.concatenate([[False], gone[:-1]])
-        count = int(np.count_nonzero(starts))
-        edge = Edge(chunk, bool(gone[0]), bool(gone[-1]), count)
-        summary.edges[laid.producer, topic, place].append(edge)
-        if count:
-            slots = (np.arange(len(laid.seq)) if isinstance(ran, slice) else ran)[here]
-            islands[slots] = np.cumsum(starts) - 1
+        islands[slots] = np.cumsum(starts) - 1
+        edge = Edge(chunk, bool(gone[0]), bool(gone[-1]), int(np.count_nonzero(starts)))
+        summary.edges[stream].append(edge)
     rows = np.flatnonzero((laid.claimed & ~laid.borne_out) | lost)
     if len(rows):
         summary.piles["astray"].put(
@@ -121,24 +132,36 @@ def _claims(laid: Chunk, summary: Summary) -> None:
 
 def _order(laid: Chunk, chunk: int, summary: Summary) -> None:
     """The first copies of each place: whether they stand in the log as they were sent, and which do not."""
-    held = _rows((laid.stored > 0) & laid.ran)
-    slots = np.arange(len(laid.seq))[held]
-    place, offset, epoch = laid.stored_place[held], laid.first_offset[held], laid.epoch[held]
+    for place, slots, offset, epoch in _first_copies(laid):
+        if len(slots) == 0:
+            continue
+        inverted = bool((offset[1:] < offset[:-1]).any())
+        found = Order(chunk, int(offset.min()), int(offset.max()), inverted)
+        summary.order[laid.producer, place].append(found)
+        if inverted:
+            _disordered(laid, place, slots, offset, epoch, summary)
+
+
+def _first_copies(laid: Chunk) -> Iterator[tuple[int, Ints, Ints, Ints]]:
+    """(place, positions, offset, epoch) of the first copy there of each message, in the order of seq."""
+    held = (laid.stored > 0) & laid.ran
+    if not laid.more_copies and not (held & (laid.stored_place != laid.place)).any():
+        everything = held.all()
+        for _, place, slots in laid.streams:
+            mine = slots if everything else slots[held[slots]]
+            yield place, mine, laid.first_offset[mine], laid.epoch[mine]
+        return
+    at: Ints = np.flatnonzero(held)
+    copies = [at, laid.stored_place[at], laid.first_offset[at], laid.epoch[at]]
     if laid.more_copies:
         ran = laid.ran[laid.more_copies[0]]
-        more = [column[ran] for column in laid.more_copies]
-        slots, place, offset, epoch = (
-            np.concatenate([mine, extra])
-            for mine, extra in zip((slots, place, offset, epoch), more, strict=True)
-        )
-        order = np.argsort(slots, kind="stable")
-        slots, place, offset, epoch = slots[order], place[order], offset[order], epoch[order]
-    for (at,), here in grouped(place):
-        there = offset[here]
-        inverted = bool((there[1:] < there[:-1]).any())
-        summary.order[laid.producer, at].append(Order(chunk, int(there.min()), int(there.max()), inverted))
-        if inverted:
-            _disordered(laid, at, slots[here], there, epoch[here], summary)
+        copies = [
+            np.concatenate([mine, more[ran]]) for mine, more in zip(copies, laid.more_copies, strict=True)
+        ]
+        order = np.argsort(copies[0], kind="stable")
+        copies = [column[order] for column in copies]
+    for (there,), rows in grouped(copies[1]):
+        yield there, copies[0][rows], copies[2][rows], copies[3][rows]
 
 
 def _disordered(laid: Chunk, place: int, slots: Ints, offset: Ints, epoch: Ints, summary: Summary) -> None:
@@ -164,15 +187,17 @@ def _disordered(laid: Chunk, place: int, slots: Ints, offset: Ints, epoch: Ints,
 def _examples(laid: Chunk, summary: Summary) -> None:
     """The chunk's first few of what the fates alone show."""
     found = laid.ran & (laid.stored > 0)
-    _show(laid, summary, ("duplicate", NULL, NULL), found & (laid.stored > 1))
-    _show(laid, summary, ("recovered", NULL, NULL), found & (laid.outcome == OUTCOME["unknown"]))
-    _show(laid, summary, ("ghost", NULL, NULL), found & (laid.outcome == OUTCOME["failed"]))
+    if laid.stored.max(initial=0) > 1:
+        _show(laid, summary, ("duplicate", NULL, NULL), found & (laid.stored > 1))
+    if laid.outcome.max(initial=ACKED) > ACKED:
+        _show(laid, summary, ("recovered", NULL, NULL), found & (laid.outcome == OUTCOME["unknown"]))
+        _show(laid, summary, ("ghost", NULL, NULL), found & (laid.outcome == OUTCOME["failed"]))
     for group, times in enumerate(laid.delivered):
         unseen = found & (times == 0)
         if unseen.any():
             for topic in np.unique(laid.topic[unseen]).tolist():
                 _show(laid, summary, ("unseen", group, topic), unseen & (laid.topic == topic))
-    if laid.copies:
+    if laid.copies and not laid.ran.all():
         at, place, offset, _ = laid.copies
         strange = np.flatnonzero(~laid.ran[at])
         strange = strange[np.lexsort((offset[strange], place[strange]))][:SHOWN]

@@ -1,0 +1,199 @@
+"""What the members of one group were handed in one slab, and the events of the group.
+
+A member polls every few milliseconds, one partition after the other. It commits a few times a slab, always
+behind a whole batch, and at its end; not before the end in the slab where it first owes a record, so that the
+commits ahead of a debt can be counted from the plan. Not here: rows (tables.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kaput.bench.kinds import Kind
+from kaput.bench.plan import Plants
+from kaput.bench.shape import START_NS, Longs, commits_in
+from kaput.bench.slabs import NOBODY, Log, Slab
+
+_POLL_NS = 5_000_000
+_STEP_NS = 200  # about so long between two records of one poll
+_MIN_STEP_NS = 8  # events of plants are squeezed in between, in half of that
+_MS = 1_000_000
+JOINED, ASSIGNED, REVOKED, COMMITTED, LEFT = range(5)
+EVENT_KINDS = ("joined", "assigned", "revoked", "committed", "left")
+NOTHING = -1  # partition or offset of an event that has none
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A member's deliveries in poll order."""
+
+    partition: Longs
+    offset: Longs
+    producer: Longs
+    seq: Longs
+    intact: npt.NDArray[np.bool_]
+    polled_ns: Longs
+
+
+@dataclass(frozen=True)
+class Events:
+    """A member's group events in the order of time; NOTHING stands for null."""
+
+    kind: Longs
+    partition: Longs
+    offset: Longs
+    at_ns: Longs
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One partition's deliveries to the group, before polls are laid over them.
+
+    `planted`: positions of the plants' (first) deliveries; `commits`: positions behind which one commits.
+    """
+
+    log: Log
+    offset: Longs
+    producer: Longs
+    seq: Longs
+    intact: npt.NDArray[np.bool_]
+    poll: Longs
+    plants: Plants
+    planted: Longs
+    commits: Longs
+
+
+def member(slab: Slab, group: int, number: int) -> tuple[Stream, Events]:
+    """Everything of one member in the slab."""
+    parts = [_part(slab, log, group) for log in slab.logs[number :: slab.shape.members]]
+    poll = np.concatenate([part.poll for part in parts])
+    order = np.argsort(poll, kind="stable")
+    times = np.empty(len(order), np.int64)
+    times[order] = _polled_ns(poll[order], slab.rng)
+    bounds = np.cumsum([0, *(len(part.poll) for part in parts)])
+    partition = np.repeat([part.log.partition for part in parts], np.diff(bounds))
+    stream = Stream(
+        partition[order],
+        np.concatenate([part.offset for part in parts])[order],
+        np.concatenate([part.producer for part in parts])[order],
+        np.concatenate([part.seq for part in parts])[order],
+        np.concatenate([part.intact for part in parts])[order],
+        times[order],
+    )
+    found = _Found()
+    last_ns = int(times.max(initial=slab.shape.starts_ns(slab.plan.slab)))
+    if slab.plan.slab == 0:
+        _begin(found, [part.log.partition for part in parts])
+    for part, low, high in zip(parts, bounds, bounds[1:], strict=False):
+        _events(found, part, times[low:high])
+        if high > low:
+            end = slab.plan.ends[part.log.partition]
+            found.add(COMMITTED, [part.log.partition], [end], [last_ns + _MS])
+    if slab.plan.slab == slab.shape.slabs - 1:
+        found.add(LEFT, [NOTHING], [NOTHING], [last_ns + 2 * _MS])
+    return stream, found.sorted()
+
+
+def _part(slab: Slab, log: Log, group: int) -> _Part:
+    mine = log.plants.group == group
+    plants, at = log.plants.only(mine), log.planted[mine]
+    which = np.arange(len(log.offset))
+
+    def of(kind: Kind) -> Longs:
+        found: Longs = at[plants.kind == kind]
+        return found
+
+    swapped = of(Kind.SWAPPED_POLL)
+    which[swapped], which[swapped + 1] = swapped + 1, swapped
+    times = np.ones(len(which), np.int64)
+    times[of(Kind.UNSEEN)] = times[of(Kind.UNSEEN) + 1] = 0
+    times[of(Kind.FOREIGN_SKIPPED) + 1] = 0
+    times[of(Kind.REDELIVERED)] = times[of(Kind.REDELIVERED_AFTER_REASSIGNMENT)] = 2
+    producer, seq, intact = log.producer.copy(), log.seq.copy(), log.intact.copy()
+    misread, damaged = of(Kind.MISREAD), of(Kind.DAMAGED_DELIVERY)
+    producer[misread], seq[misread] = log.producer[misread - 1], log.seq[misread - 1]
+    producer[damaged] = seq[damaged] = NOBODY
+    intact[damaged] = False
+    fetched_ns = slab.appended_ns + slab.delays_ns(len(slab.appended_ns), median_ms=2.0, spread=0.7)
+    poll = np.maximum.accumulate(-(-fetched_ns[log.batch] // _POLL_NS))
+    position = np.cumsum(times) - times
+    which = np.repeat(which, times)
+    return _Part(
+        log,
+        log.offset[which],
+        producer[which],
+        seq[which],
+        intact[which],
+        poll[which],
+        plants,
+        position[at],
+        position[log.ends[_committed(slab, log, group)]],
+    )
+
+
+def _committed(slab: Slab, log: Log, group: int) -> Longs:
+    """Which batches a commit follows, before the one at the end."""
+    batches = len(log.ends)
+    count = int(commits_in(np.array(batches)))
+    if slab.plan.owes_from[group, log.partition] == slab.plan.slab:
+        count = 0
+    return (np.arange(count) + 1) * batches // (count + 1) - 1
+
+
+def _polled_ns(poll: Longs, rng: np.random.Generator) -> Longs:
+    """Times of deliveries, by the numbers of their polls in ascending order."""
+    if not len(poll):
+        return poll
+    begins = np.flatnonzero(np.diff(poll, prepend=poll[0] - 1))
+    sizes = np.diff(begins, append=len(poll))
+    step = min(_STEP_NS, _POLL_NS // int(sizes.max() + 1))
+    assert step >= _MIN_STEP_NS, "more records in a poll than there is time for"
+    in_poll = np.arange(len(poll)) - np.repeat(begins, sizes)
+    return poll * _POLL_NS + in_poll * step + rng.integers(0, step // 2, len(poll), np.int64)
+
+
+class _Found:
+    """Events as they are found."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Longs, Longs, Longs, Longs]] = []
+
+    def add(self, kind: int, partition: npt.ArrayLike, offset: npt.ArrayLike, at_ns: npt.ArrayLike) -> None:
+        """Events of one kind."""
+        times = np.asarray(at_ns, np.int64)
+        columns = np.broadcast_arrays(np.int64(kind), np.asarray(partition), np.asarray(offset), times)
+        self._rows.append(tuple(columns))  # type: ignore[arg-type]
+
+    def sorted(self) -> Events:
+        """All of them; those of one moment in the order of adding."""
+        kind, partition, offset, at_ns = (np.concatenate(column) for column in zip(*self._rows, strict=True))
+        order = np.argsort(at_ns, kind="stable")
+        return Events(kind[order], partition[order], offset[order], at_ns[order])
+
+
+def _begin(found: _Found, partitions: list[int]) -> None:
+    before_ns = START_NS - 100 * _MS
+    found.add(JOINED, [NOTHING], [NOTHING], [before_ns - _MS])
+    found.add(ASSIGNED, partitions, 0, [before_ns] * len(partitions))
+
+
+def _events(found: _Found, part: _Part, times: Longs) -> None:
+    """What a partition's plants and commits add; `times` are those of its deliveries."""
+    where = part.log.partition
+
+    def of(kind: Kind) -> Longs:
+        found: Longs = part.planted[part.plants.kind == kind]
+        return found
+
+    found.add(COMMITTED, where, part.offset[part.commits] + 1, times[part.commits] + 1)
+    early = of(Kind.COMMIT_AHEAD)
+    found.add(COMMITTED, where, part.offset[early] + 3, times[early] + 1)
+    again = of(Kind.REDELIVERED_AFTER_REASSIGNMENT)
+    found.add(REVOKED, where, NOTHING, times[again] + 1)
+    found.add(ASSIGNED, where, part.offset[again], times[again] + 2)
+    not_its_own = of(Kind.UNASSIGNED)
+    found.add(REVOKED, where, NOTHING, times[not_its_own] - 2)
+    found.add(ASSIGNED, where, part.offset[not_its_own] + 1, times[not_its_own] + 1)

@@ -1,0 +1,189 @@
+"""The Spark job that writes a made run, a slab a task, and the small files around it.
+
+The manifest comes last: a folder that was not finished is no run folder. Not here: what is in it (plan.py).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+from pyspark.sql import SparkSession
+
+from kaput import __version__
+from kaput.bench.plan import Plan, SlabPlan
+from kaput.bench.shape import START_NS, TOPIC, Shape
+from kaput.bench.tables import write_slab
+from kaput.errors import AccountingError, UsageError
+from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
+from kaput.evidence.schemas import EVIDENCE_SCHEMA, TABLES
+from kaput.evidence.sealing import parquet_writer
+from kaput.scenario.model import Scenario
+
+_SLAB_MESSAGES = 4_000_000  # at most, whatever the run's size: a task takes about 180 bytes for each
+_BIG = ("sends", "log", "deliveries", "group_events")
+_BROKERS = [1, 2, 3]
+_MS = 1_000_000
+_POLL_S = 0.2
+
+Progress = Callable[[int, int], None]
+
+
+def shape_of(
+    messages: int,
+    producers: int,
+    partitions: int,
+    groups: int,
+    seed: int,
+    uneven: bool = False,
+    slab_messages: int | None = None,
+) -> Shape:
+    """A shape with that many messages, shared out evenly or (`uneven`) more to each next producer."""
+    weights = [number + 1 if uneven else 1 for number in range(producers)]
+    bounds = [messages * sum(weights[:number]) // sum(weights) for number in range(producers + 1)]
+    counts = tuple(high - low for low, high in pairwise(bounds))
+    if min(counts) < 1:
+        raise UsageError(f"{messages:,} messages are too few: each of {producers:,} producers must send some")
+    batch = 32 if messages >= 100_000 else 8
+    slabs = max(-(-messages // (slab_messages or _SLAB_MESSAGES)), 2 if messages > 2_000_000 else 1)
+    width = -(-max(counts) // (slabs * batch)) * batch
+    return Shape(counts, partitions, groups, seed, batch, width)
+
+
+def generate(plan: Plan, path: Path, spark: SparkSession, progress: Progress) -> dict[str, Any]:
+    """Writes the run folder; what must come out of its analysis. `progress` is told slabs done and all."""
+    folder, shape = RunFolder(path), plan.shape
+    path.mkdir(parents=True, exist_ok=True)
+    expected = plan.expected()
+    try:
+        for name in _BIG[: 4 if shape.groups else 2]:
+            folder.table(name).mkdir(parents=True)
+        written = _write_slabs(plan, path, spark, progress)
+        _check(plan, written)
+        _write_small_tables(plan, folder)
+        replace_text(folder.scenario_path, yaml.safe_dump(_scenario(shape).dump(), sort_keys=False))
+        replace_text(path / "expected.json", json.dumps(expected, indent=2) + "\n")
+        folder.write_manifest(_manifest(shape))
+    except BaseException:
+        shutil.rmtree(path / "evidence", ignore_errors=True)
+        raise
+    return expected
+
+
+def _write_slabs(plan: Plan, path: Path, spark: SparkSession, progress: Progress) -> list[tuple[int, ...]]:
+    context, slabs = spark.sparkContext, plan.shape.slabs
+    context.pythonExec = sys.executable
+    group = f"kaput-generate-{path}"
+    target = path.resolve()
+
+    def make(slab: SlabPlan) -> tuple[int, ...]:
+        return write_slab(slab, target)
+
+    def run() -> list[tuple[int, ...]]:
+        context.setJobGroup(group, "kaput bench generate", interruptOnCancel=True)
+        return context.parallelize([plan.slab(number) for number in range(slabs)], slabs).map(make).collect()
+
+    with ThreadPoolExecutor(1, "kaput-generate") as pool:
+        job = pool.submit(run)
+        try:
+            while not job.done():
+                progress(_finished(spark, group), slabs)
+                time.sleep(_POLL_S)
+        except BaseException:
+            context.cancelJobGroup(group)
+            raise
+        progress(slabs, slabs)
+        return job.result()
+
+
+def _finished(spark: SparkSession, group: str) -> int:
+    tracker = spark.sparkContext.statusTracker()
+    jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+    stages = (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds)
+    return sum(stage.numCompletedTasks for stage in stages if stage)
+
+
+def _check(plan: Plan, written: list[tuple[int, ...]]) -> None:
+    """What was written against what was planned, as far as rows tell."""
+    sent = sum(rows[0] for rows in written)
+    holes = int(plan.offsets[-1].sum()) - sum(rows[1] for rows in written)
+    if sent != plan.shape.messages or holes != plan.holes:
+        raise AccountingError(f"{sent} sends and {holes} holes were written, which was not the plan")
+
+
+def _write_small_tables(plan: Plan, folder: RunFolder) -> None:
+    ends = [
+        {"topic": TOPIC, "partition": partition, "end_offset": int(end), "drained_to": int(end)}
+        for partition, end in enumerate(plan.offsets[-1])
+    ]
+    leaders = [
+        {
+            "kind": "leader",
+            "topic": TOPIC,
+            "partition": partition,
+            "leader": _BROKERS[partition % len(_BROKERS)],
+            "leader_epoch": 0,
+            "isr": _BROKERS,
+            "at_ns": START_NS - 1000 * _MS,
+            "source": "kaput bench generate",
+        }
+        for partition in range(plan.shape.partitions)
+    ]
+    for name, rows in (("end_offsets", ends), ("cluster_events", leaders)):
+        folder.table(name).mkdir()
+        with parquet_writer(TABLES[name], folder.table(name) / "made.parquet") as writer:
+            writer.write_table(pa.Table.from_pylist(rows, schema=TABLES[name].schema))
+
+
+def _scenario(shape: Shape) -> Scenario:
+    return Scenario.model_validate(
+        {
+            "version": 1,
+            "title": f"Made evidence: {shape.messages:,} messages",
+            "topics": [
+                {
+                    "name": TOPIC,
+                    "partitions": shape.partitions,
+                    "replication-factor": len(_BROKERS),
+                    "config": {"min.insync.replicas": 2},
+                }
+            ],
+            "workload": {
+                "producers": list(_producers(shape)),
+                "groups": [
+                    {"id": shape.group(number), "topics": [TOPIC], "members": shape.members}
+                    for number in range(shape.groups)
+                ],
+            },
+        }
+    )
+
+
+def _producers(shape: Shape) -> Iterator[dict[str, Any]]:
+    for messages, alike in groupby(shape.counts):
+        yield {"count": len(list(alike)), "topic": TOPIC, "acks": "all", "messages": messages}
+
+
+def _manifest(shape: Shape) -> Manifest:
+    return Manifest(
+        schema_=EVIDENCE_SCHEMA,
+        run_id=uuid.UUID(int=random.Random(shape.seed).getrandbits(128), version=4),
+        scenario="bench-generate",
+        seed=shape.seed,
+        state="sealed",
+        versions={"kaput": __version__},
+        started_ns=START_NS - 1000 * _MS,
+        ended_ns=shape.ended_ns,
+        groups=[GroupDrain(group=shape.group(number), drained=True) for number in range(shape.groups)],
+    )

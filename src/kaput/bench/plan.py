@@ -1,0 +1,214 @@
+"""The plan of a made run: what is planted where, and every count that must come out of its analysis.
+
+Drawn from a seed, before anything is written, and without looking at what is written: the counts follow from
+the plan by the definitions of anomalies (kinds.py). Not here: rows (slabs.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kaput.bench.kinds import EFFECTS, PLAIN, Kind, slots_more
+from kaput.bench.shape import Batches, Longs, Shape, commits_in
+from kaput.errors import UsageError
+from kaput.scenario.vocabulary import ANOMALIES, GROUP_ANOMALIES, OUTCOMES, RUN_ANOMALIES
+
+NEVER = 2**62
+
+
+@dataclass(frozen=True)
+class Plants:
+    """One entry a plant, in the order of slabs. `batch`: the number of the producer's batch that it sits in.
+
+    `at`: position of its message in that batch; `ordinal` tells plants of one kind apart.
+    """
+
+    kind: Longs
+    group: Longs
+    ordinal: Longs
+    producer: Longs
+    batch: Longs
+    at: Longs
+
+    def only(self, chosen: Any) -> Plants:
+        """Those chosen."""
+        return Plants(**{name: column[chosen] for name, column in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class SlabPlan:
+    """All that a task needs to make one slab. `starts`, `ends`: offsets by partition.
+
+    `owes_from`: by group and partition, the slab from which on the group owes a stored record there.
+    """
+
+    shape: Shape
+    slab: int
+    starts: Longs
+    ends: Longs
+    plants: Plants
+    owes_from: Longs
+
+
+class Plan:
+    """The whole run. Raises UsageError where there is no room for what should be planted."""
+
+    def __init__(self, shape: Shape, rate: float = 0.0) -> None:
+        """`rate`: plants of a kind for each message, and at least one of each; 0 plants nothing."""
+        self.shape = shape
+        self.plants = _planted(shape, rate)
+        self._slab_of = self.plants.batch * shape.batch // shape.width
+        self._partition = shape.partition(self.plants.producer, self.plants.batch)
+        self._count_slots()
+        self._find_debts()
+
+    def _count_slots(self) -> None:
+        """Offsets and batches by slab and partition."""
+        shape = self.shape
+        slots = np.zeros((shape.slabs + 1, shape.partitions), np.int64)
+        self.batches = np.zeros((shape.slabs, shape.partitions), np.int64)
+        np.add.at(slots, (self._slab_of + 1, self._partition), slots_more(self.plants.kind))
+        for slab in range(shape.slabs):
+            found = Batches(shape, slab)
+            self.batches[slab] = np.bincount(found.partition, minlength=shape.partitions)
+            slots[slab + 1] += np.bincount(found.partition, found.size, shape.partitions).astype(np.int64)
+        self.offsets: Longs = np.cumsum(slots, axis=0)
+
+    def _find_debts(self) -> None:
+        owing = np.array([EFFECTS[Kind(k)].owes for k in self.plants.kind], bool)
+        self.owes_from: Longs = np.full((self.shape.groups, self.shape.partitions), NEVER, np.int64)
+        where = (self.plants.group[owing], self._partition[owing])
+        np.minimum.at(self.owes_from, where, self._slab_of[owing])
+
+    @property
+    def holes(self) -> int:
+        """Offsets that nothing stands at."""
+        return int((self.plants.kind == Kind.LOST_AT_A_HOLE).sum())
+
+    def slab(self, number: int) -> SlabPlan:
+        """What one task is given."""
+        low, high = np.searchsorted(self._slab_of, [number, number + 1])
+        return SlabPlan(
+            self.shape,
+            number,
+            self.offsets[number],
+            self.offsets[number + 1],
+            self.plants.only(slice(low, high)),
+            self.owes_from,
+        )
+
+    def expected(self) -> dict[str, Any]:
+        """expected.json: anomalies of groups are summed up there, and told apart under `groups`."""
+        kinds = Counter(Kind(k) for k in self.plants.kind)
+        run: Counter[str] = Counter()
+        fates: Counter[str] = Counter({_cell("acked", "1"): self.shape.messages})
+        for kind, count in kinds.items():
+            for fate in EFFECTS[kind].fates:
+                fates[_cell("acked", "1")] -= count
+                fates[_cell(fate.outcome, fate.stored)] += count
+            for name, times in EFFECTS[kind].run.items():
+                run[name] += times * count
+        groups = {self.shape.group(g): self._expected_of(g, kinds) for g in range(self.shape.groups)}
+        anomalies = {name: run[name] for name in RUN_ANOMALIES}
+        for name in GROUP_ANOMALIES:
+            anomalies[name] = sum(group["anomalies"][name] for group in groups.values())
+        return {
+            "sent": self.shape.messages,
+            "fates": _in_order(fates),
+            "anomalies": {name: anomalies[name] for name in ANOMALIES},
+            "verdict": "violated" if kinds else "held",
+            "groups": groups,
+        }
+
+    def _expected_of(self, group: int, kinds: Counter[Kind]) -> dict[str, Any]:
+        own = Counter(Kind(k) for k in self.plants.kind[self.plants.group == group])
+        fates: Counter[str] = Counter({_cell("acked", "1", "1"): self.shape.messages})
+        found: Counter[str] = Counter({"commit-ahead": self._commits_that_owe(group)})
+        for kind, count in kinds.items():
+            effect = EFFECTS[kind]
+            mine = own[kind] if effect.in_group else count
+            for fate in effect.fates:
+                fates[_cell(PLAIN.outcome, PLAIN.stored, PLAIN.here)] -= count
+                fates[_cell(fate.outcome, fate.stored, fate.here)] += mine
+                fates[_cell(fate.outcome, fate.stored, fate.elsewhere)] += count - mine
+            for name, times in effect.group.items():
+                found[name] += times * mine
+        return {"fates": _in_order(fates), "anomalies": {name: found[name] for name in GROUP_ANOMALIES}}
+
+    def _commits_that_owe(self, group: int) -> int:
+        """Regular commits above a record that the group has never been handed (see deliveries.py).
+
+        In the slab where the first such record stands there is one commit, behind it; later ones have all.
+        """
+        first = self.owes_from[group]
+        slab = np.arange(self.shape.slabs)[:, None]
+        at_the_end = (self.batches > 0) & (slab >= first)
+        before = np.where(slab > first, commits_in(self.batches), 0)
+        return int(at_the_end.sum() + before.sum())
+
+
+def _cell(*words: str) -> str:
+    return "/".join(words)
+
+
+def _in_order(fates: Counter[str]) -> dict[str, int]:
+    rank = {word: number for number, word in enumerate((*OUTCOMES, "0", "1", "n"))}
+    cells = sorted((c for c in fates if fates[c]), key=lambda c: [rank[word] for word in c.split("/")])
+    return {cell: fates[cell] for cell in cells}
+
+
+def _planted(shape: Shape, rate: float) -> Plants:
+    """Draws the plants: each gets a whole batch, those that owe a record one in the last partitions."""
+    rng = np.random.default_rng([shape.seed, 0])
+    wanted = _wanted(shape, rate)
+    owing = np.array([EFFECTS[Kind(k)].owes for k, _ in wanted], bool)
+    chosen = np.empty(len(wanted), np.int64)
+    whole = np.array(shape.counts, np.int64) // shape.batch
+    begins = np.concatenate([[0], np.cumsum(whole)])
+    free = np.ones(begins[-1], bool)
+    # Most partitions keep groups that were handed everything, so that most commits are as they should be.
+    last = np.flatnonzero(_partitions(shape, begins) >= shape.partitions - max(1, shape.partitions // 4))
+    for those, room in ((owing, last), (~owing, None)):
+        places = np.flatnonzero(free) if room is None else room
+        count = int(those.sum())
+        if count > len(places):
+            raise UsageError(_no_room(shape, len(wanted)))
+        chosen[those] = rng.choice(places, count, replace=False)
+        free[chosen[those]] = False
+    producer = np.searchsorted(begins, chosen, side="right") - 1
+    kind, group = np.array(wanted, np.int64).reshape(-1, 2).T
+    plants = Plants(
+        kind=kind,
+        group=group,
+        ordinal=np.arange(len(wanted)),
+        producer=producer,
+        batch=chosen - begins[producer],
+        at=rng.integers(2, shape.batch - 3, len(wanted)),
+    )
+    return plants.only(np.lexsort((plants.producer, plants.batch)))
+
+
+def _wanted(shape: Shape, rate: float) -> list[tuple[int, int]]:
+    """(kind, group) of every plant; -1 for plants of no group."""
+    wanted: list[tuple[int, int]] = []
+    for kind, effect in EFFECTS.items():
+        count = max(1, round(shape.messages * rate * effect.share)) if rate else 0
+        for group in range(shape.groups) if effect.in_group else (-1,):
+            wanted += [(int(kind), group)] * count
+    return wanted
+
+
+def _partitions(shape: Shape, begins: Longs) -> Longs:
+    producer = np.repeat(np.arange(shape.producers), np.diff(begins))
+    return shape.partition(producer, np.arange(begins[-1]) - begins[producer])
+
+
+def _no_room(shape: Shape, wanted: int) -> str:
+    return (
+        f"{shape.messages:,} messages of {shape.producers} producers over {shape.partitions} partitions have "
+        f"no room for {wanted:,} planted anomalies: send more messages, lower --rate, or use --clean"
+    )

@@ -1,0 +1,162 @@
+"""One slab in arrays: when its messages were sent, stored and acknowledged, and its stretch of every log.
+
+Plants of kinds.py are worked into the logs here; what concerns deliveries alone is in deliveries.py.
+Vectorised throughout: most is computed a batch at a time and spread over its messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kaput.bench.kinds import Kind, slots_more
+from kaput.bench.plan import Plants, SlabPlan
+from kaput.bench.shape import Batches, Longs, spread
+
+ACKED, FAILED, UNKNOWN = range(3)  # positions in scenario.vocabulary.OUTCOMES
+NOBODY = -1  # producer and seq of a record without identity
+_MS = 1_000_000
+_CALLBACK_NS = 300  # about so long between the acknowledgements of one batch
+_OUTCOME = {
+    Kind.RECOVERED: UNKNOWN,
+    Kind.UNKNOWN: UNKNOWN,
+    Kind.GHOST: FAILED,
+    Kind.FAILED: FAILED,
+}
+
+
+@dataclass(frozen=True)
+class Log:
+    """One partition's records of the slab in offset order. `batch`: each record's, as position in the slab.
+
+    `ends`: positions of the last record of each batch; `planted`: those of the plants' messages (or of
+    what stands next), `plants` the plants themselves.
+    """
+
+    partition: int
+    offset: Longs
+    producer: Longs
+    seq: Longs
+    intact: npt.NDArray[np.bool_]
+    timestamp_ms: Longs
+    batch: Longs
+    ends: Longs
+    plants: Plants
+    planted: Longs
+
+
+class Slab:
+    """Arrays over the slab's messages, producer after producer: seq, attempt_ns, outcome, offset."""
+
+    def __init__(self, plan: SlabPlan) -> None:
+        self.plan, self.shape = plan, plan.shape
+        self.rng = np.random.default_rng([plan.shape.seed, 1, plan.slab])
+        self.batches = Batches(plan.shape, plan.slab)
+        self._send()
+        self._acknowledge()
+        self.plant_batch = self.batches.index(plan.plants.producer, plan.plants.batch)
+        self.outcome = np.full(len(self.seq), ACKED, np.int8)
+        for kind, outcome in _OUTCOME.items():
+            chosen = plan.plants.kind == kind
+            self.outcome[self._message(chosen)] = outcome
+        self.offset = np.empty(len(self.seq), np.int64)
+        self.logs = [self._log(partition) for partition in range(self.shape.partitions)]
+
+    def _message(self, chosen: npt.NDArray[np.bool_]) -> Longs:
+        """The positions of plants' messages."""
+        before: Longs = self.batches.messages_before[self.plant_batch[chosen]]
+        return before + self.plan.plants.at[chosen]
+
+    def _send(self) -> None:
+        shape, batches = self.shape, self.batches
+        self.seq: Longs = spread(batches.number * shape.batch, batches.size)
+        since = self.seq - self.plan.slab * shape.width
+        own = np.repeat(batches.producer * (shape.interval_ns // shape.producers), batches.size)
+        noise = self.rng.integers(0, shape.interval_ns // 2, len(self.seq), np.int64)
+        self.attempt_ns: Longs = shape.starts_ns(self.plan.slab) + since * shape.interval_ns + own + noise
+
+    def _acknowledge(self) -> None:
+        """When each batch was appended and acknowledged: a producer's requests do not overtake each other."""
+        batches = self.batches
+        full_ns = self.attempt_ns[batches.messages_before[1:] - 1]
+        arrived_ns = full_ns + self.delays_ns(len(full_ns), median_ms=1.0, spread=0.6)
+        for producer in range(self.shape.producers):
+            own = slice(batches.begins[producer], batches.begins[producer + 1])
+            arrived_ns[own] = np.maximum.accumulate(arrived_ns[own])
+        self.appended_ns: Longs = arrived_ns
+        self.acked_ns: Longs = arrived_ns + self.delays_ns(len(full_ns), median_ms=2.5, spread=0.7)
+
+    def delays_ns(self, count: int, median_ms: float, spread: float) -> Longs:
+        """Lognormal, a quarter of a second at most."""
+        drawn = median_ms * np.exp(self.rng.normal(0, spread, count))
+        return (np.minimum(drawn, 250.0) * _MS).astype(np.int64)
+
+    def completed(self, producer: int) -> tuple[Longs, Longs]:
+        """The positions of a producer's messages in order of completion, and those times."""
+        begin, end = self.batches.begins[producer : producer + 2]
+        order = begin + np.argsort(self.acked_ns[begin:end], kind="stable")
+        sizes = self.batches.size[order]
+        since_first = _CALLBACK_NS * spread(np.zeros_like(sizes), sizes)
+        noise = self.rng.integers(0, _CALLBACK_NS, len(since_first), np.int64)
+        return self.batches.among(order), np.repeat(self.acked_ns[order], sizes) + since_first + noise
+
+    def _log(self, partition: int) -> Log:
+        """The stretch of one partition; fills in the offsets that producers are told."""
+        batches, plan = self.batches, self.plan
+        here = np.flatnonzero(batches.partition == partition)
+        order = here[np.argsort(self.appended_ns[here], kind="stable")]
+        sizes = batches.size[order]
+        before = np.cumsum(sizes) - sizes
+        message = batches.among(order)
+        chosen = batches.partition[self.plant_batch] == partition
+        plants = plan.plants.only(chosen)
+        rank = np.empty(len(batches.size), np.int64)
+        rank[order] = np.arange(len(order))
+        at = before[rank[self.plant_batch[chosen]]] + plants.at
+        swapped = at[plants.kind == Kind.REORDERED]
+        message[swapped], message[swapped + 1] = message[swapped + 1], message[swapped]
+        slots = np.ones(len(message), np.int64)
+        slots[at] += slots_more(plants.kind)
+        slot = np.cumsum(slots) - slots  # where each message stands, or would stand
+        told = plan.starts[partition] + slot
+        told[at[plants.kind == Kind.MISCLAIMED]] += 1
+        self.offset[message] = told
+        kept = np.ones(int(slots.sum()), bool)
+        kept[slot[at[plants.kind == Kind.LOST_AT_A_HOLE]]] = False
+        row = np.cumsum(kept) - kept
+        which = np.repeat(np.arange(len(message)), slots)
+        producer = np.repeat(batches.producer[order], sizes)[which]
+        seq = self.seq[message][which]
+        intact = np.ones(len(which), bool)
+        self._disguise(plants, slot[at], producer, seq, intact)
+        return Log(
+            partition,
+            (plan.starts[partition] + np.arange(len(which)))[kept],
+            producer[kept],
+            seq[kept],
+            intact[kept],
+            (self.attempt_ns[message] // _MS)[which][kept],
+            np.repeat(order, sizes)[which][kept],
+            row[slot[before + sizes - 1]],
+            plants,
+            row[slot[at]],
+        )
+
+    def _disguise(
+        self, plants: Plants, slot: Longs, producer: Longs, seq: Longs, intact: npt.NDArray[np.bool_]
+    ) -> None:
+        """Records that are not what their neighbours are."""
+        damaged = slot[plants.kind == Kind.DAMAGED_RECORD]
+        intact[damaged] = False
+        nobodys = np.concatenate([damaged, slot[plants.kind == Kind.FOREIGN_SKIPPED] + 1])
+        producer[nobodys] = seq[nobodys] = NOBODY
+        unsent = plants.kind == Kind.PHANTOM
+        ordinal = plants.ordinal[unsent]
+        # Half of them are of a producer of this run, behind all that it sent.
+        known = ordinal % 2 == 0
+        own = ordinal % self.shape.producers
+        counts = np.array(self.shape.counts, np.int64)
+        producer[slot[unsent] + 1] = np.where(known, own, self.shape.producers + ordinal % 3)
+        seq[slot[unsent] + 1] = np.where(known, counts[own], 0) + ordinal
