@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -70,8 +71,8 @@ def _order(keys: list[Ints]) -> npt.NDArray[np.intp]:
     if size > 2**62:
         return np.lexsort(keys[::-1])
     # Small keys make a small code: less to move, and a radix sort.
-    kind = np.uint16 if size <= 2**16 else np.int64
-    code = (keys[0] - lows[0]).astype(kind)
+    kind: Any = np.uint16 if size <= 2**16 else np.int64
+    code: npt.NDArray[Any] = (keys[0] - lows[0]).astype(kind)
     for key, low, span in zip(keys[1:], lows[1:], spans[1:], strict=True):
         code *= kind(span)
         code += (key - low).astype(kind)
