@@ -17,6 +17,7 @@ from kaput.analysis.dense.counted import count
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.reference import pipeline as reference
 from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
 from property.strategies import histories
 
 
@@ -74,7 +75,7 @@ def _differences(found: object, expected: object) -> dict[str, object]:
 def test_ledger_equals_oracle(spark: SparkSession, history: History) -> None:
     """Fates and the count of every anomaly are those of the plain definitions."""
     with tempfile.TemporaryDirectory() as path:
-        findings = analyse(history.write(Path(path)), spark)
+        findings = analyse(check(history.write(Path(path))), spark)
     assert _differences(_summary(findings), _expected(history)) == {}
     for anomaly in findings.anomalies:
         assert len(anomaly.examples) == min(anomaly.count, 10), anomaly.name
@@ -92,7 +93,7 @@ def test_ledger_equals_oracle(spark: SparkSession, history: History) -> None:
 def test_engine_equals_sql(spark: SparkSession, history: History) -> None:
     """Whatever the engine settles, the analysis in SQL finds the same: findings and every table."""
     with tempfile.TemporaryDirectory() as path:
-        evidence = inputs.read(history.write(Path(path)))
+        evidence = inputs.read(check(history.write(Path(path))))
         found = assemble.findings(evidence, Look(spark, evidence, count(spark, evidence)).account_for())
         tables = _tables(Path(path))
         expected = reference.analyse(evidence, spark)

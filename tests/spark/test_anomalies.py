@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from fakes.histories import History
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
 from kaput.scenario.vocabulary import ANOMALIES
 
 
@@ -189,7 +190,7 @@ CASES = {
 
 
 def _judge(history: History, path: Path, spark: SparkSession) -> Findings:
-    return analyse(history.read_to_end().write(path), spark)
+    return analyse(check(history.read_to_end().write(path)), spark)
 
 
 def test_every_anomaly_has_its_history() -> None:
@@ -224,7 +225,7 @@ def test_unread_is_not_lost(tmp_path: Path, spark: SparkSession) -> None:
     history = (
         _clean().sent(0, 2, 2).add("end_offsets", topic="orders", partition=0, end_offset=3, drained_to=2)
     )
-    findings = analyse(history.write(tmp_path), spark)
+    findings = analyse(check(history.write(tmp_path)), spark)
     assert findings.verdict == "inconclusive"
     assert (findings.totals.unread, findings.anomaly("lost")[0].count) == (1, 0)
 
@@ -234,7 +235,7 @@ def test_recording_without_log_is_unread(tmp_path: Path, spark: SparkSession) ->
     history = History(state="recording").sent(0, 0, 0).sent(0, 1, None, "unknown")
     folder = history.write(tmp_path)
     next(folder.table("log").glob("*.parquet")).unlink()
-    findings = analyse(folder, spark)
+    findings = analyse(check(folder), spark)
     assert findings.verdict == "inconclusive"
     assert findings.totals.unread == 2
 
@@ -243,6 +244,6 @@ def test_missing_scenario_is_inconclusive(tmp_path: Path, spark: SparkSession) -
     """Without scenario.yaml the counts stand, and nothing is said of promises."""
     folder = lost().read_to_end().write(tmp_path)
     folder.scenario_path.unlink()
-    findings = analyse(folder, spark)
+    findings = analyse(check(folder), spark)
     assert findings.verdict == "inconclusive"
     assert findings.anomaly("lost")[0].count == 1

@@ -14,6 +14,7 @@ from kaput.analysis.pipeline import analyse
 from kaput.bench.generate import generate, shape_of
 from kaput.bench.plan import Plan
 from kaput.bench.shape import Shape
+from kaput.evidence import reading
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.schemas import TABLES
@@ -40,7 +41,7 @@ def test_findings_are_as_planned(shape: Shape, rate: float, tmp_path: Path, spar
     """Fates, anomalies and verdict, in the run and in each group."""
     expected = _make(tmp_path, spark, shape, rate)
     assert all(expected["anomalies"].values()) or not shape.groups
-    findings = analyse(RunFolder(tmp_path), spark)
+    findings = analyse(reading.check(RunFolder(tmp_path)), spark)
     _compare(findings, expected)
     assert (findings.totals.log_records, findings.totals.sent) == (_rows(tmp_path, "log"), 50_000)
     lost, duplicate = _recount(tmp_path)
@@ -52,7 +53,7 @@ def test_a_clean_run_holds(tmp_path: Path, spark: SparkSession) -> None:
     shape = shape_of(50_000, 5, 3, 2, seed=9, slab_messages=20_000)
     expected = _make(tmp_path, spark, shape, 0.0)
     assert expected["verdict"] == "held"
-    _compare(analyse(RunFolder(tmp_path), spark), expected)
+    _compare(analyse(reading.check(RunFolder(tmp_path)), spark), expected)
     assert check(read_resolved(tmp_path / "scenario.yaml")) == []
     for name in ("sends", "log", "deliveries", "group_events"):
         for path in (tmp_path / "evidence" / name).glob("*.parquet"):

@@ -12,6 +12,7 @@ from fakes.histories import History, at
 from kaput.analysis.pipeline import analyse
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
 
 
 def _times(ms: float, after: float = 1) -> dict[str, int]:
@@ -33,7 +34,7 @@ def _failover(acks: object = 1, unclean: bool = False, **topic: object) -> Histo
 
 
 def _analyse(history: History, path: Path, spark: SparkSession) -> Findings:
-    return analyse(history.write(path), spark)
+    return analyse(check(history.write(path)), spark)
 
 
 def test_times_of_a_failover(tmp_path: Path, spark: SparkSession) -> None:
@@ -118,7 +119,7 @@ def test_fault_without_election_has_no_election_times(tmp_path: Path, spark: Spa
 def test_outputs_are_complete(tmp_path: Path, spark: SparkSession) -> None:
     """The ledger has a row a message; lost its causes and faults; windows the runs of losses."""
     folder = _failover().write(tmp_path)
-    analyse(folder, spark)
+    analyse(check(folder), spark)
     ledger = {row["seq"]: row for row in pq.read_table(folder.analysis / "ledger").to_pylist()}
     assert {seq: row["stored"] for seq, row in ledger.items()} == {0: 1, 1: 0, 2: 0, 3: 0, 4: 1, 5: 1}
     lost = {row["seq"]: row for row in pq.read_table(folder.analysis / "lost").to_pylist()}
@@ -152,4 +153,4 @@ def test_damaged_page_is_no_evidence(tmp_path: Path, spark: SparkSession) -> Non
     content[4:400] = bytes(396)
     path.write_bytes(content)
     with pytest.raises(EvidenceError, match=r"part-0\.parquet"):
-        analyse(folder, spark)
+        analyse(check(folder), spark)

@@ -12,8 +12,8 @@ from typing import Any
 
 from kaput.analysis.names import Names, Place
 from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
-from kaput.evidence.folder import Manifest, RunFolder
-from kaput.evidence.reading import Evidence, check
+from kaput.evidence.folder import Manifest
+from kaput.evidence.reading import Evidence
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
 
@@ -132,8 +132,7 @@ def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
     )
 
 
-def read(folder: RunFolder) -> Inputs:
-    """The run folder, checked. Raises EvidenceError naming the file at fault."""
-    evidence = check(folder)
-    scenario = read_resolved(folder.scenario_path) if folder.scenario_path.exists() else None
-    return Inputs(evidence, scenario)
+def read(evidence: Evidence) -> Inputs:
+    """What a checked run folder gives. Raises UsageError where its scenario is none."""
+    path = evidence.folder.scenario_path
+    return Inputs(evidence, read_resolved(path) if path.exists() else None)

@@ -20,12 +20,12 @@ from kaput.analysis.dense.counted import count
 from kaput.analysis.reference import pipeline as reference
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
-from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import Evidence
 
 
-def analyse(folder: RunFolder, spark: SparkSession) -> Findings:
-    """Judges a sealed run folder and writes its analysis/. Raises EvidenceError, AccountingError."""
-    given = inputs.read(folder)
+def analyse(evidence: Evidence, spark: SparkSession) -> Findings:
+    """Judges a checked run folder and writes its analysis/. Raises EvidenceError, AccountingError."""
+    given = inputs.read(evidence)
     with _readable():
         try:
             return assemble.findings(given, Look(spark, given, count(spark, given)).account_for())

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
+from kaput.evidence.reading import check
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.scenario.model import Scenario
@@ -40,7 +41,7 @@ _SCENARIO = {
 def rehearse(spark: SparkSession) -> None:
     """Analyses the small folder and forgets it: the next analysis finds classes, workers and code ready."""
     with tempfile.TemporaryDirectory(prefix="kaput-rehearsal-") as path:
-        analyse(write(Path(path)), spark)
+        analyse(check(write(Path(path))), spark)
 
 
 def write(path: Path) -> RunFolder:

@@ -1,6 +1,6 @@
 """The Spark session that judges: small, quiet, quick to start, and gone without a trace.
 
-`start` makes it here and now; `Background` makes it in a thread of low priority, while a run still ends.
+`start` makes it here and now; background.py in a thread of low priority, while a run still ends.
 What the user configured (SPARK_CONF_DIR, `conf`) wins over everything set here.
 Not here: what is done with the session (pipeline.py).
 """
@@ -12,10 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +25,7 @@ from pyspark.sql import SparkSession
 from kaput.analysis import driver
 from kaput.cluster.java import find_java
 from kaput.errors import JavaError
-from kaput.processes.ownership import Owner
 
-_LOW_PRIORITY = 10  # niceness while a run is still ending: what is measured must not be disturbed
 _own: list[driver.Driver] = []  # the JVM that this process started itself, while there is one
 _given: set[str] = set()  # names of the settings that the user gave: they win
 SMALL_ROWS = 500_000
@@ -49,21 +44,17 @@ appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c: %m%n%ex
 def start(
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
-    background: bool = False,
     options: Sequence[str] = (),
     own: Callable[[Path], object] = lambda path: None,
 ) -> SparkSession:
     """A session on `master`: local, a cluster's address, or a Spark Connect URL (`sc://...`).
 
-    `background` lowers the priority of the calling thread before the JVM inherits it; `options` are more
-    flags of a local driver's JVM; `own` is told of the directory that must not outlive this process.
+    `options` are more flags of a local driver's JVM; `own` is told of the directory that must not outlive
+    this process.
     Raises JavaError when no JVM comes up.
     """
     if master.startswith("sc://"):
         return SparkSession.builder.remote(master).getOrCreate()
-    if background and sys.platform == "linux":
-        # Niceness belongs to the thread here, and a child inherits that of the thread that makes it.
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOW_PRIORITY)
     scratch = Path(tempfile.mkdtemp(prefix="kaput-spark-"))
     own(scratch)
     # Registered before Spark's own exit hooks, so that it runs after them.
@@ -72,7 +63,7 @@ def start(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _given.update(_user_defaults(), conf or {})
     settings = SparkConf().setMaster(master).setAppName("kaput")
-    settings.setAll([*_settings(scratch).items(), *(conf or {}).items()])
+    settings.setAll([*_settings(scratch, master.startswith("local")).items(), *(conf or {}).items()])
     if SparkContext._gateway is None:
         own_way = _own_way(master)
         gateway = _own_gateway(scratch, options) if own_way else _spark_gateway(settings, scratch)
@@ -114,7 +105,7 @@ def _spark_gateway(settings: SparkConf, scratch: Path) -> Any:
             raise JavaError(f"Spark's Java did not start: {driver.last_words(log)}") from None
 
 
-def _settings(scratch: Path) -> dict[str, str]:
+def _settings(scratch: Path, local: bool) -> dict[str, str]:
     """Spark's settings by name; those that SPARK_CONF_DIR/spark-defaults.conf gives are left to it."""
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J.format(log=scratch / "spark.log"))
@@ -138,9 +129,13 @@ def _settings(scratch: Path) -> dict[str, str]:
         "spark.cleaner.referenceTracking.blocking": "false",
         # What the ledger shuffles is packed already.
         "spark.shuffle.compress": "false",
+        "spark.shuffle.checksum.enabled": "false",
         # Tells a cluster that a lost stage must be done again; one process loses all of them or none.
         "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     }
+    if local:
+        # Elsewhere, Python workers are started by a Spark that may not have this module at hand.
+        ours["spark.python.daemon.module"] = "kaput.analysis.python_workers"
     given = _user_defaults()
     return {name: value for name, value in ours.items() if name not in given}
 
@@ -179,59 +174,3 @@ def close(spark: SparkSession, timeout_s: float = 10) -> None:
         gateway.shutdown()
         SparkContext._gateway = SparkContext._jvm = None
         driver.end(_own.pop(), timeout_s)
-
-
-class Background:
-    """A session that is wanted later: `begin` starts it beside other work, `session` waits for it.
-
-    `warm_up` is done with it right after its start, while there is still time for that.
-    A context manager: at its end the session, if there is one, is stopped, and nothing of it is left.
-    """
-
-    def __init__(
-        self,
-        master: str = "local[*]",
-        conf: Mapping[str, str] | None = None,
-        warm_up: Callable[[SparkSession], object] = lambda session: None,
-    ) -> None:
-        self._master, self._conf, self._warm_up = master, conf, warm_up
-        self._promise: Future[SparkSession] | None = None
-
-    def begin(self) -> None:
-        """Starts the session in a thread of low priority, once."""
-        if self._promise is None:
-            with _one_thread() as pool:
-                self._promise = pool.submit(self._start)
-
-    def _start(self) -> SparkSession:
-        session = start(self._master, self._conf, background=True, own=self._owner.own_path)
-        self._warm_up(session)
-        return session
-
-    def session(self) -> SparkSession:
-        """The session, waited for. Raises JavaError."""
-        self.begin()
-        assert self._promise is not None
-        return self._promise.result()
-
-    def __enter__(self) -> Background:
-        self._owner = Owner()
-        self._owner.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        try:
-            if self._promise is not None and self._promise.done() and self._promise.exception() is None:
-                close(self._promise.result())
-        finally:
-            self._owner.__exit__(*error)
-
-
-@contextmanager
-def _one_thread() -> Iterator[ThreadPoolExecutor]:
-    """A pool that takes no more work afterwards and is not waited for."""
-    pool = ThreadPoolExecutor(1, "spark-start")
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=False)

@@ -17,7 +17,7 @@ def analyze_command(
 
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --json
     """
-    from kaput.analysis.session import Background
+    from kaput.analysis.background import Background
     from kaput.cli.judging import judge_folder
     from kaput.cli.showing import show
     from kaput.cluster.java import find_java
@@ -27,12 +27,15 @@ def analyze_command(
     from kaput.processes.signals import interrupts
 
     folders = [RunFolder(path) for path in run_dir]
+    # Mistakes in the evidence are said before Spark is waited for.
     for folder in folders:
         folder.read_manifest()
-        if not needs_sealing(folder):
-            check(folder)
+    checked = [None if needs_sealing(folder) else check(folder) for folder in folders]
     find_java()
     with interrupts(), Background(master) as spark:
         spark.begin()
-        results = [(folder, judge_folder(folder, spark.session)) for folder in folders]
-    show(results, json)
+        results = [
+            (folder, judge_folder(folder, spark.session, evidence))
+            for folder, evidence in zip(folders, checked, strict=True)
+        ]
+        show(results, json)

@@ -23,4 +23,5 @@ def demo_command(
     from kaput.cli.run import run_all
     from kaput.cli.showing import show
 
-    show(run_all(PAIR, [], seed=None, repeat=1, runs=runs), json)
+    with run_all(PAIR, [], seed=None, repeat=1, runs=runs) as results:
+        show(results, json)

@@ -10,14 +10,19 @@ if TYPE_CHECKING:
 
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
+    from kaput.evidence.reading import Evidence
 
 # Worst first: the exit status of several runs is that of the worst.
 _EXIT = {"violated": 1, "inconclusive": 3, "held": 0}
 
 
-def judge_folder(folder: RunFolder, session: Callable[[], SparkSession]) -> Findings:
-    """The findings of one folder, written beside the evidence. Raises EvidenceError naming the file."""
-    from kaput.analysis.pipeline import analyse
+def judge_folder(
+    folder: RunFolder, session: Callable[[], SparkSession], evidence: Evidence | None = None
+) -> Findings:
+    """The findings of one folder, written beside the evidence. Raises EvidenceError naming the file.
+
+    `evidence`: the folder's, if it has been checked already.
+    """
     from kaput.evidence.folder import replace_text
     from kaput.evidence.reading import check
     from kaput.evidence.sealing import needs_sealing, seal
@@ -28,9 +33,11 @@ def judge_folder(folder: RunFolder, session: Callable[[], SparkSession]) -> Find
         said = seal(folder)
         manifest = manifest.model_copy(update={"troubles": manifest.troubles + said})
         folder.write_manifest(manifest)
-    # Mistakes in the evidence are said before Spark is waited for.
-    check(folder)
-    findings = analyse(folder, session())
+    evidence = evidence or check(folder)
+    spark = session()
+    from kaput.analysis.pipeline import analyse
+
+    findings = analyse(evidence, spark)
     replace_text(folder.findings_path, findings.to_json() + "\n")
     replace_text(folder.path / "junit.xml", to_junit(findings))
     if manifest.state == "sealed":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from kaput.analysis.session import Background
+    from kaput.analysis.background import Background
     from kaput.cluster.java import Java
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
@@ -41,10 +43,11 @@ def run_command(
     from kaput.cli.showing import show
 
     overrides = [*(set_ or []), *([f"cluster.network={network}"] if network else [])]
-    results = run_all([scenario], overrides, seed, repeat, runs, kafka_home)
-    show(results, json, repeated=repeat > 1)
+    with run_all([scenario], overrides, seed, repeat, runs, kafka_home) as results:
+        show(results, json, repeated=repeat > 1)
 
 
+@contextmanager
 def run_all(
     scenarios: list[str],
     overrides: list[str],
@@ -52,10 +55,12 @@ def run_all(
     repeat: int,
     runs: Path,
     kafka_home: Path | None = None,
-) -> list[tuple[RunFolder, Findings]]:
-    """Runs and judges each scenario `repeat` times; every mistake is found before anything starts."""
-    from kaput.analysis.rehearsal import rehearse
-    from kaput.analysis.session import Background
+) -> Iterator[list[tuple[RunFolder, Findings]]]:
+    """Runs and judges each scenario `repeat` times; every mistake is found before anything starts.
+
+    The results are there before Spark has gone: nobody needs to wait for that.
+    """
+    from kaput.analysis.background import Background
     from kaput.cluster.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
@@ -64,7 +69,7 @@ def run_all(
     loaded = [load(scenario, overrides) for scenario in scenarios]
     java = find_java()
     results = []
-    with interrupts(), Background(warm_up=rehearse) as spark:
+    with interrupts(), Background(rehearse=True) as spark:
         reap_orphans()
         first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         for name, scenario in loaded:
@@ -72,7 +77,7 @@ def run_all(
                 title = name if repeat == 1 else f"{name} {number + 1}/{repeat}"
                 plan = Plan(title, name, scenario, first_seed + number, runs, kafka_home)
                 results.append(run_one(plan, java, spark))
-    return results
+        yield results
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,7 @@ def run_one(plan: Plan, java: Java, spark: Background) -> tuple[RunFolder, Findi
             distribution,
             java,
             progress,
+            on_load=spark.prepare,
             on_last_heal=spark.begin,
         )
         try:

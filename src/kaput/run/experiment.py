@@ -36,7 +36,9 @@ READY_TIMEOUT_S = 60
 
 
 class Experiment:
-    """One run of one scenario. `on_last_heal` is called once, when no fault is active any more."""
+    """One run of one scenario. `on_load` is called once, when the load begins; `on_last_heal` once, when no
+    fault is active any more.
+    """
 
     def __init__(
         self,
@@ -47,11 +49,14 @@ class Experiment:
         distribution: Distribution,
         java: Java,
         progress: Progress,
+        *,
+        on_load: Callable[[], None] = lambda: None,
         on_last_heal: Callable[[], None] = lambda: None,
     ) -> None:
         self._scenario, self._seed = scenario, seed
         self._distribution, self._java = distribution, java
-        self._progress, self._on_last_heal = progress, on_last_heal
+        self._progress = progress
+        self._on_load, self._on_last_heal = on_load, on_last_heal
         self._total = total_messages(scenario)
         self._topics = [topic.name for topic in scenario.topics]
         self._troubles: list[str] = []
@@ -115,6 +120,7 @@ class Experiment:
         self._begin("inject")
         started = self._crew.go()
         self._nemesis.start()
+        self._on_load()
         self._update(started_ns=started)
         sent = healed = False
         while not (sent and healed):

@@ -1,0 +1,25 @@
+"""`python -m kaput.analysis.python_workers`: PySpark's daemon of Python workers, ready sooner.
+
+PySpark's own way imports PySpark from a zip, which compiles it anew each time, and everything else in each
+worker. Here it comes from the installed package, and the workers are forked with the engine loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Serves Spark until it hangs up."""
+    sys.path[:] = [entry for entry in sys.path if Path(entry).name != "pyspark.zip"]
+    from pyspark.daemon import manager
+
+    import kaput.analysis.dense.engine
+    import kaput.analysis.dense.scan  # noqa: F401
+
+    manager()
+
+
+if __name__ == "__main__":
+    main()
