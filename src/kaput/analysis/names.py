@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kaput.evidence.reading import GROUP_EVENT_KINDS
+from kaput.evidence.schemas import GROUP_EVENT_KINDS
 
 SHIFT = 2**32  # a place is topic * 2**32 + partition
 

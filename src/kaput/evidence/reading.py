@@ -16,10 +16,8 @@ import pyarrow.parquet as pq
 
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest, RunFolder
-from kaput.evidence.schemas import TABLES, Table
+from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, TABLES, Table
 
-GROUP_EVENT_KINDS = ("joined", "left", "killed", "assigned", "revoked", "lost", "committed")
-CLUSTER_EVENT_KINDS = ("leader", "isr", "fenced", "unfenced", "started", "stopped")
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("sends", "outcome"): ("acked", "failed", "unknown"),
     ("group_events", "kind"): GROUP_EVENT_KINDS,

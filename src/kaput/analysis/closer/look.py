@@ -16,9 +16,8 @@ from kaput.analysis.account import Account
 from kaput.analysis.closer import around, commits, examples, losses, order, places, redelivery, steps
 from kaput.analysis.closer.found import Records
 from kaput.analysis.closer.full import NotSettled
-from kaput.analysis.dense.columns import NULL
 from kaput.analysis.dense.counted import Counted
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.pack import NULL, Ints
 from kaput.analysis.dense.scan import Answers, Questions, Zones, scan, zones
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.streams import longest

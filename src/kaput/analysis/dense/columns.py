@@ -17,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.pack import NULL, Ints
 from kaput.analysis.dense.work import Unit
 from kaput.errors import EvidenceError
 
-NULL = -(2**63)  # stands for null in every array of numbers
 _SURE = 32  # writers may shorten longer texts in statistics
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaput.analysis.dense.columns import NULL, Columns
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.columns import Columns
+from kaput.analysis.dense.pack import NULL, Ints
 from kaput.analysis.dense.readers import NO_EVENTS, Events, Reader, events_of
 from kaput.analysis.names import SHIFT, Names
 from kaput.scenario.vocabulary import OUTCOMES
@@ -40,7 +40,7 @@ class Context:
     """
 
     names: Names
-    width: int
+    bits: int
     parts: int
     complete: frozenset[int] = frozenset()
     complete_topics: frozenset[int] = frozenset()
@@ -78,6 +78,10 @@ class Context:
         if unknown.any():
             places[unknown] = NULL
         return places
+
+    def chunks(self, seq: Ints) -> tuple[Ints, Ints]:
+        """The chunk of each seq, and its place in the chunk."""
+        return seq >> self.bits, seq & ((1 << self.bits) - 1)
 
     def part(self, producer: int, chunk: int) -> int:
         """Which reducing task a chunk belongs to."""

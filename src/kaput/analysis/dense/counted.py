@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from kaput.analysis import faults
 from kaput.analysis.dense import engine, ledger_file
-from kaput.analysis.dense.columns import NULL
 from kaput.analysis.dense.context import Context, Reached
 from kaput.analysis.dense.group_events import CHANGES, GroupEvents, read_groups
+from kaput.analysis.dense.pack import NULL
 from kaput.analysis.dense.summary import Summary
 from kaput.analysis.dense.work import plan
 from kaput.analysis.faults import Reach
@@ -56,7 +56,7 @@ def count(spark: SparkSession, given: Inputs) -> Counted:
     work = plan(given.evidence)
     groups = read_groups(given)
     known = {(e["topic"], e["partition"]) for e in given.cluster_events if e["topic"] in given.names.topics}
-    context = _context(given, groups, work.width, work.parts, ledger.resolve())
+    context = _context(given, groups, work.bits, work.parts, ledger.resolve())
     context = replace(context, reached=_reached(given, _reaches(given, known, {}, {})[1]))
     summary = engine.run(spark, work, context)
     partitions = _partitions(given, summary, groups)
@@ -109,11 +109,11 @@ def _reached(given: Inputs, reaches: Sequence[Reach]) -> tuple[Reached, ...]:
     )
 
 
-def _context(given: Inputs, groups: GroupEvents, width: int, parts: int, ledger: Path) -> Context:
+def _context(given: Inputs, groups: GroupEvents, bits: int, parts: int, ledger: Path) -> Context:
     names, ends = given.names, _ends(given)
     return Context(
         names,
-        width,
+        bits,
         parts,
         complete=frozenset(names.code(place) for place, (end, drained) in ends.items() if end == drained),
         complete_topics=_complete_topics(given, _complete(given, ends, set())),

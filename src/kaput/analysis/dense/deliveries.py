@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kaput.analysis.dense.columns import NULL, Columns
+from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import Context
 from kaput.analysis.dense.log import run_of
-from kaput.analysis.dense.pack import Ints, pack
+from kaput.analysis.dense.pack import NULL, Ints, pack
 from kaput.analysis.dense.readers import Edge, Read, Reader, Steps, steps
 from kaput.analysis.dense.sends import Blob
 from kaput.analysis.dense.split import Rows, by_key, grouped
@@ -44,15 +44,13 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
         _reader(summary, context, (g, at), offset[rows], polled[rows])
         unit_rows = _Rows(columns, rows, producer, seq)
         _steps(summary, context, (g, m, at), Read(polled[rows], offset[rows]), unit_rows)
+    chunks, rel = context.chunks(seq)
     if not named.all():
-        rows = np.flatnonzero(named)
-        group, place, offset, polled, producer, seq = (
-            c[rows] for c in (group, place, offset, polled, producer, seq)
-        )
-    rel = seq % context.width
-    for (g, of, chunk), rows in by_key(group, producer, seq // context.width):
-        payload = pack((rel[rows], place[rows], offset[rows], polled[rows]))
-        yield Blob(context.part(of, chunk), g, of, chunk, payload, [])
+        producer, chunks = np.where(named, producer, NULL), np.where(named, chunks, 0)
+    for (g, of, chunk), rows in by_key(group, producer, chunks):
+        if of != NULL:
+            payload = pack((rel[rows], place[rows], offset[rows], polled[rows]))
+            yield Blob(context.part(of, chunk), g, of, chunk, payload, [])
 
 
 def _broken(summary: Summary, where: tuple[Ints, Ints, Ints], intact: Flags, named: Flags) -> None:

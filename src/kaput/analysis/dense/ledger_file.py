@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kaput.analysis.dense.columns import NULL
 from kaput.analysis.dense.context import Context
 from kaput.analysis.dense.messages import Chunk
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.pack import NULL, Ints
 from kaput.analysis.names import SHIFT
 from kaput.scenario.vocabulary import OUTCOMES
 
+_ROW_GROUP_ROWS = 250_000  # several chunks: each row group costs something by itself
 _RISING = ("seq", "attempt_ns", "done_ns", "offset", "first_offset")  # stored as differences
 
 
@@ -59,15 +59,23 @@ class LedgerFile:
         self._path = Path(context.ledger) / f"part-{part:05d}.parquet"
         self._beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         self._writer: pq.ParquetWriter | None = None
+        self._rows: list[pa.Table] = []
 
     def add(self, laid: Chunk) -> None:
         """The rows of a chunk."""
         if self._writer is None:
             self._beside.parent.mkdir(parents=True, exist_ok=True)
             self._writer = _writer(self._beside, self._schema)
-        rows = table(laid, self._context, self._schema)
-        if rows.num_rows:
-            self._writer.write_table(rows)
+        self._rows.append(table(laid, self._context, self._schema))
+        if sum(rows.num_rows for rows in self._rows) >= _ROW_GROUP_ROWS:
+            self._write()
+
+    def _write(self) -> None:
+        """The rows gathered, as one row group."""
+        rows = pa.concat_tables(self._rows)
+        if rows.num_rows and self._writer is not None:
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._rows = []
 
     def __enter__(self) -> LedgerFile:
         return self
@@ -76,6 +84,8 @@ class LedgerFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._writer is not None:
+            if kind is None and self._rows:
+                self._write()
             self._writer.close()
             if kind is None:
                 self._beside.replace(self._path)

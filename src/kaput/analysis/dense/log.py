@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from kaput.analysis.dense.columns import NULL, Columns
+from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import Context
-from kaput.analysis.dense.pack import Ints, pack
+from kaput.analysis.dense.pack import NULL, Ints, pack
 from kaput.analysis.dense.sends import Blob
 from kaput.analysis.dense.split import by_key, grouped
 from kaput.analysis.dense.summary import Run, Summary
@@ -37,13 +37,13 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
         _between_commits(summary, context, at, offsets)
         if len(offsets) < len(offset[rows]):
             _shared(summary, at, *(column[rows][named[rows]] for column in (offset, producer, seq)))
+    chunks, rel = context.chunks(seq)
     if not named.all():
-        rows = np.flatnonzero(named)
-        place, offset, epoch, producer, seq = (c[rows] for c in (place, offset, epoch, producer, seq))
-    rel = seq % context.width
-    for (of, chunk), rows in by_key(producer, seq // context.width):
-        payload = pack((rel[rows], place[rows], offset[rows], epoch[rows]))
-        yield Blob(context.part(of, chunk), SOURCE, of, chunk, payload, [])
+        producer, chunks = np.where(named, producer, NULL), np.where(named, chunks, 0)
+    for (of, chunk), rows in by_key(producer, chunks):
+        if of != NULL:
+            payload = pack((rel[rows], place[rows], offset[rows], epoch[rows]))
+            yield Blob(context.part(of, chunk), SOURCE, of, chunk, payload, [])
 
 
 def _broken(summary: Summary, place: Ints, offset: Ints, intact: npt.NDArray[np.bool_]) -> None:

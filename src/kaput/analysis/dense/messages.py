@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kaput.analysis.dense import deliveries, log, sends
-from kaput.analysis.dense.columns import NULL
 from kaput.analysis.dense.context import ACKED, Context
-from kaput.analysis.dense.pack import Ints, unpack
+from kaput.analysis.dense.pack import NULL, Ints, unpack
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import Summary
 
@@ -85,7 +84,7 @@ Blobs = Mapping[int, Sequence[tuple[Any, Sequence[str]]]]  # by source: payloads
 
 def lay(producer: int, chunk: int, blobs: Blobs, context: Context, summary: Summary) -> Chunk:
     """The chunk of some blobs, and its sums."""
-    base = chunk * context.width
+    base = chunk << context.bits
     columns = {source: _joined(source, parts) for source, parts in blobs.items()}
     slots, seq = _slots([found[0] for found, _ in columns.values()], base)
     at = dict(zip(columns, slots, strict=True))

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+NULL = -(2**63)  # stands for null in every array of numbers
 
 _HEAD = struct.Struct("<BBiqq")  # form, bytes a value, count, first or least value, least difference
 _PLAIN, _PROGRESSION, _DISTANCES, _DIFFERENCES = range(4)

@@ -15,16 +15,17 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from kaput.analysis.dense import deliveries, log, sends
-from kaput.analysis.dense.columns import NULL, Columns, of_row_group, open_parquet
+from kaput.analysis.dense.columns import Columns, of_row_group, open_parquet
 from kaput.analysis.dense.context import ACKED, OUTCOME, Context
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.pack import NULL, Ints
 from kaput.analysis.dense.pile import Piles
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.work import Unit, shared_out, units_of
-from kaput.evidence.reading import Evidence
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from kaput.evidence.reading import Evidence
 
 _TASK_ROWS = 4_000_000
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaput.analysis.dense.columns import NULL, Columns
+from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import ACKED, OUTCOME, Context
-from kaput.analysis.dense.pack import Ints, pack
+from kaput.analysis.dense.pack import NULL, Ints, pack
 from kaput.analysis.dense.split import Rows, by_key, grouped
 from kaput.analysis.dense.streams import stretch
 from kaput.analysis.dense.summary import Quiet, Summary, greatest, least
@@ -57,14 +57,10 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     _times(summary, outcome, attempt, done)
     _streams(summary, (producer, place), outcome, attempt, done)
     _around_faults(summary, context, place, np.where(outcome == ACKED, done, NULL))
-    rel = seq % context.width
-    for (who, chunk), rows in by_key(producer, _chunks(seq, context)):
+    chunks, rel = context.chunks(seq)
+    for (who, chunk), rows in by_key(producer, chunks):
         payload = _packed(rel, topic, place, outcome, attempt, done, offset, error, rows=rows)
         yield Blob(context.part(who, chunk), SOURCE, who, chunk, payload, words)
-
-
-def _chunks(seq: Ints, context: Context) -> Ints:
-    return seq // context.width
 
 
 def _packed(*columns: Ints, rows: Rows) -> bytes:

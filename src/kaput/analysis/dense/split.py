@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.pack import NULL, Ints
 
 Rows = slice | npt.NDArray[np.intp]
 _FEW_RUNS = 32  # so many slices are taken as they come before sorting pays
@@ -63,6 +63,7 @@ def _sorted(keys: tuple[Ints, ...], varying: list[Ints]) -> Iterator[tuple[tuple
 
 def _order(keys: list[Ints]) -> npt.NDArray[np.intp]:
     """Positions in the order of the keys, stable; by radix sort where the keys span little together."""
+    keys = [_without_nulls(key) for key in keys]
     lows = [int(key.min()) for key in keys]
     spans = [int(key.max()) - low + 1 for key, low in zip(keys, lows, strict=True)]
     size = 1
@@ -77,6 +78,15 @@ def _order(keys: list[Ints]) -> npt.NDArray[np.intp]:
         code *= kind(span)
         code += (key - low).astype(kind)
     return np.argsort(code, kind="stable")
+
+
+def _without_nulls(key: Ints) -> Ints:
+    """The key with its nulls right below all else: as they are, they would make the span too wide."""
+    if int(key.min()) != NULL:
+        return key
+    known = key != NULL
+    low = int(key[known].min()) if known.any() else 1
+    return np.where(known, key, max(low - 1, NULL + 1))
 
 
 def _at(keys: tuple[Ints, ...], row: int) -> tuple[int, ...]:

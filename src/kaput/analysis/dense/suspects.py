@@ -10,12 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from kaput.analysis.dense.columns import NULL
 from kaput.analysis.dense.context import ACKED, OUTCOME, Context
 from kaput.analysis.dense.ledger_file import unread
 from kaput.analysis.dense.log import SOURCE as LOG
 from kaput.analysis.dense.messages import Chunk, Flags
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.pack import NULL, Ints
 from kaput.analysis.dense.sends import SOURCE as SENDS
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import SHOWN, Edge, Order, Summary

@@ -9,15 +9,18 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from kaput.evidence.reading import Evidence
+if TYPE_CHECKING:
+    from kaput.evidence.reading import Evidence
+
 
 TABLES = ("sends", "log", "deliveries")
 _TASK_ROWS = 4_000_000
-_CHUNK_ROWS = 1 << 15  # messages a chunk: its arrays stay in a core's cache
-_WIDEST = 1 << 40
+_CHUNK_BITS = 15  # 2**15 messages a chunk: its arrays stay in a core's cache
+_WIDEST_BITS = 40
 _PART_ROWS = 6_000_000  # events that one reducing task holds, packed
 _PARTS = 48  # no more as long as they hold: a reading task keeps some blobs of each
 _MOST_PART_ROWS = 24_000_000
@@ -36,10 +39,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """`tasks`: the units of each; `width`: how many seqs make a chunk; `parts`: reducing tasks."""
+    """`tasks`: the units of each; `bits`: a chunk is 2**bits seqs; `parts`: reducing tasks."""
 
     tasks: Sequence[Sequence[Unit]]
-    width: int
+    bits: int
     parts: int
 
 
@@ -59,7 +62,7 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     few = rows <= _PART_ROWS // 12
     count = 1 if few else max(cores, math.ceil(rows / _TASK_ROWS))
     parts = 1 if few else max(cores, min(_PARTS, rows // _PART_ROWS), math.ceil(rows / _MOST_PART_ROWS))
-    return Plan(list(shared_out(units, count)), _width(boxes), parts)
+    return Plan(list(shared_out(units, count)), _bits(boxes), parts)
 
 
 def units_of(table: str, path: str, footer: pq.FileMetaData) -> Iterator[Unit]:
@@ -82,15 +85,15 @@ def _span(group: pq.RowGroupMetaData) -> int:
     return int(group.num_rows)
 
 
-def _width(boxes: Sequence[tuple[int, int]]) -> int:
-    """A power of two: wider where seqs are sparse, so that a chunk has enough messages to be worth it."""
+def _bits(boxes: Sequence[tuple[int, int]]) -> int:
+    """More where seqs are sparse, so that a chunk has enough messages to be worth it."""
     rows = sum(count for count, _ in boxes)
     spread = sum(max(count, span) for count, span in boxes)
     if rows == 0:
-        return _CHUNK_ROWS
+        return _CHUNK_BITS
     # Rows in no order look sparse in each row group and are not: all of them together bound it.
     sparse = max(1.0, min(spread, max(span for _, span in boxes)) / rows)
-    return min(_WIDEST, _CHUNK_ROWS << math.ceil(math.log2(sparse)))
+    return min(_WIDEST_BITS, _CHUNK_BITS + math.ceil(math.log2(sparse)))
 
 
 def shared_out(units: Sequence[Unit], count: int) -> Iterator[list[Unit]]:

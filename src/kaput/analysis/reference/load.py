@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kaput.analysis.names import KIND, PLACE, Names, listed, quoted
-from kaput.evidence.reading import GROUP_EVENT_KINDS, Evidence, TableFiles
+from kaput.evidence.reading import Evidence, TableFiles
+from kaput.evidence.schemas import GROUP_EVENT_KINDS
 
 _FEW = 16  # up to so many names are looked up one after the other, more by a join
 _DDL = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}
