@@ -65,27 +65,31 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
 
 def _packed(*columns: Ints, rows: Rows) -> bytes:
     rel, topic, place, outcome, attempt, done, offset, error = (column[rows] for column in columns)
-    # Nulls stand at the edge of what is there, so that they do not widen it.
     known = done != NULL
-    lasting = np.where(known, done - attempt, -1) if not known.all() else done - attempt
-    told = offset != NULL
-    if not told.all():
-        floor = int(offset[told].min()) if told.any() else 0
-        offset = np.where(told, offset, floor)
-    state = outcome * 4 + known * 2 + told
+    lasting = done - attempt if known.all() else np.where(known, done - attempt, -1)
+    (place, placed), (offset, told) = _filled(place), _filled(offset)
+    state = outcome * 8 + placed * 4 + known * 2 + told
     return pack((rel, topic, place, state, attempt, lasting, offset, error))
+
+
+def _filled(values: Ints) -> tuple[Ints, Ints]:
+    """The values with the least one for every null, so that nulls do not widen them; and which are none."""
+    known = values != NULL
+    if known.all():
+        return values, known.astype(np.int64)
+    floor = int(values[known].min()) if known.any() else 0
+    return np.where(known, values, floor), known.astype(np.int64)
 
 
 def unpacked(columns: list[Ints]) -> list[Ints]:
     """(rel, topic, place, outcome, attempt, done, offset, error) of a payload's columns."""
     rel, topic, place, state, attempt, lasting, offset, error = columns
     done = attempt + lasting
-    flags = int(np.bitwise_and.reduce(state)) if len(state) else 3
-    if not flags & 2:
-        done[(state & 2) == 0] = NULL
-    if not flags & 1:
-        offset[(state & 1) == 0] = NULL
-    return [rel, topic, place, state >> 2, attempt, done, offset, error]
+    flags = int(np.bitwise_and.reduce(state)) if len(state) else 7
+    for flag, column in ((4, place), (2, done), (1, offset)):
+        if not flags & flag:
+            column[(state & flag) == 0] = NULL
+    return [rel, topic, place, state >> 3, attempt, done, offset, error]
 
 
 def _times(summary: Summary, outcome: Ints, attempt: Ints, done: Ints) -> None:
