@@ -29,7 +29,7 @@ class Background:
 
     def __init__(
         self,
-        master: str = "local[*]",
+        master: str | None = None,
         conf: Mapping[str, str] | None = None,
         rehearse: bool = False,
     ) -> None:

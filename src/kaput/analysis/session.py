@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -42,28 +43,28 @@ appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c: %m%n%ex
 
 
 def start(
-    master: str = "local[*]",
+    master: str | None = None,
     conf: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
     own: Callable[[Path], object] = lambda path: None,
 ) -> SparkSession:
-    """A session on `master`: local, a cluster's address, or a Spark Connect URL (`sc://...`).
+    """A session on `master`: local, or a cluster's address. None: as SPARK_CONF_DIR says, else local.
 
     `options` are more flags of a local driver's JVM; `own` is told of the directory that must not outlive
     this process.
     Raises JavaError when no JVM comes up.
     """
-    if master.startswith("sc://"):
-        return SparkSession.builder.remote(master).getOrCreate()
+    theirs = _user_defaults()
+    master = master or theirs.get("spark.master", "local[*]")
     scratch = Path(tempfile.mkdtemp(prefix="kaput-spark-"))
     own(scratch)
     # Registered before Spark's own exit hooks, so that it runs after them.
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     # Tasks run the Python that this is, with the packages it has, unless the user names another.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    _given.update(_user_defaults(), conf or {})
+    _given.update(theirs, conf or {})
     settings = SparkConf().setMaster(master).setAppName("kaput")
-    settings.setAll([*_settings(scratch, master.startswith("local")).items(), *(conf or {}).items()])
+    settings.setAll([*_settings(scratch, master).items(), *(conf or {}).items()])
     if SparkContext._gateway is None:
         own_way = _own_way(master)
         gateway = _own_gateway(scratch, options) if own_way else _spark_gateway(settings, scratch)
@@ -105,7 +106,7 @@ def _spark_gateway(settings: SparkConf, scratch: Path) -> Any:
             raise JavaError(f"Spark's Java did not start: {driver.last_words(log)}") from None
 
 
-def _settings(scratch: Path, local: bool) -> dict[str, str]:
+def _settings(scratch: Path, master: str) -> dict[str, str]:
     """Spark's settings by name; those that SPARK_CONF_DIR/spark-defaults.conf gives are left to it."""
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J.format(log=scratch / "spark.log"))
@@ -133,23 +134,24 @@ def _settings(scratch: Path, local: bool) -> dict[str, str]:
         # Tells a cluster that a lost stage must be done again; one process loses all of them or none.
         "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     }
-    if local:
+    if master.startswith("local"):
         # Elsewhere, Python workers are started by a Spark that may not have this module at hand.
         ours["spark.python.daemon.module"] = "kaput.analysis.python_workers"
     given = _user_defaults()
     return {name: value for name, value in ours.items() if name not in given}
 
 
-def _user_defaults() -> set[str]:
-    """The names that the user's spark-defaults.conf sets."""
+def _user_defaults() -> dict[str, str]:
+    """What the user's spark-defaults.conf sets."""
     directory = os.environ.get("SPARK_CONF_DIR")
     if not directory:
-        return set()
+        return {}
     path = Path(directory) / "spark-defaults.conf"
     if not path.is_file():
-        return set()
+        return {}
     lines = (line.strip() for line in path.read_text().splitlines())
-    return {line.replace("=", " ", 1).split()[0] for line in lines if line and not line.startswith("#")}
+    pairs = [re.split(r"\s*=\s*|\s+", line, maxsplit=1) for line in lines if line and line[0] != "#"]
+    return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
 
 
 def fit(spark: SparkSession, rows: int) -> None:

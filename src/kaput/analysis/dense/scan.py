@@ -111,7 +111,7 @@ def _asked(evidence: Evidence, questions: Questions) -> Iterator[Unit]:
     for table, bounds in wanted:
         for path in evidence.tables[table].files:
             footer = pq.read_metadata(path)
-            for unit in units_of(table, str(path), footer):
+            for unit in units_of(table, path, footer):
                 if any(_may_hold(footer.row_group(unit.index), *bound) for bound in bounds):
                     yield unit
 

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -54,7 +55,7 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     for table in TABLES:
         for path in evidence.tables[table].files:
             footer = pq.read_metadata(path)
-            found = list(units_of(table, str(path), footer))
+            found = list(units_of(table, path, footer))
             units += found
             if table == "sends":
                 boxes += [(unit.rows, _span(footer.row_group(unit.index))) for unit in found]
@@ -65,13 +66,13 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     return Plan(list(shared_out(units, count)), _bits(boxes), parts)
 
 
-def units_of(table: str, path: str, footer: pq.FileMetaData) -> Iterator[Unit]:
-    """The row groups of a file."""
-    first = 0
+def units_of(table: str, path: Path, footer: pq.FileMetaData) -> Iterator[Unit]:
+    """The row groups of a file. Tasks may run in other directories: the path is made absolute."""
+    first, whole = 0, str(path.resolve())
     for index in range(footer.num_row_groups):
         rows = footer.row_group(index).num_rows
         if rows:
-            yield Unit(table, path, index, first, rows)
+            yield Unit(table, whole, index, first, rows)
         first += rows
 
 

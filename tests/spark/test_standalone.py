@@ -1,0 +1,93 @@
+"""The same findings from a real Spark cluster as from this process, also when a worker dies half-way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from driving import KAPUT
+from kaput.bench.generate import generate, shape_of
+from kaput.bench.plan import Plan
+from spark.standalone import standalone
+
+TIMEOUT_S = 240
+# The workers die late enough to have done something, early enough to have something left to do.
+MESSAGES = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    """A run folder with everything planted."""
+    path = tmp_path_factory.mktemp("made") / "run"
+    generate(Plan(shape_of(MESSAGES, 10, 10, 1, seed=3), 0.0001), path, spark, lambda _done, _all: None)
+    return path
+
+
+@pytest.fixture(scope="module")
+def local(made: Path) -> dict[str, Any]:
+    """What `kaput analyze` says of it without a cluster, and its ledger."""
+    return _outcome(made, _analyze(made))
+
+
+def _analyze(path: Path, *options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*KAPUT, "analyze", str(path), "--json", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _outcome(path: Path, process: subprocess.Popen[str]) -> dict[str, Any]:
+    said, complained = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1, complained
+    tables = {
+        name: _plain(pq.read_table(path / "analysis" / name)).sort_by(order).combine_chunks()
+        for name, order in (
+            ("ledger", [("producer", "ascending"), ("seq", "ascending")]),
+            ("lost", [("producer", "ascending"), ("seq", "ascending")]),
+            ("windows", [("producer", "ascending"), ("first_seq", "ascending")]),
+            ("rates", [("second", "ascending")]),
+        )
+    }
+    return {"findings": json.loads(said), "tables": tables}
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The table with its words written out: which number stands for a word differs from file to file."""
+    fields = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def test_a_cluster_finds_the_same(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
+    """Two workers, no shared memory: findings and every table are those of one process."""
+    with standalone(tmp_path) as cluster:
+        found = _outcome(made, _analyze(made, "--master", cluster.url, "--conf", "spark.executor.memory=1g"))
+    assert found["findings"] == local["findings"]
+    assert found["tables"] == local["tables"]
+
+
+def test_a_worker_that_dies_changes_nothing(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
+    """What it had done is done again by the others."""
+    shutil.rmtree(made / "analysis")
+    with standalone(tmp_path) as cluster:
+        process = _analyze(made, "--master", cluster.url, "--conf", "spark.executor.memory=1g")
+        limit = time.monotonic() + TIMEOUT_S
+        # The ledger is begun: rows have been counted, and their chunks are being laid together.
+        while not list((made / "analysis").glob("ledger/.part-*")):
+            assert process.poll() is None and time.monotonic() < limit
+            time.sleep(0.01)
+        cluster.kill_worker()
+        assert process.poll() is None, "over before the worker died"
+        found = _outcome(made, process)
+    assert found["findings"] == local["findings"]
+    assert found["tables"] == local["tables"]
