@@ -59,12 +59,15 @@ def brokers_ready(brokers: int) -> float:
 
 
 def scenario(name: str) -> tuple[float, float]:
-    """Seconds of one warm `kaput run NAME`: in all, and without its load and faults."""
+    """Seconds of one warm `kaput run NAME` until its verdict is shown: in all, and without its load."""
     with tempfile.TemporaryDirectory() as runs:
         kaput = str(Path(sys.executable).with_name("kaput"))
         start = time.monotonic()
-        subprocess.run([kaput, "run", name, "--runs", runs, "--json"], stdout=subprocess.DEVNULL, check=False)
-        total = time.monotonic() - start
+        with subprocess.Popen([kaput, "run", name, "--runs", runs, "--json"], stdout=subprocess.PIPE) as run:
+            assert run.stdout is not None
+            run.stdout.readline()
+            total = time.monotonic() - start
+            run.stdout.read()
         (manifest,) = Path(runs).glob("*/manifest.json")
         load_s = json.loads(manifest.read_text()).get("phases", {}).get("inject", 0.0)
         return total, total - load_s

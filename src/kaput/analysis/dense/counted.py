@@ -19,7 +19,7 @@ from kaput.analysis.dense.context import Context, Reached
 from kaput.analysis.dense.group_events import CHANGES, GroupEvents, read_groups
 from kaput.analysis.dense.pack import NULL
 from kaput.analysis.dense.summary import Summary
-from kaput.analysis.dense.work import plan
+from kaput.analysis.dense.work import Plan, plan
 from kaput.analysis.faults import Reach
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Place
@@ -49,11 +49,14 @@ class Counted:
     first_positions: Mapping[tuple[int, int], int]
 
 
-def count(spark: SparkSession, given: Inputs) -> Counted:
-    """Counts a run folder and writes its ledger. Raises EvidenceError, AccountingError."""
+def count(spark: SparkSession, given: Inputs, work: Plan | None = None) -> Counted:
+    """Counts a run folder and writes its ledger. `work`: how, if not as is best for its size.
+
+    Raises EvidenceError, AccountingError.
+    """
     ledger = given.evidence.folder.analysis / "ledger"
     shutil.rmtree(ledger, ignore_errors=True)
-    work = plan(given.evidence)
+    work = work or plan(given.evidence)
     groups = read_groups(given)
     known = {(e["topic"], e["partition"]) for e in given.cluster_events if e["topic"] in given.names.topics}
     context = _context(given, groups, work.bits, work.parts, ledger.resolve())

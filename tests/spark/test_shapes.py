@@ -1,0 +1,99 @@
+"""The engine and the analysis in SQL on evidence of odd shapes find the same, and leave the same tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fakes.comparing import comparable, differences, tables
+from fakes.histories import History
+from kaput.analysis import assemble, inputs
+from kaput.analysis.closer.look import Look
+from kaput.analysis.dense.counted import count
+from kaput.analysis.reference import pipeline as reference
+from kaput.evidence.reading import check
+
+
+def _sparse() -> History:
+    """Seqs a billion apart, and one that is far beyond the others."""
+    history = History(groups={"billing": True})
+    for offset, seq in enumerate([*range(0, 40_000_000_000, 1_000_000_000), 2**60]):
+        history.acked(0, seq, offset, attempt_ns=10**18 + offset, done_ns=10**18 + offset + 500)
+        history.handed(offset, 0, seq, 1_000 + offset)
+    return history
+
+
+def _unequal() -> History:
+    """300 producers, each with one message more than the one before, of a few."""
+    history = History(producers=[{"topic": "orders", "acks": "all", "count": 300}])
+    offset = 0
+    for producer in range(300):
+        for seq in range(producer % 7):
+            history.acked(producer, seq, offset)
+            offset += 1
+    return history
+
+
+def _doubled() -> History:
+    """Every message stored three times and delivered 300 times: more than a byte can count."""
+    history = History(groups={"billing": True})
+    for seq in range(4):
+        history.sent(0, seq, seq)
+    for offset in range(12):
+        history.stored(offset, 0, offset % 4)
+    for time in range(300):
+        for offset in range(4):
+            history.handed(offset, 0, offset, 100 + 10 * time + offset)
+    return history
+
+
+def _all_lost() -> History:
+    """Everything acknowledged under an epoch that was overwritten by an empty one."""
+    history = History(producers=[{"topic": "orders", "acks": "1"}])
+    for seq in range(200):
+        history.sent(0, seq, seq)
+    history.add("end_offsets", topic="orders", partition=0, end_offset=0, drained_to=0)
+    return history.led(1, 0, -5, [1, 2, 3]).led(2, 1, 50, [2, 3])
+
+
+def _unread() -> History:
+    """Nothing was read back."""
+    history = History(groups={"billing": False})
+    for seq in range(200):
+        history.sent(0, seq, seq)
+    return history.add("end_offsets", topic="orders", partition=0, end_offset=200, drained_to=0)
+
+
+def _empty() -> History:
+    """Not one message."""
+    return History(groups={"billing": True})
+
+
+def _nobody_knows_where() -> History:
+    """Failures without a partition, while one partition that only the log knows was not read."""
+    history = History(topics=[{"name": "orders", "partitions": 2}])
+    for seq in range(5):
+        history.sent(0, seq, None, "failed", partition=None, error="TOO_LARGE")
+    history.sent(0, 5, None, "acked", partition=None)
+    history.stored(0, 0, 5, partition=7)
+    history.add("end_offsets", topic="orders", partition=0, end_offset=0, drained_to=0)
+    return history.add("end_offsets", topic="orders", partition=1, end_offset=0, drained_to=0)
+
+
+@pytest.mark.parametrize(
+    "shape", [_sparse, _unequal, _doubled, _all_lost, _unread, _empty, _nobody_knows_where]
+)
+def test_engine_equals_sql(shape: Callable[[], History], tmp_path: Path, spark: SparkSession) -> None:
+    """Findings and every table."""
+    history = shape()
+    if not history.rows["end_offsets"]:
+        history.read_to_end()
+    evidence = inputs.read(check(history.write(tmp_path)))
+    found = assemble.findings(evidence, Look(spark, evidence, count(spark, evidence)).account_for())
+    left = tables(tmp_path)
+    expected = reference.analyse(evidence, spark)
+    assert differences(comparable(found), comparable(expected)) == {}
+    assert differences(left, tables(tmp_path)) == {}
