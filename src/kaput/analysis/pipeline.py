@@ -18,17 +18,22 @@ from kaput.analysis.closer.full import NotSettled
 from kaput.analysis.closer.look import Look
 from kaput.analysis.dense.counted import count
 from kaput.analysis.reference import pipeline as reference
+from kaput.analysis.watching import Tell, nobody
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import Evidence
 
 
-def analyse(evidence: Evidence, spark: SparkSession) -> Findings:
-    """Judges a checked run folder and writes its analysis/. Raises EvidenceError, AccountingError."""
+def analyse(evidence: Evidence, spark: SparkSession, tell: Tell = nobody) -> Findings:
+    """Judges a checked run folder and writes its analysis/. `tell` hears how far it has come.
+
+    Raises EvidenceError, AccountingError.
+    """
     given = inputs.read(evidence)
     with _readable():
         try:
-            return assemble.findings(given, Look(spark, given, count(spark, given)).account_for())
+            counted = count(spark, given, tell=tell)
+            return assemble.findings(given, Look(spark, given, counted).account_for())
         except NotSettled:
             return reference.analyse(given, spark)
 

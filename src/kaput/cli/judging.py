@@ -23,6 +23,7 @@ def judge_folder(
 
     `evidence`: the folder's, if it has been checked already.
     """
+    from kaput.cli.progress import JudgeProgress
     from kaput.evidence.folder import replace_text
     from kaput.evidence.reading import check
     from kaput.evidence.sealing import needs_sealing, seal
@@ -37,7 +38,8 @@ def judge_folder(
     spark = session()
     from kaput.analysis.pipeline import analyse
 
-    findings = analyse(evidence, spark)
+    with JudgeProgress(folder.path.name) as progress:
+        findings = analyse(evidence, spark, progress.tell)
     replace_text(folder.findings_path, findings.to_json() + "\n")
     replace_text(folder.path / "junit.xml", to_junit(findings))
     if manifest.state == "sealed":

@@ -104,3 +104,40 @@ class RunProgress:
         else:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
+
+
+class JudgeProgress:
+    """Draws one analysis: how many of its parts are counted. `tell` is called twice a second or less."""
+
+    def __init__(self, title: str) -> None:
+        self._title, self._said_at = title, time.monotonic()
+        self._console = Console(stderr=True, highlight=False)
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._task = self._bar.add_task(f"{title}: judging", total=None)
+
+    def __enter__(self) -> JudgeProgress:
+        if self._console.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._bar.stop()
+
+    def tell(self, done: int, total: int) -> None:
+        """So many parts are counted."""
+        if self._console.is_terminal:
+            self._bar.update(self._task, completed=done, total=total)
+        elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
+            self._said_at = time.monotonic()
+            self._console.print(f"{self._title}: counted {done:,} of {total:,} parts", soft_wrap=True)

@@ -26,6 +26,7 @@ from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
 from kaput.analysis.tally import Tally, check
 from kaput.analysis.timeline import Timeline, build
+from kaput.analysis.watching import Tell, nobody, watched
 from kaput.errors import EvidenceError
 from kaput.scenario.vocabulary import OUTCOMES
 
@@ -49,7 +50,7 @@ class Counted:
     first_positions: Mapping[tuple[int, int], int]
 
 
-def count(spark: SparkSession, given: Inputs, work: Plan | None = None) -> Counted:
+def count(spark: SparkSession, given: Inputs, work: Plan | None = None, tell: Tell = nobody) -> Counted:
     """Counts a run folder and writes its ledger. `work`: how, if not as is best for its size.
 
     Raises EvidenceError, AccountingError.
@@ -61,7 +62,8 @@ def count(spark: SparkSession, given: Inputs, work: Plan | None = None) -> Count
     known = {(e["topic"], e["partition"]) for e in given.cluster_events if e["topic"] in given.names.topics}
     context = _context(given, groups, work.bits, work.parts, ledger.resolve())
     context = replace(context, reached=_reached(given, _reaches(given, known, {}, {})[1]))
-    summary = engine.run(spark, work, context)
+    with watched(spark, len(work.tasks) + work.parts, tell):
+        summary = engine.run(spark, work, context)
     partitions = _partitions(given, summary, groups)
     told = _better_told(given, context, summary, partitions)
     if (told.reached, told.complete_topics) != (context.reached, context.complete_topics):
