@@ -42,6 +42,13 @@ class Account:
         """How many cases of that name there are, in that group where it is a group's."""
         return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
 
+    def count_unseen(self, subscribed: Mapping[int, Sequence[str] | None]) -> None:
+        """Messages stored and never handed to a drained group that reads their topic (None: all)."""
+        for (group, topic), messages in self.tally.unseen.items():
+            topics = subscribed.get(group, [])
+            if topics is None or topic in topics:
+                self.unseen[group] += messages
+
     def attempted(self) -> list[Attempted]:
         """The times in which acks=0 losses are laid to a fault."""
         return [

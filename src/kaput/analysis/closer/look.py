@@ -5,7 +5,6 @@ Raises NotSettled where the sums and a second look are not enough: then the anal
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -46,7 +45,7 @@ class Look:
         self._order()
         self._groups()
         self._faults()
-        self.account.unseen = unseen(self.account, self.given.subscribed)
+        self.account.count_unseen(self.given.subscribed)
         self.account.examples = self.shown.all(self.summary, self.given.subscribed)
         islands = losses.islands(self.summary.piles["astray"], self.summary.edges)
         outputs.write(self.given, self.summary.rates, self.explained, islands)
@@ -195,13 +194,3 @@ def _both(one: Zones | None, other: Zones) -> Zones:
     if one is None:
         return other
     return zones(np.concatenate([one.starts, other.starts]), np.concatenate([one.ends, other.ends]))
-
-
-def unseen(account: Account, subscribed: dict[int, list[str] | None]) -> Counter[int]:
-    """Messages that are stored and were never handed to a drained group that reads them, by group."""
-    counts: Counter[int] = Counter()
-    for (group, topic), messages in account.tally.unseen.items():
-        topics = subscribed.get(group, [])
-        if topics is None or topic in topics:
-            counts[group] += messages
-    return counts

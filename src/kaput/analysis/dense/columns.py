@@ -1,4 +1,4 @@
-"""A stretch of one evidence table as arrays: from a Parquet row group, or from a batch that Spark has read.
+"""A row group of an evidence table as arrays.
 
 A column that its row group's statistics show to be one value alone is never read. Not here: which stretches
 there are (work.py) and what is counted in them (sends.py, log.py, deliveries.py).
@@ -75,11 +75,6 @@ class Columns:
 def constant(value: int, rows: int) -> Ints:
     """An array of one value that takes no room."""
     return np.broadcast_to(np.int64(value), (rows,))
-
-
-def of_batch(batch: pa.RecordBatch, names: Sequence[str]) -> Columns:
-    """Columns of a batch that Spark has read."""
-    return Columns(batch.num_rows, arrays={n: batch.column(n) for n in names if n in batch.schema.names})
 
 
 def open_parquet(path: str, texts: Sequence[str]) -> pq.ParquetFile:

@@ -7,7 +7,7 @@ laid in order first: None.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -136,8 +136,3 @@ def events_of(rows: Sequence[tuple[int, bool, bool]]) -> Events:
         np.array([at for at, _, _ in rows], np.int64),
         np.array([owns for _, _, owns in rows], bool),
     )
-
-
-def by_reader(known: Mapping[Reader, Events], reader: Reader) -> Events:
-    """A reader's events, or none."""
-    return known.get(reader, NO_EVENTS)

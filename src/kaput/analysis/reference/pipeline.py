@@ -6,7 +6,6 @@ need each other run side by side. What they count is gathered in `Account`, and 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -180,7 +179,7 @@ class _Analysis:
         if counts.stored("n") or any(counts.fates[o, s] for o in ("unknown", "failed") for s in ("1", "n")):
             shown.append(cases.fates(self.ledger))
         subscribed = self.given.subscribed
-        account.unseen = _unseen(account, subscribed)
+        account.count_unseen(subscribed)
         if account.unseen.total():
             shown.append(cases.unseen(self.ledger, names, subscribed))
         if counts.phantom_records:
@@ -193,12 +192,3 @@ class _Analysis:
     def _write(self) -> None:
         lost = self._find_homeless() if self.account.lost else None
         outputs.write(self.given.evidence.folder, self.ledger, lost, self.frames)
-
-
-def _unseen(account: Account, subscribed: dict[int, list[str] | None]) -> Counter[int]:
-    counts: Counter[int] = Counter()
-    for (group, topic), messages in account.tally.unseen.items():
-        topics = subscribed.get(group, [])
-        if topics is None or topic in topics:
-            counts[group] += messages
-    return counts
