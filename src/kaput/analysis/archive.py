@@ -34,7 +34,7 @@ def ensure_archive(java: Java) -> Path | None:
             made = Path(name) / "made.jsa"
             spark = start("local[2]", options=[f"-XX:ArchiveClassesAtExit={made}"])
             try:
-                rehearse(spark)
+                rehearse(spark, Path(name) / "run")
             finally:
                 close(spark, _DUMP_TIMEOUT_S)
             if made.is_file():

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kaput.processes.ownership import Owner
@@ -51,9 +52,16 @@ class Background:
         from kaput.analysis.rehearsal import rehearse
         from kaput.analysis.session import start
 
-        session = start(self._master, self._conf, own=self._owner.own_path)
+        scratch: list[Path] = []
+
+        def own(path: Path) -> None:
+            scratch.append(path)
+            self._owner.own_path(path)
+
+        session = start(self._master, self._conf, own=own)
         if self._rehearse:
-            rehearse(session)
+            # Where it goes with the session's own files, whatever happens to this process.
+            rehearse(session, scratch[0] / "rehearsal")
         return session
 
     def session(self) -> SparkSession:

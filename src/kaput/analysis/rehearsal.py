@@ -5,7 +5,6 @@ Not a test and not a sample: what it holds only has to lead through every step o
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from pathlib import Path
 
@@ -38,10 +37,9 @@ _SCENARIO = {
 }
 
 
-def rehearse(spark: SparkSession) -> None:
-    """Analyses the small folder and forgets it: the next analysis finds classes, workers and code ready."""
-    with tempfile.TemporaryDirectory(prefix="kaput-rehearsal-") as path:
-        analyse(check(write(Path(path))), spark)
+def rehearse(spark: SparkSession, path: Path) -> None:
+    """Analyses the small folder, written to `path`: the next one finds classes, workers and code ready."""
+    analyse(check(write(path)), spark)
 
 
 def write(path: Path) -> RunFolder:
