@@ -23,10 +23,8 @@ _TASK_ROWS = 4_000_000
 _CHUNK_BITS = 15  # 2**15 messages a chunk: its arrays stay in a core's cache
 _WIDEST_BITS = 40
 _PART_ROWS = 6_000_000  # events that one reducing task holds, packed
-_PARTS = 96  # no more as long as they hold: a reading task keeps some blobs of each
-_MOST_PART_ROWS = 12_000_000
-_MANY_ROWS = 300_000_000  # from here on chunks are smaller, since those blobs add up
-_FEWER_BITS = 1
+_PARTS = 48  # no more as long as they hold: a reading task keeps some blobs of each
+_MOST_PART_ROWS = 24_000_000
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,7 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     few = rows <= _PART_ROWS // 12
     count = 1 if few else max(cores, math.ceil(rows / _TASK_ROWS))
     parts = 1 if few else max(cores, min(_PARTS, rows // _PART_ROWS), math.ceil(rows / _MOST_PART_ROWS))
-    bits = _bits(boxes) - (_FEWER_BITS if rows >= _MANY_ROWS else 0)
-    return Plan(list(shared_out(units, count)), bits, parts)
+    return Plan(list(shared_out(units, count)), _bits(boxes), parts)
 
 
 def units_of(table: str, path: Path, footer: pq.FileMetaData) -> Iterator[Unit]:
