@@ -34,7 +34,13 @@ class Parent:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         args = [sys.executable, str(PARENT), str(directory)]
-        self.popen = subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
+        # A run of the tests under nohup would hand its deafness to SIGHUP on.
+        self.popen = subprocess.Popen(
+            args,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+        )
         assert self.popen.stdout is not None
         self.guardian, *self.children = (int(word) for word in self.popen.stdout.readline().split())
 
