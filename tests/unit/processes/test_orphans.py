@@ -39,7 +39,7 @@ class Parent:
             args,
             stdout=subprocess.PIPE,
             text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
         )
         assert self.popen.stdout is not None
         self.guardian, *self.children = (int(word) for word in self.popen.stdout.readline().split())

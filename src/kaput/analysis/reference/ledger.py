@@ -80,7 +80,7 @@ def _counts(frames: Frames) -> DataFrame:
             F.expr(f"CAST(count_if(source = {_SENDS}) AS INT) AS sent"),
             F.expr(f"CAST({stored} AS INT) AS stored"),
             F.expr("min(stored_at) AS first_offset"),
-            # Of two copies at one offset of two partitions, the first by place: any will do, but always the same.
+            # Of copies at one offset of several partitions the first by place: always the same one.
             F.expr("min_by(epoch, IF(stored_at IS NULL, NULL, struct(stored_at, place))) AS leader_epoch"),
             F.expr(settled),
             *(F.expr(f"CAST(count_if(source = {g}) AS INT) AS delivered_{g}") for g in groups),
