@@ -131,9 +131,7 @@ class Look:
         self._count("reordered", rows)
         self.shown.put("reordered", rows, ("producer", "seq"))
         elections = {
-            self.names.code(place): [
-                c.at_ns for c in changes if c.kind == "leader" and c.led_before is not None
-            ]
+            self.names.code(place): [c.at_ns for c in changes if c.is_election]
             for place, changes in self.account.timeline.changes.items()
         }
         self.account.reordered = order.across_leaders(rows, elections)

@@ -21,10 +21,11 @@ def overlaps(runs: Sequence[Run]) -> Zones | None:
     starts, ends = [], []
     reached: int | None = None
     for run in sorted(runs):
-        low = run.low if not run.rising else None
-        if low is not None or (reached is not None and run.low <= reached):
+        # A run that does not rise may hold any of its offsets twice by itself.
+        end = run.high if not run.rising else run.low - 1 if reached is None else min(run.high, reached)
+        if end >= run.low:
             starts.append(run.low)
-            ends.append((run.high if low is not None or reached is None else min(run.high, reached)) + 1)
+            ends.append(end + 1)
         reached = run.high if reached is None else max(reached, run.high)
     return zones(np.array(starts, np.int64), np.array(ends, np.int64)) if starts else None
 

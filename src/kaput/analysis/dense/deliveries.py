@@ -35,9 +35,7 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     producer, seq = columns.numbers("producer"), columns.numbers("seq")
     intact = columns.numbers("intact") != 0
     named = intact & (producer != NULL) & (seq != NULL)
-    summary.rows["deliveries"] += columns.rows
     summary.damaged += columns.rows - int(np.count_nonzero(intact))
-    summary.nameless += columns.rows - int(np.count_nonzero(named))
     summary.rate(polled // _SECOND, RATES.index("delivered"))
     _broken(summary, (group, place, offset), intact, named)
     for (g, m, at), rows in grouped(group, member, place):

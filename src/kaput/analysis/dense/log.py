@@ -28,7 +28,6 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     intact = columns.numbers("intact") != 0
     who = (producer != NULL) & (seq != NULL)
     named = intact & who
-    summary.rows["log"] += columns.rows
     summary.damaged += columns.rows - int(np.count_nonzero(intact))
     _broken(summary, place, offset, intact)
     summary.foreign += int(np.count_nonzero(intact & ~who))

@@ -20,7 +20,7 @@ from kaput.analysis.dense.context import ACKED, OUTCOME, Context
 from kaput.analysis.dense.pack import NULL, Ints
 from kaput.analysis.dense.pile import Piles
 from kaput.analysis.dense.split import grouped
-from kaput.analysis.dense.work import Unit, shared_out, units_of
+from kaput.analysis.dense.work import Unit, bounds_of, shared_out, units_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,13 +122,8 @@ def _bounds(found: Iterable[Zones]) -> tuple[int, int]:
 
 
 def _may_hold(group: pq.RowGroupMetaData, column: str, low: int, high: int) -> bool:
-    for i in range(group.num_columns):
-        if group.column(i).path_in_schema == column:
-            statistics = group.column(i).statistics
-            if statistics is None or not statistics.has_min_max:
-                return True
-            return bool(statistics.min <= high and statistics.max >= low)
-    return True
+    known = bounds_of(group, column)
+    return known is None or (known[0] <= high and known[1] >= low)
 
 
 Step = Callable[[Iterable[Sequence[Unit]]], Iterator[bytes]]
@@ -150,8 +145,7 @@ def _answer(unit: Unit, context: Context, questions: Questions, answers: Answers
     if unit.table == "sends":
         names = [name for name in sends.COLUMNS if name not in ("producer", "seq", "offset", "error")]
         columns = _read(unit, names, sends.TEXTS)
-        for number, span in enumerate(questions.spans):
-            answers.counts[number] += _counted(columns, context, span)
+        answers.counts += _counted(columns, context, questions.spans)
     elif unit.table == "log":
         columns = _read(unit, log.COLUMNS, log.TEXTS)
         place = context.places(columns, columns.codes("topic", context.topics))
@@ -190,21 +184,23 @@ def _keep(piles: Piles, name: str, columns: Columns, rows: Any, zones_: Zones, w
     piles[name].put(**found, **where)
 
 
-def _counted(columns: Columns, context: Context, span: Span) -> Ints:
+def _counted(columns: Columns, context: Context, spans: Sequence[Span]) -> Ints:
+    """A row a span: what Answers.counts has."""
     attempt, done = columns.numbers("attempt_ns"), columns.numbers("done_ns")
-    outcome = columns.codes("outcome", OUTCOME)
+    acked = columns.codes("outcome", OUTCOME) == ACKED
     place = context.places(columns, columns.codes("topic", context.topics))
-    counts = np.zeros(4, np.int64)
-    if span.window is not None:
-        inside = (attempt >= span.window[0]) & (attempt <= span.window[1])
-        counts[0] = np.count_nonzero(inside)
-        given_up = inside & (outcome != ACKED)
-        counts[1] = np.count_nonzero(given_up & (place == NULL))
-        for at, election_ns in span.elections.items():
-            late = (outcome == ACKED) & (done > election_ns) if election_ns is not None else False
-            counts[1] += np.count_nonzero((given_up | (inside & late)) & (place == at))
-    if span.losses is not None:
-        low, high = span.losses
-        counts[2] = np.count_nonzero((attempt >= low) & (attempt <= high))
-        counts[3] = np.count_nonzero((outcome == ACKED) & (done >= low) & (done <= high))
+    counts = np.zeros((len(spans), 4), np.int64)
+    for row, span in zip(counts, spans, strict=True):
+        if span.window is not None:
+            inside = (attempt >= span.window[0]) & (attempt <= span.window[1])
+            given_up = inside & ~acked
+            row[0] = np.count_nonzero(inside)
+            row[1] = np.count_nonzero(given_up & (place == NULL))
+            for at, election_ns in span.elections.items():
+                late = acked & (done > election_ns) if election_ns is not None else False
+                row[1] += np.count_nonzero((given_up | (inside & late)) & (place == at))
+        if span.losses is not None:
+            low, high = span.losses
+            row[2] = np.count_nonzero((attempt >= low) & (attempt <= high))
+            row[3] = np.count_nonzero(acked & (done >= low) & (done <= high))
     return counts

@@ -53,7 +53,6 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     attempt, done = columns.numbers("attempt_ns"), columns.numbers("done_ns")
     offset = columns.numbers("offset")
     error, words = columns.texts("error")
-    summary.rows["sends"] += columns.rows
     _times(summary, outcome, attempt, done)
     _streams(summary, (producer, place), outcome, attempt, done)
     _around_faults(summary, context, place, np.where(outcome == ACKED, done, NULL))

@@ -68,8 +68,8 @@ class Quiet(NamedTuple):
     after_ns: int | None
 
 
-def least(one: int | None, other: int | None) -> int | None:
-    """The smaller of two that may be missing."""
+def least(one: Any, other: Any) -> Any:
+    """The smaller of two of a kind that may be missing."""
     return other if one is None else one if other is None else min(one, other)
 
 
@@ -91,7 +91,6 @@ class Summary:
     piles: Piles = field(default_factory=Piles)
     shown: dict[tuple[str, int, int], list[tuple[Any, ...]]] = field(default_factory=dict)
     # sends
-    rows: Counter[str] = field(default_factory=Counter)
     places: set[int] = field(default_factory=set)
     first_attempt_ns: int | None = None
     last_attempt_ns: int | None = None
@@ -110,7 +109,6 @@ class Summary:
     logged: dict[tuple[int, int], Ints] = field(default_factory=dict)
     # deliveries
     begun: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    nameless: int = 0
     delivery_runs: dict[tuple[int, int], list[Run]] = field(default_factory=lambda: defaultdict(list))
     steps: dict[Reader, list[Steps]] = field(default_factory=lambda: defaultdict(list))
     handed: dict[tuple[int, int], tuple[Ints, Ints]] = field(default_factory=dict)
@@ -153,12 +151,12 @@ class Summary:
 
     def add(self, other: Summary) -> None:
         """Takes another's sums in."""
-        for name in ("rows", "records", "cells", "group_cells"):
+        for name in ("records", "cells", "group_cells"):
             getattr(self, name).update(getattr(other, name))
-        for name in ("foreign", "damaged", "nameless", "extra_copies", "phantom_records", "unsettled"):
+        for name in ("foreign", "damaged", "extra_copies", "phantom_records", "unsettled"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("first_attempt_ns", "sent_twice", "logged_twice"):
-            setattr(self, name, _least(getattr(self, name), getattr(other, name)))
+            setattr(self, name, least(getattr(self, name), getattr(other, name)))
         for name in ("last_attempt_ns", "last_ack_ns"):
             setattr(self, name, greatest(getattr(self, name), getattr(other, name)))
         for name in ("acks", "log_runs", "delivery_runs", "steps", "order", "edges"):
@@ -224,7 +222,3 @@ class Summary:
     def begin(self, key: tuple[int, int], began: tuple[int, int]) -> None:
         """A group's first delivery from a place: (when, the least offset then)."""
         self.begun[key] = min(self.begun.get(key, began), began)
-
-
-def _least(one: Any, other: Any) -> Any:
-    return other if one is None else one if other is None else min(one, other)

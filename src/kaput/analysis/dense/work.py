@@ -78,12 +78,18 @@ def units_of(table: str, path: Path, footer: pq.FileMetaData) -> Iterator[Unit]:
 
 def _span(group: pq.RowGroupMetaData) -> int:
     """How many seqs a row group of sends may hold."""
+    known = bounds_of(group, "seq")
+    return int(group.num_rows) if known is None else known[1] - known[0] + 1
+
+
+def bounds_of(group: pq.RowGroupMetaData, name: str) -> tuple[int, int] | None:
+    """The least and the greatest number of a column in a row group; None where its footer does not tell."""
     for i in range(group.num_columns):
-        if group.column(i).path_in_schema == "seq":
+        if group.column(i).path_in_schema == name:
             statistics = group.column(i).statistics
             if statistics is not None and statistics.has_min_max:
-                return int(statistics.max) - int(statistics.min) + 1
-    return int(group.num_rows)
+                return int(statistics.min), int(statistics.max)
+    return None
 
 
 def _bits(boxes: Sequence[tuple[int, int]]) -> int:

@@ -55,7 +55,7 @@ def places_frame(frames: Frames, timeline: Timeline, ends: Mapping[Place, int]) 
                 "isrs": [
                     {"at_ms": c.at_ns // 1_000_000, "size": len(c.isr)} for c in changes if c.isr is not None
                 ],
-                "led_ns": [c.at_ns for c in changes if c.kind == "leader" and c.led_before is not None],
+                "led_ns": [c.at_ns for c in changes if c.is_election],
             }
         )
     return local(frames.spark, rows, _PLACES)
