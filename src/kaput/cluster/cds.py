@@ -71,7 +71,7 @@ def _make(root: Path, key: str, distribution: Distribution, java: Java) -> None:
         made = Path(name) / "made.jsa"
         try:
             broker, controller = ports.reserve(2)
-            place = Place(1, "combined", broker, controller, Path(name) / "1")
+            place = Place(1, "combined", HOST, broker, controller, Path(name) / "1")
             write_properties(place, [place], Spec(brokers=1))
             format_storage(place.data, place.id, new_id(), distribution, java)
             flags = [f"-XX:ArchiveClassesAtExit={made}"]

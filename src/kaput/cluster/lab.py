@@ -75,12 +75,12 @@ class Cluster:
     @property
     def broker_endpoints(self) -> dict[int, Endpoint]:
         """Where each broker serves clients."""
-        return {p.id: (HOST, p.broker_port) for p in self._places if p.broker_port is not None}
+        return {p.id: (p.host, p.broker_port) for p in self._places if p.broker_port is not None}
 
     @property
     def controller_endpoints(self) -> dict[int, Endpoint]:
         """Where each voter of the metadata quorum serves the others."""
-        return {p.id: (HOST, p.controller_port) for p in self._places if p.controller_port is not None}
+        return {p.id: (p.host, p.controller_port) for p in self._places if p.controller_port is not None}
 
     @property
     def bootstrap_servers(self) -> str:
@@ -155,6 +155,7 @@ class Cluster:
             Place(
                 node_id,
                 role,
+                HOST,
                 broker_port=next(free) if role != "controller" else None,
                 controller_port=next(free) if role != "broker" else None,
                 folder=self._folder / str(node_id),

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from kaput.cluster.ports import HOST
 from kaput.scenario.model import Cluster
 
 Role = Literal["broker", "controller", "combined"]
@@ -22,6 +21,7 @@ class Place:
 
     id: int
     role: Role
+    host: str  # the address at which it listens and is known to all others
     broker_port: int | None
     controller_port: int | None
     folder: Path  # config and log, which stay
@@ -59,12 +59,12 @@ def write_properties(place: Place, plan: list[Place], spec: Cluster) -> None:
 def _identity(place: Place, plan: list[Place]) -> dict[str, str]:
     listeners = []
     if place.broker_port is not None:
-        listeners.append(f"PLAINTEXT://{HOST}:{place.broker_port}")
+        listeners.append(f"PLAINTEXT://{place.host}:{place.broker_port}")
     if place.controller_port is not None:
-        listeners.append(f"CONTROLLER://{HOST}:{place.controller_port}")
+        listeners.append(f"CONTROLLER://{place.host}:{place.controller_port}")
     # Static voters: the quorum of a lab never changes its members, every node can be formatted from the same
     # template, and no voter has to be found before the first election.
-    voters = [f"{p.id}@{HOST}:{p.controller_port}" for p in plan if p.controller_port is not None]
+    voters = [f"{p.id}@{p.host}:{p.controller_port}" for p in plan if p.controller_port is not None]
     settings = {
         "process.roles": "broker,controller" if place.role == "combined" else place.role,
         "node.id": str(place.id),

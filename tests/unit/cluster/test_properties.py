@@ -17,6 +17,7 @@ def properties(spec: Cluster, node: int, folder: Path) -> dict[str, str]:
         Place(
             node_id,
             role,
+            "127.0.0.1",
             10_000 + node_id if role != "controller" else None,
             20_000 + node_id if role != "broker" else None,
             folder / str(node_id),
