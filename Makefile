@@ -70,10 +70,13 @@ $(DEV_STAMP): requirements-dev.lock pyproject.toml $(UV) | preflight
 	@$(MAKE) --no-print-directory packages LOCK=requirements-dev.lock
 	@touch $@ $(RUN_STAMP)
 
+# Compiled here once: where Python may not write byte code (PYTHONDONTWRITEBYTECODE, a read-only install), each
+# start of kaput and of each of its processes would compile some 280 modules again, for a second.
 .PHONY: packages
 packages:
-	VIRTUAL_ENV=.venv $(UV) pip sync --require-hashes $(LOCK)
+	VIRTUAL_ENV=.venv $(UV) pip sync --compile-bytecode --require-hashes $(LOCK)
 	VIRTUAL_ENV=.venv $(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src
 
 lock: $(UV)
 	$(COMPILE) requirements.in --output-file requirements.lock
