@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -15,7 +16,7 @@ from kaput.analysis import assemble, inputs
 from kaput.analysis.closer.full import NotSettled
 from kaput.analysis.closer.look import Look
 from kaput.analysis.dense.counted import count
-from kaput.analysis.dense.work import Plan, plan
+from kaput.analysis.dense.work import Plan, cut, plan
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.reference import pipeline as reference
 from kaput.evidence.findings import Findings
@@ -88,11 +89,12 @@ def test_engine_equals_sql(spark: SparkSession, history: History) -> None:
         work = plan(evidence.evidence)
         whole = _account(evidence, spark, work)
         # Chunks of two messages, each file a task: whatever may meet its neighbour does.
-        units = [[unit] for task in work.tasks for unit in task]
-        try:
-            assert differences(_account(evidence, spark, Plan(units, 1, 3)), whole) == {}
-        except NotSettled as error:
-            assert "far apart" in str(error)
+        for finest in (cut(evidence.evidence, 3, bits=1), cut(evidence.evidence, 3, bits=1, shuffled=True)):
+            units = [[unit] for task in finest.tasks for unit in task]
+            try:
+                assert differences(_account(evidence, spark, replace(finest, tasks=units)), whole) == {}
+            except NotSettled as error:
+                assert "far apart" in str(error)
         expected = comparable(reference.analyse(evidence, spark)), tables(Path(path))
         assert differences(whole, dict(enumerate(expected))) == {}
 

@@ -51,11 +51,11 @@ class _Bench:
     permitted: Counter[tuple[str, str | None]] = field(default_factory=Counter)
 
     def rule(self, name: str, what: str, rulings: list[tuple[Ruling, int]]) -> None:
-        """Adds the rulings on one of the run's anomalies, a sentence for each different one."""
+        """Adds the rulings on one of the run's anomalies, a sentence for each different one, most first."""
         by_ruling: Counter[Ruling] = Counter()
         for ruling, count in rulings:
             by_ruling[ruling] += count
-        for (word, why), count in by_ruling.items():
+        for (word, why), count in sorted(by_ruling.items(), key=lambda found: (-found[1], found[0])):
             sentence = f"{count:,} {what}: {why}."
             if word == "permitted":
                 self.permitted[name, None] += count

@@ -12,7 +12,7 @@ from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import Summary
 from kaput.analysis.names import Names
 
-_BY_PLACE = ("place", "offset", "at_ns", "producer", "seq")
+_BY_PLACE = ("place", "offset", "at_ns", "producer", "seq", "member")
 _FATES = ("producer", "seq", "place", "offset", "at_ns", "topic", "times", "error")
 _PHANTOM = ("place", "offset", "producer", "seq")
 

@@ -50,6 +50,11 @@ class Columns:
         numbers: Ints = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         return numbers
 
+    def only(self, mask: npt.NDArray[np.bool_]) -> Columns:
+        """Some of the rows; where they stand in their table is not known any more."""
+        arrays = {name: array.filter(pa.array(mask)) for name, array in self.arrays.items()}
+        return Columns(int(np.count_nonzero(mask)), self.file, self.first_row, arrays, self.same)
+
     def codes(self, name: str, numbers: Mapping[str, int]) -> Ints:
         """A text column by the numbers of its words; NULL for null. Raises KeyError for an unknown word."""
         if name in self.same:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kaput.analysis.dense.columns import Columns
+from kaput.analysis.dense.homes import Homes
 from kaput.analysis.dense.pack import NULL, Ints
 from kaput.analysis.dense.readers import NO_EVENTS, Events, Reader, events_of
 from kaput.analysis.names import SHIFT, Names
@@ -41,7 +42,7 @@ class Context:
 
     names: Names
     bits: int
-    parts: int
+    homes: Homes
     complete: frozenset[int] = frozenset()
     complete_topics: frozenset[int] = frozenset()
     assigned: Mapping[Reader, Sequence[tuple[int, int, bool]]] = field(default_factory=dict)
@@ -85,7 +86,7 @@ class Context:
 
     def part(self, producer: int, chunk: int) -> int:
         """Which reducing task a chunk belongs to."""
-        return (producer * 0x9E3779B1 + chunk) % self.parts
+        return self.homes.part(producer, chunk)
 
     def events(self, reader: Reader) -> Events:
         """What changed for one reader."""

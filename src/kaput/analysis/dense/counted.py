@@ -60,9 +60,9 @@ def count(spark: SparkSession, given: Inputs, work: Plan | None = None, tell: Te
     work = work or plan(given.evidence)
     groups = read_groups(given)
     known = {(e["topic"], e["partition"]) for e in given.cluster_events if e["topic"] in given.names.topics}
-    context = _context(given, groups, work.bits, work.parts, ledger.resolve())
+    context = _context(given, groups, work, ledger.resolve())
     context = replace(context, reached=_reached(given, _reaches(given, known, {}, {})[1]))
-    with watched(spark, len(work.tasks) + work.parts, tell):
+    with watched(spark, len(work.tasks) + work.homes.parts, tell):
         summary = engine.run(spark, work, context)
     partitions = _partitions(given, summary, groups)
     told = _better_told(given, context, summary, partitions)
@@ -114,12 +114,12 @@ def _reached(given: Inputs, reaches: Sequence[Reach]) -> tuple[Reached, ...]:
     )
 
 
-def _context(given: Inputs, groups: GroupEvents, bits: int, parts: int, ledger: Path) -> Context:
+def _context(given: Inputs, groups: GroupEvents, work: Plan, ledger: Path) -> Context:
     names, ends = given.names, _ends(given)
     return Context(
         names,
-        bits,
-        parts,
+        work.bits,
+        work.homes,
         complete=frozenset(names.code(place) for place, (end, drained) in ends.items() if end == drained),
         complete_topics=_complete_topics(given, _complete(given, ends, set())),
         assigned=groups.assigned,

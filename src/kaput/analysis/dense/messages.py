@@ -58,7 +58,7 @@ class Chunk:
     delivered: list[Ints] = field(default_factory=list)
     polled_ns: list[Ints] = field(default_factory=list)
 
-    @property
+    @cached_property
     def claimed(self) -> Flags:
         """Which are acknowledged with an offset."""
         claimed: Flags = (self.outcome == ACKED) & (self.place != NULL) & (self.offset != NULL)
@@ -112,9 +112,11 @@ def _joined(source: int, parts: Sequence[tuple[Any, Sequence[str]]]) -> tuple[li
     words: dict[str, int] = {}
     found: list[list[Ints]] = []
     for payload, said in parts:
-        columns = list(unpack(payload, width))
+        # Sends that were read where they are laid together are arrays already.
+        columns = list(payload) if isinstance(payload, list) else list(unpack(payload, width))
         if source == sends.SOURCE:
-            columns = sends.unpacked(columns)
+            if not isinstance(payload, list):
+                columns = sends.unpacked(columns)
             if said:
                 known = np.array([words.setdefault(w, len(words)) for w in said] + [-1], np.int64)
                 columns[-1] = known[columns[-1]]
@@ -136,18 +138,24 @@ def _slots(rels: Sequence[Ints], base: int) -> tuple[list[Ints], Ints]:
 
 def _sent(producer: int, seq: Ints, at: Ints, told: Sequence[Ints], words: list[str]) -> Chunk:
     size = len(seq)
-    _, topic, place, outcome, attempt, done, offset, error = told
+    everyone = _each_once(at, size)
+    nothing = [NULL, NULL, NOT_SENT, NULL, NULL, NULL, -1]
+    columns = [
+        column if everyone else _spread(at, column, size, none)
+        for column, none in zip(told[1:], nothing, strict=True)
+    ]
+    topic, place, outcome, attempt, done, offset, error = columns
     return Chunk(
         producer,
         seq,
-        sent=np.bincount(at, minlength=size),
-        topic=_spread(at, topic, size, NULL),
-        place=_spread(at, place, size, NULL),
-        outcome=_spread(at, outcome, size, NOT_SENT),
-        attempt_ns=_spread(at, attempt, size, NULL),
-        done_ns=_spread(at, done, size, NULL),
-        offset=_spread(at, offset, size, NULL),
-        error=_spread(at, error, size, -1),
+        sent=np.ones(size, np.int64) if everyone else np.bincount(at, minlength=size),
+        topic=topic,
+        place=place,
+        outcome=outcome,
+        attempt_ns=attempt,
+        done_ns=done,
+        offset=offset,
+        error=error,
         words=words,
         stored=np.zeros(size, np.int64),
         stored_place=np.full(size, NULL, np.int64),
@@ -158,10 +166,13 @@ def _sent(producer: int, seq: Ints, at: Ints, told: Sequence[Ints], words: list[
     )
 
 
+def _each_once(at: Ints, size: int) -> bool:
+    """Whether there is a row for each place, in their order."""
+    return len(at) == size and bool((at == np.arange(size)).all())
+
+
 def _spread(at: Ints, values: Ints, size: int, nothing: int) -> Ints:
     """Values at their places, `nothing` elsewhere."""
-    if len(values) == size and (at == np.arange(size)).all():
-        return values
     spread = np.full(size, nothing, np.int64)
     spread[at] = values
     return spread

@@ -44,8 +44,19 @@ class Blob(NamedTuple):
     words: Sequence[str]
 
 
+Told = list[Ints]  # of some messages of one chunk: rel, topic, place, outcome, attempt, done, offset, error
+
+
 def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob]:
     """Sums into `summary`, and the blobs of the rows."""
+    for who, chunk, told, words in by_chunk(columns, context, summary):
+        yield Blob(context.part(who, chunk), SOURCE, who, chunk, _packed(told), words)
+
+
+def by_chunk(
+    columns: Columns, context: Context, summary: Summary
+) -> Iterator[tuple[int, int, Told, Sequence[str]]]:
+    """Sums into `summary`, and (producer, chunk, rows, the words of their errors)."""
     producer, seq = columns.numbers("producer"), columns.numbers("seq")
     topic = columns.codes("topic", context.topics)
     place = context.places(columns, topic)
@@ -57,17 +68,17 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     _streams(summary, (producer, place), outcome, attempt, done)
     _around_faults(summary, context, place, np.where(outcome == ACKED, done, NULL))
     chunks, rel = context.chunks(seq)
+    told = rel, topic, place, outcome, attempt, done, offset, error
     for (who, chunk), rows in by_key(producer, chunks):
-        payload = _packed(rel, topic, place, outcome, attempt, done, offset, error, rows=rows)
-        yield Blob(context.part(who, chunk), SOURCE, who, chunk, payload, words)
+        yield who, chunk, [column[rows] for column in told], words
 
 
-def _packed(*columns: Ints, rows: Rows) -> bytes:
-    rel, topic, place, outcome, attempt, done, offset, error = (column[rows] for column in columns)
+def _packed(told: Told) -> bytes:
+    rel, topic, spots, outcome, attempt, done, offsets, error = told
     known = done != NULL
     lasting = done - attempt if known.all() else np.where(known, done - attempt, -1)
-    (place, placed), (offset, told) = _filled(place), _filled(offset)
-    state = outcome * 8 + placed * 4 + known * 2 + told
+    (place, placed), (offset, stated) = _filled(spots), _filled(offsets)
+    state = outcome * 8 + placed * 4 + known * 2 + stated
     return pack((rel, topic, place, state, attempt, lasting, offset, error))
 
 
@@ -80,8 +91,8 @@ def _filled(values: Ints) -> tuple[Ints, Ints]:
     return np.where(known, values, floor), known.astype(np.int64)
 
 
-def unpacked(columns: list[Ints]) -> list[Ints]:
-    """(rel, topic, place, outcome, attempt, done, offset, error) of a payload's columns."""
+def unpacked(columns: list[Ints]) -> Told:
+    """What a payload's columns tell."""
     rel, topic, place, state, attempt, lasting, offset, error = columns
     done = attempt + lasting
     flags = int(np.bitwise_and.reduce(state)) if len(state) else 7

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from kaput.analysis.dense.homes import Box, Homes, homes
+
 if TYPE_CHECKING:
     from kaput.evidence.reading import Evidence
 
@@ -40,30 +42,46 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """`tasks`: the units of each; `bits`: a chunk is 2**bits seqs; `parts`: reducing tasks."""
+    """`tasks`: the units of each; `bits`: a chunk is 2**bits seqs; `homes`: where each is laid together."""
 
     tasks: Sequence[Sequence[Unit]]
     bits: int
-    parts: int
+    homes: Homes
 
 
 def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     """Tasks of about equal size, at least one a core where there is much to do."""
     cores = cores or os.cpu_count() or 1
-    units: list[Unit] = []
-    boxes: list[tuple[int, int]] = []
+    rows = sum(evidence.tables[table].rows for table in TABLES)
+    if rows <= _PART_ROWS // 12:
+        return cut(evidence, parts=1, tasks=1)
+    parts = max(cores, min(_PARTS, rows // _PART_ROWS), math.ceil(rows / _MOST_PART_ROWS))
+    return cut(evidence, parts, tasks=max(cores, math.ceil(rows / _TASK_ROWS)))
+
+
+def cut(
+    evidence: Evidence, parts: int, tasks: int = 1, bits: int | None = None, shuffled: bool = False
+) -> Plan:
+    """Cuts evidence as told. `bits` None: as is best. `shuffled`: sends are, though it may not be needed."""
+    units: dict[str, list[Unit]] = {table: [] for table in TABLES}
+    boxes: list[Box | None] = []
+    spans: list[tuple[int, int]] = []
     for table in TABLES:
         for path in evidence.tables[table].files:
             footer = pq.read_metadata(path)
             found = list(units_of(table, path, footer))
-            units += found
+            units[table] += found
             if table == "sends":
-                boxes += [(unit.rows, _span(footer.row_group(unit.index))) for unit in found]
-    rows = sum(unit.rows for unit in units)
-    few = rows <= _PART_ROWS // 12
-    count = 1 if few else max(cores, math.ceil(rows / _TASK_ROWS))
-    parts = 1 if few else max(cores, min(_PARTS, rows // _PART_ROWS), math.ceil(rows / _MOST_PART_ROWS))
-    return Plan(list(shared_out(units, count)), _bits(boxes), parts)
+                groups = [footer.row_group(unit.index) for unit in found]
+                boxes += [_box(unit, group) for unit, group in zip(found, groups, strict=True)]
+                spans += [(unit.rows, _span(group)) for unit, group in zip(found, groups, strict=True)]
+    bits = _bits(spans) if bits is None else bits
+    known = [box for box in boxes if box is not None]
+    whole = len(known) == len(boxes) and not shuffled
+    laid = homes(known if whole else [], bits, parts)
+    if laid.own:
+        units["sends"] = []
+    return Plan(list(shared_out([unit for table in TABLES for unit in units[table]], tasks)), bits, laid)
 
 
 def units_of(table: str, path: Path, footer: pq.FileMetaData) -> Iterator[Unit]:
@@ -80,6 +98,14 @@ def _span(group: pq.RowGroupMetaData) -> int:
     """How many seqs a row group of sends may hold."""
     known = bounds_of(group, "seq")
     return int(group.num_rows) if known is None else known[1] - known[0] + 1
+
+
+def _box(unit: Unit, group: pq.RowGroupMetaData) -> Box | None:
+    """What a row group of sends holds; None where its footer does not tell, or it is of several producers."""
+    producer, seq = bounds_of(group, "producer"), bounds_of(group, "seq")
+    if producer is None or seq is None or producer[0] != producer[1]:
+        return None
+    return Box(unit, producer[0], *seq)
 
 
 def bounds_of(group: pq.RowGroupMetaData, name: str) -> tuple[int, int] | None:

@@ -115,6 +115,7 @@ def examples(cases: DataFrame, names: Names) -> list[dict[str, Any]]:
         "at_ns",
         "producer",
         "seq",
+        "member",
     ]
     rank = F.row_number().over(Window.partitionBy("name", "grp").orderBy(*order))
     rows = cases.withColumn("rank", rank).where(f"rank <= {EXAMPLES}").collect()
