@@ -44,13 +44,13 @@ class Node:
 
     @property
     def role(self) -> Role:
-        """broker, controller or combined"""
+        """broker, controller, combined or zookeeper"""
         return self.place.role
 
     @property
     def title(self) -> str:
-        """How it is called in sentences: `broker 1`, `controller 101`."""
-        return f"{'controller' if self.role == 'controller' else 'broker'} {self.id}"
+        """How it is called in sentences: `broker 1`, `controller 101`, `zookeeper 201`."""
+        return f"{'broker' if self.role == 'combined' else self.role} {self.id}"
 
     @property
     def pid(self) -> int | None:

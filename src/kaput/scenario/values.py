@@ -103,7 +103,8 @@ def check_at(value: Any) -> Any:
         ) from None
 
 
-def _no_bool(value: Any) -> Any:
+def no_bool(value: Any) -> Any:
+    """Refuses true and false where a number is wanted. Raises ValueError."""
     # pydantic reads true as 1, and YAML reads yes as true.
     if isinstance(value, bool):
         raise ValueError(f"{str(value).lower()} is not a number")
@@ -136,5 +137,5 @@ Acknowledgements = Annotated[
     WithJsonSchema({"enum": [0, 1, "0", "1", "all", -1]}),
 ]
 Config = dict[str, bool | int | float | str]
-Positive = Annotated[int, Field(ge=1), BeforeValidator(_no_bool)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_no_bool)]
+Positive = Annotated[int, Field(ge=1), BeforeValidator(no_bool)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(no_bool)]
