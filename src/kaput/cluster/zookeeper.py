@@ -19,8 +19,8 @@ FLAGS = ("-Dzookeeper.admin.enableServer=false",)
 # Brokers log what zookeeper_log.py reads into files of their own. The last -D of a name counts.
 BROKER_FLAGS = (f"-Dlog4j.configuration=file:{_HERE / 'log4j-zookeeper.properties'}",)
 
-# As in ZooKeeper's own sample: sessions end at a multiple of this, up to one tick later than they might.
-TICK_MS = 2000
+# Sessions end at a multiple of this, up to one tick later than they might.
+TICK_MS = 1000
 
 
 def write_zookeeper(place: Place, plan: list[Place]) -> None:
