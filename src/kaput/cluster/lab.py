@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -148,8 +149,8 @@ class Cluster:
                 self._ports.close()
 
     def _provision(self) -> None:
-        version = self.distribution.version
-        if self._spec.mode == "zookeeper" and int(version.partition(".")[0]) >= 4:
+        if self.mode == "zookeeper" and self.distribution.major >= 4:
+            version = self.distribution.version
             raise LabError(f"Kafka {version} has no ZooKeeper mode; use 3.9 or older, or write mode: kraft")
         if self._spec.network != "loopback":
             raise LabError("this kaput has the loopback network only; remove `network` from the scenario")
@@ -158,7 +159,10 @@ class Cluster:
         cluster_id = new_id()
         for place in self._places:
             self._prepare(place, cluster_id)
-            self.nodes[place.id] = Node(self._owner, place, self._command(place, archive), self._on_event)
+            command = self._command(place, archive)
+            self.nodes[place.id] = Node(
+                self._owner, place, command, self._on_event, partial(self._before_restart, place)
+            )
         # Brokers without ZooKeeper would have to wait for it.
         for node in sorted(self.nodes.values(), key=lambda node: node.role != "zookeeper"):
             node.start()
@@ -173,6 +177,10 @@ class Cluster:
         write_properties(place, self._places, self._spec)
         if self._spec.mode == "kraft":
             format_storage(place.data, place.id, cluster_id, self.distribution, self.java)
+
+    def _before_restart(self, place: Place) -> None:
+        if self.mode == "zookeeper" and place.role == "broker":
+            zookeeper.await_departure(self.zookeeper_endpoints, place.id)
 
     def _command(self, place: Place, archive: Path | None) -> list[str]:
         if place.role == "zookeeper":

@@ -22,7 +22,8 @@ from kaput.cluster.java import Java
 from kaput.cluster.jvm import java_command
 from kaput.errors import LabError
 
-_TOOL = "org.apache.kafka.tools.DumpLogSegments"
+# Before Kafka 4 it was in another package.
+_TOOL, _OLDER_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 _TIMEOUT_S = 60
 _RECORD = re.compile(r"\| offset: \d+ CreateTime: (\d+) .*? payload: (\{.*\})$")
 _FENCE, _UNFENCE = 1, -1
@@ -36,7 +37,7 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
     command = java_command(
         java,
         distribution,
-        _TOOL,
+        _TOOL if distribution.major >= 4 else _OLDER_TOOL,
         ["--cluster-metadata-decoder", "--files", ",".join(map(str, segments))],
         archive=find_archive(distribution, java),
         heap=("-Xms64m", "-Xmx512m"),

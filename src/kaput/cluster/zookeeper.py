@@ -6,9 +6,13 @@ reading what they hold (znodes.py).
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from kaput.cluster.properties import Place
+from kaput.cluster.wire import Endpoint, Unanswered
+from kaput.cluster.znodes import read_znode
 
 _HERE = Path(__file__).parent
 
@@ -21,6 +25,10 @@ BROKER_FLAGS = (f"-Dlog4j.configuration=file:{_HERE / 'log4j-zookeeper.propertie
 
 # Sessions end at a multiple of this, up to one tick later than they might.
 TICK_MS = 1000
+
+DEPARTURE_TIMEOUT_S = 60.0
+_ANSWER_TIMEOUT_S = 2.0
+_POLL_S = 0.05
 
 
 def write_zookeeper(place: Place, plan: list[Place]) -> None:
@@ -45,6 +53,24 @@ def write_zookeeper(place: Place, plan: list[Place]) -> None:
     place.data.mkdir(parents=True)
     (place.data / "myid").write_text(f"{place.id}\n")
     place.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+
+def await_departure(endpoints: Mapping[int, Endpoint], broker: int) -> None:
+    """Returns when ZooKeeper has let go of a broker's last session, or after DEPARTURE_TIMEOUT_S.
+
+    A broker that was killed and comes back before that finds its own name taken, and ends. Whoever runs a
+    broker for real starts it again and again until it stays; the lab starts it when it can stay.
+    """
+    limit = time.monotonic() + DEPARTURE_TIMEOUT_S
+    while time.monotonic() < limit:
+        for endpoint in endpoints.values():
+            try:
+                if read_znode(endpoint, f"/brokers/ids/{broker}", _ANSWER_TIMEOUT_S) is None:
+                    return
+            except Unanswered:
+                continue
+            break
+        time.sleep(_POLL_S)
 
 
 def _server(place: Place) -> str:

@@ -1,6 +1,6 @@
-"""What a cluster in ZooKeeper mode recorded: leader epochs, ISR changes, brokers gone and come, from its logs.
+"""What a cluster in ZooKeeper mode recorded: leader epochs, ISR changes, brokers gone and come.
 
-Every change of a partition is a new version of its znode, and whoever writes about it names that version. So
+Told by the brokers' logs. Every change of a partition is a new version of its znode, and whoever writes about it names that version. So
 a change counts once, however many logs have it, and versions give the order, not clocks. The controller's own
 line counts; where it died before it wrote one, the first broker that heard of the change. A deposed
 controller's versions don't exist (ZooKeeper refuses it), but it may still log who it thinks lives.
@@ -23,7 +23,7 @@ SOURCES = {"controller.log": CONTROLLER_LOG, "state-change.log": STATE_CHANGE_LO
 
 
 def read_cluster_events(folders: Mapping[int, Path]) -> list[ClusterEvent]:
-    """The events in the logs of all brokers, by the folder of each. Raises LabError where a log is missing."""
+    """The events in the logs of all brokers, by the folder of each. Raises LabError if one is missing."""
     record = Record()
     for broker, folder in sorted(folders.items()):
         for name, source in SOURCES.items():
