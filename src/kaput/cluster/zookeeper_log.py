@@ -1,9 +1,9 @@
 """What a cluster in ZooKeeper mode recorded: leader epochs, ISR changes, brokers gone and come.
 
-Told by the brokers' logs. Every change of a partition is a new version of its znode, and whoever writes about it names that version. So
-a change counts once, however many logs have it, and versions give the order, not clocks. The controller's own
-line counts; where it died before it wrote one, the first broker that heard of the change. A deposed
-controller's versions don't exist (ZooKeeper refuses it), but it may still log who it thinks lives.
+Told by the brokers' logs. Every change of a partition is a new version of its znode, and whoever writes about
+it names that version. So a change counts once, however many logs have it, and versions give the order, not
+clocks. The controller's own line counts; where it died before it wrote one, the first broker that heard of
+the change. A deposed controller writes no versions (ZooKeeper refuses it), but may log who it thinks lives.
 Its place: collecting.py asks here in ZooKeeper mode; zookeeper_lines.py knows the lines.
 """
 

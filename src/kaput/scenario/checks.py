@@ -217,6 +217,8 @@ def _target(step: FaultStep, scenario: Scenario) -> Found:
     brokers = scenario.cluster.brokers
     if match["broker"] and not 1 <= int(match["broker"]) <= brokers:
         yield ("target",), f"no such broker: {match['broker']}; brokers are 1 to {brokers}"
+    if step.target == "zookeeper" and scenario.cluster.mode == "kraft":
+        yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
     if step.target == "minority" and brokers < 3:
         yield ("target",), f"a minority of {brokers} brokers is nobody; it takes 3 or more"
     if match["topic"]:

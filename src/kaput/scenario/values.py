@@ -22,7 +22,7 @@ TARGET = re.compile(
     r"(?P<kind>broker) (?P<broker>\d{1,6})"
     r"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>[\w.-]+)/(?P<partition>\d{1,9})"
     r"|(?P<coordinator>coordinator-of) (?P<group>\S.*)"
-    r"|(?P<bare>controller|any|minority|all)"
+    r"|(?P<bare>controller|zookeeper|any|minority|all)"
 )
 _TARGET_FORMS = {
     "broker": "broker N",
@@ -31,6 +31,7 @@ _TARGET_FORMS = {
     "followers-of": "followers-of T/P",
     "coordinator-of": "coordinator-of G",
     "controller": "controller",
+    "zookeeper": "zookeeper",
     "any": "any",
     "minority": "minority",
     "all": "all",
