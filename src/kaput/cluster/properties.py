@@ -64,6 +64,8 @@ def _zookeeper_identity(place: Place, plan: list[Place]) -> dict[str, str]:
     return {
         "broker.id": str(place.id),
         "zookeeper.connect": ",".join(ensemble),
+        # All nodes start together; Kafka's default is the length of a session, which may be short.
+        "zookeeper.connection.timeout.ms": "60000",
         "listeners": f"PLAINTEXT://{place.host}:{place.broker_port}",
         "log.dirs": str(place.data),
     }
