@@ -73,6 +73,9 @@ class FakeAdmin:
     def controller_id(self) -> int:
         return 101
 
+    def zookeepers(self) -> list[int]:
+        return [201]
+
     def coordinator(self, group: str) -> int:
         if group != "billing":
             raise LabError(f"no group {group}")

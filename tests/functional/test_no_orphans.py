@@ -39,10 +39,10 @@ def mentions(runs: Path) -> list[str]:
     return found
 
 
-def start(runs: Path) -> subprocess.Popen[str]:
+def start(runs: Path, mode: str) -> subprocess.Popen[str]:
     """A real run in the background, in the middle of its load."""
     process = subprocess.Popen(
-        [*KAPUT, "run", "leader-kill-lagging-acks-1", "--runs", str(runs), *FAST],
+        [*KAPUT, "run", "leader-kill-lagging-acks-1", "--runs", str(runs), *FAST, "--set", mode],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -57,13 +57,19 @@ def start(runs: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+    ("number", "status", "mode"),
+    [
+        (signal.SIGINT, 130, "kraft"),
+        (signal.SIGTERM, 130, "kraft"),
+        (signal.SIGKILL, -9, "kraft"),
+        (signal.SIGKILL, -9, "zookeeper"),
+    ],
 )
 def test_an_ended_run_leaves_evidence_and_nothing_else(
-    kaput: Kaput, number: signal.Signals, status: int
+    kaput: Kaput, number: signal.Signals, status: int, mode: str
 ) -> None:
     """Ended while two brokers are stopped: all processes and data go, analyze says inconclusive."""
-    process = start(kaput.runs)
+    process = start(kaput.runs, f"cluster.mode={mode}")
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == status

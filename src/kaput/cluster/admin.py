@@ -16,6 +16,7 @@ from kaput.cluster import requests
 from kaput.cluster.asking import ANSWER_TIMEOUT_S, LATECOMERS_S, Asker
 from kaput.cluster.requests import TopicPartition
 from kaput.cluster.wire import Endpoint, ask, error_name
+from kaput.cluster.znodes import read_znode
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
@@ -38,7 +39,11 @@ class Endpoints(Protocol):
 
     @property
     def controller_endpoints(self) -> Mapping[int, Endpoint]:
-        """By id of the voter."""
+        """By id of the voter; empty in ZooKeeper mode."""
+
+    @property
+    def zookeeper_endpoints(self) -> Mapping[int, Endpoint]:
+        """By id of the ZooKeeper node; empty in KRaft mode."""
 
 
 class Admin:
@@ -46,7 +51,8 @@ class Admin:
 
     def __init__(self, cluster: Endpoints, timeout_s: float = 15.0) -> None:
         self._cluster, self._timeout_s = cluster, timeout_s
-        nodes = len(cluster.broker_endpoints) + len(cluster.controller_endpoints)
+        self._zookeepers = cluster.zookeeper_endpoints
+        nodes = sum(map(len, (cluster.broker_endpoints, cluster.controller_endpoints, self._zookeepers)))
         self._asker = Asker(nodes, timeout_s)
 
     def __enter__(self) -> Admin:
@@ -62,8 +68,12 @@ class Admin:
         if not topics:
             return
         names = {topic.name for topic in topics}
+        brokers = self._cluster.broker_endpoints
+        if self._zookeepers:  # brokers in ZooKeeper mode do not pass it on
+            controller = self.controller_id()
+            brokers = {controller: brokers[controller]}
         answer = self._asker.ask_any(
-            self._cluster.broker_endpoints,
+            brokers,
             lambda: requests.create_topics(topics, self._timeout_s),
             "create topics",
             self._timeout_s,
@@ -89,21 +99,17 @@ class Admin:
         return self._asker.retry(look, f"metadata of {', '.join(names)}")
 
     def controller_id(self) -> int:
-        """The leader of the metadata quorum, as the quorum itself knows it."""
-
-        def look() -> int:
-            leaders = []
-            asked = self._asker.ask_all(self._cluster.controller_endpoints, requests.describe_quorum)
-            for answer in asked.values():
-                # Only the leader answers without an error; one that was cut off has an older epoch.
-                if answer.error_code == 0 and answer.topics[0].partitions[0].error_code == 0:
-                    state = answer.topics[0].partitions[0]
-                    leaders.append((state.leader_epoch, state.leader_id))
-            if not leaders:
-                raise LabError("no voter leads the metadata quorum")
-            return int(max(leaders)[1])
-
+        """The leader of the metadata quorum, as the quorum itself knows it; in ZooKeeper mode the broker
+        that ZooKeeper has as the controller.
+        """
+        look = self._controller_broker if self._zookeepers else self._quorum_leader
         return self._asker.retry(look, "the controller")
+
+    def zookeepers(self) -> list[int]:
+        """The ZooKeeper nodes. Raises LabError in KRaft mode."""
+        if not self._zookeepers:
+            raise LabError("there is no ZooKeeper in KRaft mode")
+        return sorted(self._zookeepers)
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates a consumer group."""
@@ -145,6 +151,30 @@ class Admin:
     def log_end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The leader's own end, which may lie above the high watermark."""
         return self._ends(list(places), requests.DEBUGGER)
+
+    def _quorum_leader(self) -> int:
+        leaders = []
+        asked = self._asker.ask_all(self._cluster.controller_endpoints, requests.describe_quorum)
+        for answer in asked.values():
+            # Only the leader answers without an error; one that was cut off has an older epoch.
+            if answer.error_code == 0 and answer.topics[0].partitions[0].error_code == 0:
+                state = answer.topics[0].partitions[0]
+                leaders.append((state.leader_epoch, state.leader_id))
+        if not leaders:
+            raise LabError("no voter leads the metadata quorum")
+        return int(max(leaders)[1])
+
+    def _controller_broker(self) -> int:
+        asked = [
+            self._asker.submit(read_znode, endpoint, "/controller", ANSWER_TIMEOUT_S)
+            for endpoint in self._zookeepers.values()
+        ]
+        found = [future.result() for future in asked if future.exception() is None]
+        # A node may lag behind the others: the latest writing counts.
+        newest = max((node for node in found if node), key=lambda node: node.changed_zxid, default=None)
+        if newest is None:
+            raise LabError("ZooKeeper has no controller" if found else "no ZooKeeper node answered")
+        return int(newest.value["brokerid"])
 
     def _ends(self, places: list[TopicPartition], replica_id: int) -> dict[TopicPartition, int]:
         if not places:

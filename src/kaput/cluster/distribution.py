@@ -33,6 +33,11 @@ class Distribution:
     id: str
 
     @property
+    def major(self) -> int:
+        """4 for 4.3.1."""
+        return int(self.version.partition(".")[0])
+
+    @property
     def classpath(self) -> str:
         """For `java -cp`."""
         return os.pathsep.join(map(str, self.jars))

@@ -10,9 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
+from kaput.cluster import zookeeper
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.java import Java
@@ -83,6 +85,11 @@ class Cluster:
         return {p.id: (p.host, p.controller_port) for p in self._places if p.controller_port is not None}
 
     @property
+    def zookeeper_endpoints(self) -> dict[int, Endpoint]:
+        """Where each ZooKeeper node serves brokers; empty in KRaft mode."""
+        return {p.id: (p.host, p.zookeeper_ports[0]) for p in self._places if p.zookeeper_ports is not None}
+
+    @property
     def bootstrap_servers(self) -> str:
         """For clients: every broker."""
         return ",".join(f"{host}:{port}" for host, port in self.broker_endpoints.values())
@@ -91,6 +98,16 @@ class Cluster:
     def metadata_logs(self) -> list[Path]:
         """Directories with the metadata log, one for each voter."""
         return [p.data / "__cluster_metadata-0" for p in self._places if p.controller_port is not None]
+
+    @property
+    def mode(self) -> str:
+        """kraft or zookeeper"""
+        return self._spec.mode
+
+    @property
+    def broker_folders(self) -> dict[int, Path]:
+        """Where each broker's config and logs are."""
+        return {p.id: p.folder for p in self._places if p.broker_port is not None}
 
     def wait_ready(self, timeout_s: float) -> None:
         """Waits until every broker answers and knows every broker as alive.
@@ -132,33 +149,67 @@ class Cluster:
                 self._ports.close()
 
     def _provision(self) -> None:
-        if self._spec.mode != "kraft":
-            raise LabError("this kaput runs KRaft clusters only; remove `mode` from the scenario")
+        if self.mode == "zookeeper" and self.distribution.major >= 4:
+            version = self.distribution.version
+            raise LabError(f"Kafka {version} has no ZooKeeper mode; use 3.9 or older, or write mode: kraft")
         if self._spec.network != "loopback":
             raise LabError("this kaput has the loopback network only; remove `network` from the scenario")
         archive = ensure_archive(self.distribution, self.java, self._note)
         self._places = self._plan()
         cluster_id = new_id()
         for place in self._places:
-            write_properties(place, self._places, self._spec)
-            self._owner.own_path(place.data)
-            format_storage(place.data, place.id, cluster_id, self.distribution, self.java)
-            command = java_command(self.java, self.distribution, MAIN, [place.properties], archive=archive)
-            self.nodes[place.id] = Node(self._owner, place, command, self._on_event)
-        for node in self.nodes.values():
+            self._prepare(place, cluster_id)
+            command = self._command(place, archive)
+            self.nodes[place.id] = Node(
+                self._owner, place, command, self._on_event, partial(self._before_restart, place)
+            )
+        # Brokers without ZooKeeper would have to wait for it.
+        for node in sorted(self.nodes.values(), key=lambda node: node.role != "zookeeper"):
             node.start()
+
+    def _prepare(self, place: Place, cluster_id: str) -> None:
+        """Writes what the node is told, and what must be on its disk before its first start."""
+        place.folder.mkdir(parents=True, exist_ok=True)
+        self._owner.own_path(place.data)
+        if place.role == "zookeeper":
+            zookeeper.write_zookeeper(place, self._places)
+            return
+        write_properties(place, self._places, self._spec)
+        if self._spec.mode == "kraft":
+            format_storage(place.data, place.id, cluster_id, self.distribution, self.java)
+
+    def _before_restart(self, place: Place) -> None:
+        if self.mode == "zookeeper" and place.role == "broker":
+            zookeeper.await_departure(self.zookeeper_endpoints, place.id)
+
+    def _command(self, place: Place, archive: Path | None) -> list[str]:
+        if place.role == "zookeeper":
+            return java_command(
+                self.java,
+                self.distribution,
+                zookeeper.MAIN,
+                [place.properties],
+                archive=archive,
+                heap=zookeeper.HEAP,
+                flags=zookeeper.FLAGS,
+            )
+        flags = zookeeper.BROKER_FLAGS if self.mode == "zookeeper" else ()
+        return java_command(
+            self.java, self.distribution, MAIN, [place.properties], archive=archive, flags=flags
+        )
 
     def _plan(self) -> list[Place]:
         wanted: Mapping[int, str] = roles(self._spec)
-        free = iter(self._ports.reserve(2 * len(wanted)))
+        free = iter(self._ports.reserve(3 * len(wanted)))
         return [
             Place(
                 node_id,
                 role,
                 HOST,
-                broker_port=next(free) if role != "controller" else None,
-                controller_port=next(free) if role != "broker" else None,
+                broker_port=next(free) if role in ("broker", "combined") else None,
+                controller_port=next(free) if role in ("controller", "combined") else None,
                 folder=self._folder / str(node_id),
+                zookeeper_ports=(next(free), next(free), next(free)) if role == "zookeeper" else None,
             )
             for node_id, role in roles(self._spec).items()
         ]

@@ -1,7 +1,8 @@
 """What the cluster itself recorded: leader epochs, ISR changes and fencing, from the KRaft metadata log.
 
 Kafka's own dump tool decodes the log's files, whether their controller runs or was killed; the records'
-timestamps are the controller's, in ms. Its place: run collects these rows, so that judging needs no Kafka.
+timestamps are the controller's, in ms. Its place: collecting.py asks here in KRaft mode, so that judging
+needs no Kafka.
 """
 
 from __future__ import annotations
@@ -12,41 +13,20 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution
+from kaput.cluster.events import ClusterEvent
 from kaput.cluster.java import Java
 from kaput.cluster.jvm import java_command
-from kaput.cluster.lab import Cluster
 from kaput.errors import LabError
 
-SOURCE = "metadata-log"
-_TOOL = "org.apache.kafka.tools.DumpLogSegments"
+# Before Kafka 4 it was in another package.
+_TOOL, _OLDER_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 _TIMEOUT_S = 60
 _RECORD = re.compile(r"\| offset: \d+ CreateTime: (\d+) .*? payload: (\{.*\})$")
 _FENCE, _UNFENCE = 1, -1
-
-
-class ClusterEvent(NamedTuple):
-    """A row of the cluster_events table, in its column order; what does not apply is None."""
-
-    kind: str  # leader, isr, fenced, unfenced
-    broker: int | None
-    topic: str | None
-    partition: int | None
-    leader: int | None  # -1 where nobody leads
-    leader_epoch: int | None
-    isr: list[int] | None
-    at_ns: int
-    source: str = SOURCE
-    elr: list[int] | None = None
-
-
-def collect_cluster_events(cluster: Cluster) -> list[ClusterEvent]:
-    """The events of a cluster so far, from the voter that knows most. Raises LabError."""
-    best = max(cluster.metadata_logs, key=_knowledge)
-    return read_cluster_events(cluster.distribution, cluster.java, best)
 
 
 def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Path) -> list[ClusterEvent]:
@@ -57,7 +37,7 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
     command = java_command(
         java,
         distribution,
-        _TOOL,
+        _TOOL if distribution.major >= 4 else _OLDER_TOOL,
         ["--cluster-metadata-decoder", "--files", ",".join(map(str, segments))],
         archive=find_archive(distribution, java),
         heap=("-Xms64m", "-Xmx512m"),
@@ -83,7 +63,7 @@ def parse(lines: Iterable[str]) -> Iterator[ClusterEvent]:
             yield from image.apply(record["type"], record["data"], int(match[1]) * 1_000_000)
 
 
-def _knowledge(metadata_log: Path) -> tuple[int, int]:
+def knowledge(metadata_log: Path) -> tuple[int, int]:
     """How far a voter has come: the newest epoch first, because an old leader's log may be the longer one."""
     try:
         epoch = int(json.loads((metadata_log / "quorum-state").read_text())["leaderEpoch"])

@@ -25,14 +25,23 @@ _TAIL_BYTES = 64 * 1024
 
 
 class Node:
-    """One node of a cluster. `on_event` hears of every start and end, from any thread."""
+    """One node of a cluster. `on_event` hears of every start and end, from any thread.
+
+    `before_restart` returns when the cluster can take the node back.
+    """
 
     def __init__(
-        self, owner: Owner, place: Place, command: list[str], on_event: OnEvent = lambda *_: None
+        self,
+        owner: Owner,
+        place: Place,
+        command: list[str],
+        on_event: OnEvent = lambda *_: None,
+        before_restart: Callable[[], None] = lambda: None,
     ) -> None:
         self.place = place
         self.deaths: list[str] = []
         self._owner, self._command, self._on_event = owner, command, on_event
+        self._before_restart = before_restart
         self._process: OwnedProcess | None = None
         self._expected_down = True
         self._starting = threading.Lock()
@@ -44,13 +53,13 @@ class Node:
 
     @property
     def role(self) -> Role:
-        """broker, controller or combined"""
+        """broker, controller, combined or zookeeper"""
         return self.place.role
 
     @property
     def title(self) -> str:
-        """How it is called in sentences: `broker 1`, `controller 101`."""
-        return f"{'controller' if self.role == 'controller' else 'broker'} {self.id}"
+        """How it is called in sentences: `broker 1`, `controller 101`, `zookeeper 201`."""
+        return f"{'broker' if self.role == 'combined' else self.role} {self.id}"
 
     @property
     def pid(self) -> int | None:
@@ -72,6 +81,8 @@ class Node:
         with self._starting:
             if self.running:
                 return
+            if self._process is not None:
+                self._before_restart()
             self._expected_down = False
             with self.place.log.open("ab") as log:
                 self._process = self._owner.spawn(

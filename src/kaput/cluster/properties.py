@@ -1,4 +1,4 @@
-"""server.properties: what each node is told. The scenario's own settings win over the lab's.
+"""server.properties: what each broker and controller is told. The scenario's own settings win over the lab's.
 
 The lab only makes things small and quick to start. Whatever decides about failover (session timeouts, replica
 lag, elections) stays as Kafka has it, because that is what is measured.
@@ -12,7 +12,7 @@ from typing import Literal
 
 from kaput.scenario.model import Cluster
 
-Role = Literal["broker", "controller", "combined"]
+Role = Literal["broker", "controller", "combined", "zookeeper"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Place:
     broker_port: int | None
     controller_port: int | None
     folder: Path  # config and log, which stay
+    zookeeper_ports: tuple[int, int, int] | None = None  # for clients, for the quorum, for its elections
 
     @property
     def data(self) -> Path:
@@ -33,8 +34,8 @@ class Place:
 
     @property
     def properties(self) -> Path:
-        """server.properties"""
-        return self.folder / "server.properties"
+        """Its settings."""
+        return self.folder / ("zoo.cfg" if self.role == "zookeeper" else "server.properties")
 
     @property
     def log(self) -> Path:
@@ -46,17 +47,31 @@ def roles(spec: Cluster) -> dict[int, Role]:
     """Every node of the cluster, brokers first."""
     voters = set(spec.voter_ids())
     found: dict[int, Role] = {i: "combined" if i in voters else "broker" for i in spec.broker_ids()}
-    return found | dict.fromkeys(spec.dedicated_controller_ids(), "controller")
+    found |= dict.fromkeys(spec.dedicated_controller_ids(), "controller")
+    return found | dict.fromkeys(spec.zookeeper_ids(), "zookeeper")
 
 
 def write_properties(place: Place, plan: list[Place], spec: Cluster) -> None:
-    """Writes a node's server.properties."""
-    settings = {**_lab_settings(spec), **_identity(place, plan), **_texts(spec)}
+    """Writes the server.properties of a broker or controller."""
+    identity = _zookeeper_identity if spec.mode == "zookeeper" else _kraft_identity
+    settings = {**_lab_settings(spec), **identity(place, plan), **_texts(spec)}
     place.folder.mkdir(parents=True, exist_ok=True)
     place.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
-def _identity(place: Place, plan: list[Place]) -> dict[str, str]:
+def _zookeeper_identity(place: Place, plan: list[Place]) -> dict[str, str]:
+    ensemble = [f"{p.host}:{p.zookeeper_ports[0]}" for p in plan if p.zookeeper_ports is not None]
+    return {
+        "broker.id": str(place.id),
+        "zookeeper.connect": ",".join(ensemble),
+        # All nodes start together; Kafka's default is the length of a session, which may be short.
+        "zookeeper.connection.timeout.ms": "60000",
+        "listeners": f"PLAINTEXT://{place.host}:{place.broker_port}",
+        "log.dirs": str(place.data),
+    }
+
+
+def _kraft_identity(place: Place, plan: list[Place]) -> dict[str, str]:
     listeners = []
     if place.broker_port is not None:
         listeners.append(f"PLAINTEXT://{place.host}:{place.broker_port}")

@@ -13,14 +13,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.java import Java, find_java
-from kaput.cluster.lock import LOCKS
 from kaput.errors import KaputError
 from kaput.processes.reaper import reap_orphans
 from kaput.processes.signals import interrupts
+from kaput.scenario.model import Cluster
 
 
 def main() -> int:
-    """Java first, then the jars of every locked Kafka version, then the archive; an exit status."""
+    """Java first, then the jars of the default Kafka, then the archive; an exit status."""
     console = Console(stderr=True, highlight=False)
     try:
         with interrupts():
@@ -34,9 +34,9 @@ def main() -> int:
 def _set_up(console: Console) -> None:
     java = find_java()
     reap_orphans()
-    for lock in sorted(LOCKS.glob("kafka-*.lock")):
-        distribution = _fetch(lock.stem.removeprefix("kafka-"), java, console)
-        ensure_archive(distribution, java, lambda text: console.print(text, markup=False))
+    # Other versions are fetched when a scenario first wants them.
+    distribution = _fetch(Cluster().kafka, java, console)
+    ensure_archive(distribution, java, lambda text: console.print(text, markup=False))
 
 
 def _fetch(version: str, java: Java, console: Console) -> Distribution:

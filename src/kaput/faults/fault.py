@@ -39,11 +39,12 @@ class HealedByRestart(Fault):
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
         """Starts every node that does not run; the moment is that of the first start."""
-        healed = now_ns()
+        healed = None
         for node in nodes:
             if not node.running:
-                node.start()
-        return healed, effect
+                node.start()  # may wait until the cluster can take the node back
+                healed = healed or now_ns()
+        return healed or now_ns(), effect
 
 
 def name_all(nodes: Sequence[Node]) -> str:

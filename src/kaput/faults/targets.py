@@ -26,6 +26,8 @@ def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[in
             return list(brokers)
         case "controller":
             return [admin.controller_id()]
+        case "zookeeper":
+            return admin.zookeepers()
         case "coordinator-of":
             return [admin.coordinator(rest)]
         case _:

@@ -13,10 +13,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from kaput.cluster.admin import Admin
+from kaput.cluster.collecting import collect_cluster_events
 from kaput.cluster.distribution import Distribution
+from kaput.cluster.events import ClusterEvent
 from kaput.cluster.java import Java
 from kaput.cluster.lab import Cluster
-from kaput.cluster.metadata_log import ClusterEvent, collect_cluster_events
 from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder
 from kaput.evidence.recorder import Recorder

@@ -9,7 +9,15 @@ import re
 from collections.abc import Iterator
 
 from kaput.scenario.mistakes import Mistake
-from kaput.scenario.model import AtMessage, FaultStep, Group, Producers, Scenario, Topic
+from kaput.scenario.model import (
+    LAST_KAFKA_WITH_ZOOKEEPER,
+    AtMessage,
+    FaultStep,
+    Group,
+    Producers,
+    Scenario,
+    Topic,
+)
 from kaput.scenario.nearest import hint
 from kaput.scenario.source import DataPath
 from kaput.scenario.timeline import longest_duration_ms, total_messages
@@ -42,8 +50,6 @@ def check(scenario: Scenario) -> list[Mistake]:
 def not_runnable_yet(scenario: Scenario) -> list[Mistake]:
     """Valid words that this version of kaput cannot run; goes away as they are built."""
     mistakes = []
-    if scenario.cluster.mode == "zookeeper":
-        mistakes.append(Mistake(("cluster", "mode"), "this kaput cannot run zookeeper yet; write kraft"))
     if scenario.cluster.network == "namespaces":
         mistakes.append(
             Mistake(("cluster", "network"), "this kaput cannot run namespaces yet; write loopback")
@@ -57,6 +63,12 @@ Found = Iterator[tuple[DataPath, str]]
 def _cluster(scenario: Scenario) -> Found:
     if not _KAFKA_VERSION.fullmatch(scenario.cluster.kafka):
         yield ("cluster", "kafka"), f"{scenario.cluster.kafka!r} is not a version such as 4.3.1"
+    elif scenario.cluster.mode == "zookeeper" and int(scenario.cluster.kafka.partition(".")[0]) >= 4:
+        yield (
+            ("cluster", "kafka"),
+            f"Kafka {scenario.cluster.kafka} has no ZooKeeper mode; leave it out or write "
+            f"{LAST_KAFKA_WITH_ZOOKEEPER}",
+        )
 
 
 def _topics(scenario: Scenario) -> Found:
@@ -205,6 +217,8 @@ def _target(step: FaultStep, scenario: Scenario) -> Found:
     brokers = scenario.cluster.brokers
     if match["broker"] and not 1 <= int(match["broker"]) <= brokers:
         yield ("target",), f"no such broker: {match['broker']}; brokers are 1 to {brokers}"
+    if step.target == "zookeeper" and scenario.cluster.mode == "kraft":
+        yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
     if step.target == "minority" and brokers < 3:
         yield ("target",), f"a minority of {brokers} brokers is nobody; it takes 3 or more"
     if match["topic"]:

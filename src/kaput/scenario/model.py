@@ -18,6 +18,7 @@ from pydantic import (
     Field,
     ValidationInfo,
     WithJsonSchema,
+    model_validator,
 )
 
 from kaput.scenario.nearest import hint
@@ -31,18 +32,21 @@ from kaput.scenario.values import (
     Target,
     check_at,
     format_duration,
+    no_bool,
     parse_duration_ms,
 )
 from kaput.scenario.vocabulary import Verdict
 
 __all__ = [
-    "FIRST_CONTROLLER_ID", "LENIENT", "MIN_PAYLOAD_BYTES", "AtMessage", "Block", "Cluster", "Config", "Drain",
-    "Expect", "FaultName", "FaultStep", "Group", "Producers", "Scenario", "Topic", "Workload",
-    "format_duration", "parse_duration_ms",
+    "FIRST_CONTROLLER_ID", "FIRST_ZOOKEEPER_ID", "LAST_KAFKA_WITH_ZOOKEEPER", "LENIENT", "MIN_PAYLOAD_BYTES",
+    "AtMessage", "Block", "Cluster", "Config", "Drain", "Expect", "FaultName", "FaultStep", "Group",
+    "Producers", "Scenario", "Topic", "Workload", "format_duration", "parse_duration_ms",
 ]  # fmt: skip
 
 MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see evidence/identity.py
 FIRST_CONTROLLER_ID = 101  # dedicated controllers are numbered from here, brokers from 1
+FIRST_ZOOKEEPER_ID = 201
+LAST_KAFKA_WITH_ZOOKEEPER = "3.9.2"
 LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault names of other versions pass
 
 # A new fault's word goes here; its file stands in faults/.
@@ -65,31 +69,51 @@ class Cluster(Block):
     """The brokers: how many, which Kafka, who votes in the metadata quorum."""
 
     kafka: str = "4.3.1"
-    """Version of Apache Kafka; its jars come through the lock file of that version."""
+    """Version of Apache Kafka (in ZooKeeper mode 3.9.2 if not given); its jars come through its lock file."""
     mode: Literal["kraft", "zookeeper"] = "kraft"
     """Where the metadata lives: Kafka's own quorum, or ZooKeeper (Kafka 3.9 and older)."""
     brokers: Positive = 3
     """How many brokers; they are numbered from 1."""
     controllers: Literal["combined"] | Positive = "combined"
-    """`combined`: brokers 1 to 3 vote themselves. A number: that many dedicated controllers."""
+    """`combined`: brokers 1 to 3 vote themselves. A number: that many dedicated controllers. KRaft only."""
+    zookeepers: Annotated[Literal[1, 3], BeforeValidator(no_bool)] = 1
+    """How many ZooKeeper nodes; ZooKeeper mode only."""
     network: Literal["loopback", "namespaces"] = "loopback"
     """`loopback` allows faults of processes; `namespaces` (Linux) those of the network as well."""
     config: Config = {}
     """Settings of every broker, in Kafka's own names."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_kafka(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("mode") == "zookeeper":
+            return {"kafka": LAST_KAFKA_WITH_ZOOKEEPER, **data}
+        return data
 
     def broker_ids(self) -> list[int]:
         """1 to N."""
         return list(range(1, self.brokers + 1))
 
     def dedicated_controller_ids(self) -> list[int]:
-        """101 and up; empty where the brokers vote themselves."""
-        if self.controllers == "combined":
+        """101 and up; empty where the brokers vote themselves, and in ZooKeeper mode."""
+        if self.controllers == "combined" or self.mode == "zookeeper":
             return []
         return list(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.controllers))
 
     def voter_ids(self) -> list[int]:
-        """Nodes of the metadata quorum: the dedicated ones, else brokers 1 to 3 (broker 1 alone below 3)."""
+        """Nodes of the metadata quorum: the dedicated ones, else brokers 1 to 3 (broker 1 alone below 3).
+
+        Empty in ZooKeeper mode.
+        """
+        if self.mode == "zookeeper":
+            return []
         return self.dedicated_controller_ids() or ([1, 2, 3] if self.brokers >= 3 else [1])
+
+    def zookeeper_ids(self) -> list[int]:
+        """201 and up; empty in KRaft mode."""
+        if self.mode == "kraft":
+            return []
+        return list(range(FIRST_ZOOKEEPER_ID, FIRST_ZOOKEEPER_ID + self.zookeepers))
 
 
 class Topic(Block):

@@ -22,7 +22,7 @@ TARGET = re.compile(
     r"(?P<kind>broker) (?P<broker>\d{1,6})"
     r"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>[\w.-]+)/(?P<partition>\d{1,9})"
     r"|(?P<coordinator>coordinator-of) (?P<group>\S.*)"
-    r"|(?P<bare>controller|any|minority|all)"
+    r"|(?P<bare>controller|zookeeper|any|minority|all)"
 )
 _TARGET_FORMS = {
     "broker": "broker N",
@@ -31,6 +31,7 @@ _TARGET_FORMS = {
     "followers-of": "followers-of T/P",
     "coordinator-of": "coordinator-of G",
     "controller": "controller",
+    "zookeeper": "zookeeper",
     "any": "any",
     "minority": "minority",
     "all": "all",
@@ -103,7 +104,8 @@ def check_at(value: Any) -> Any:
         ) from None
 
 
-def _no_bool(value: Any) -> Any:
+def no_bool(value: Any) -> Any:
+    """Refuses true and false where a number is wanted. Raises ValueError."""
     # pydantic reads true as 1, and YAML reads yes as true.
     if isinstance(value, bool):
         raise ValueError(f"{str(value).lower()} is not a number")
@@ -136,5 +138,5 @@ Acknowledgements = Annotated[
     WithJsonSchema({"enum": [0, 1, "0", "1", "all", -1]}),
 ]
 Config = dict[str, bool | int | float | str]
-Positive = Annotated[int, Field(ge=1), BeforeValidator(_no_bool)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_no_bool)]
+Positive = Annotated[int, Field(ge=1), BeforeValidator(no_bool)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(no_bool)]

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from kaput.cluster.admin import Admin
+from kaput.cluster.collecting import collect_cluster_events
 from kaput.cluster.lab import Cluster
-from kaput.cluster.metadata_log import collect_cluster_events
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
 

@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from kaput.cluster.metadata_log import ClusterEvent, parse
+from kaput.cluster.events import ClusterEvent
+from kaput.cluster.metadata_log import parse
 
 ID = "bQX0QAWcTBKpvom9jlOb6g"
 

@@ -18,6 +18,7 @@ BROKERS = [1, 2, 3]
         ("leader-of orders/0", [2]),
         ("followers-of orders/0", [1, 3]),
         ("controller", [101]),
+        ("zookeeper", [201]),
         ("coordinator-of billing", [3]),
         ("all", [1, 2, 3]),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaput.scenario.checks import check, not_runnable_yet
-from kaput.scenario.model import Scenario
+from kaput.scenario.model import Cluster, Scenario
 from kaput.scenario.source import dotted
 
 
@@ -175,9 +175,41 @@ def test_a_minority_takes_three() -> None:
 
 
 def test_only_what_is_built_can_be_run() -> None:
-    """Both words are valid in the format, and both are named."""
+    """The word is valid in the format, and named."""
     raw = document()
     assert not_runnable_yet(Scenario.model_validate(raw)) == []
-    raw["cluster"] |= {"mode": "zookeeper", "network": "namespaces"}
+    raw["cluster"] |= {"network": "namespaces"}
     places = [dotted(m.path) for m in not_runnable_yet(Scenario.model_validate(raw))]
-    assert places == ["cluster.mode", "cluster.network"]
+    assert places == ["cluster.network"]
+
+
+def test_zookeeper_mode_needs_a_kafka_that_has_it() -> None:
+    """Without a version it is the last one that has it; a newer one is a mistake, an older one is not."""
+    raw = document()
+    raw["cluster"]["mode"] = "zookeeper"
+    raw["cluster"].pop("kafka", None)
+    assert Scenario.model_validate(raw).cluster.kafka == "3.9.2"
+    assert found(raw) == {}
+    raw["cluster"]["kafka"] = "3.6.0"
+    assert found(raw) == {}
+    raw["cluster"]["kafka"] = "4.3.1"
+    (text,) = found(raw).values()
+    assert text == "Kafka 4.3.1 has no ZooKeeper mode; leave it out or write 3.9.2"
+
+
+def test_a_target_in_zookeeper_needs_zookeeper() -> None:
+    """In KRaft mode there is nobody to hit."""
+    raw = document()
+    raw["faults"][0]["target"] = "zookeeper"
+    assert list(found(raw)) == ["faults.0.target"]
+    raw["cluster"]["mode"] = "zookeeper"
+    raw["cluster"].pop("kafka", None)
+    assert found(raw) == {}
+
+
+def test_who_is_who_in_zookeeper_mode() -> None:
+    """No voters and no dedicated controllers, but ZooKeeper nodes from 201 on; none of these in KRaft."""
+    cluster = Cluster.model_validate({"mode": "zookeeper", "controllers": 3, "zookeepers": 3})
+    assert cluster.voter_ids() == cluster.dedicated_controller_ids() == []
+    assert cluster.zookeeper_ids() == [201, 202, 203]
+    assert Cluster(zookeepers=3).zookeeper_ids() == []

@@ -32,6 +32,14 @@ def test_a_killed_leader_stays_down_long_enough_for_an_election(name: str) -> No
     assert scenario.topics[0].assignment == [[1, 2, 3]]
 
 
+@pytest.mark.parametrize("name", [n for n in builtin_names() if n != "noop"])
+def test_in_zookeeper_mode_a_session_is_as_long_as_in_kraft(name: str) -> None:
+    """The same kill then lasts longer than the session in both modes."""
+    scenario = load_builtin(name, ["cluster.mode=zookeeper"])
+    assert scenario.cluster.kafka == "3.9.2"
+    assert scenario.cluster.config["zookeeper.session.timeout.ms"] == SESSION_MS
+
+
 def test_the_lagging_twins_differ_in_acks_alone() -> None:
     """Same load, same faults: only the promise differs, and what it keeps."""
     one, all_ = (load_builtin(f"leader-kill-lagging-acks-{acks}") for acks in ("1", "all"))

@@ -203,12 +203,24 @@ def test_merge_keys_and_aliases_work(tmp_path: Path) -> None:
     assert load_file(path).topics[0].config == {"a.b": 1, "min.insync.replicas": 2}
 
 
-@pytest.mark.parametrize("key", ["mode", "network"])
-def test_what_cannot_be_run_yet_is_said(tmp_path: Path, key: str) -> None:
+def test_what_cannot_be_run_yet_is_said(tmp_path: Path) -> None:
     """Valid words of the format that this kaput cannot run are refused before anything starts."""
-    value = {"mode": "zookeeper", "network": "namespaces"}[key]
-    (line,) = mistakes(tmp_path, GOOD.replace("title: fine", f"title: fine\ncluster: {{{key}: {value}}}"))
-    assert line.startswith(f"3: cluster.{key}: this kaput cannot run {value} yet")
+    (line,) = mistakes(tmp_path, GOOD.replace("title: fine", "title: fine\ncluster: {network: namespaces}"))
+    assert line.startswith("3: cluster.network: this kaput cannot run namespaces yet")
+
+
+def test_a_kafka_without_zookeeper_is_said_with_its_line(tmp_path: Path) -> None:
+    """Whether the file names the version or only the mode comes from the command line."""
+    text = GOOD.replace("title: fine", "title: fine\ncluster:\n  kafka: 4.3.1")
+    (line,) = mistakes(tmp_path, text, "cluster.mode=zookeeper")
+    assert line.startswith("4: cluster.kafka: Kafka 4.3.1 has no ZooKeeper mode")
+
+
+@pytest.mark.parametrize("count", ["2", "true", "0"])
+def test_an_ensemble_has_one_or_three(tmp_path: Path, count: str) -> None:
+    """Two nodes would be no safer than one."""
+    (line,) = mistakes(tmp_path, GOOD, f"cluster.zookeepers={count}")
+    assert line.startswith(f"--set cluster.zookeepers={count}: ")
 
 
 @pytest.mark.parametrize("name", builtin_names())

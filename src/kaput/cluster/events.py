@@ -1,0 +1,27 @@
+"""What the cluster itself recorded about its leaders, in-sync replicas and brokers: one form for both modes.
+
+Its place: metadata_log.py (KRaft) and zookeeper_log.py (ZooKeeper) make these rows; run writes them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+METADATA_LOG = "metadata-log"
+CONTROLLER_LOG = "controller-log"
+STATE_CHANGE_LOG = "state-change-log"
+
+
+class ClusterEvent(NamedTuple):
+    """A row of the cluster_events table, in its column order; what does not apply is None."""
+
+    kind: str  # leader, isr, fenced, unfenced
+    broker: int | None
+    topic: str | None
+    partition: int | None
+    leader: int | None  # -1 where nobody leads
+    leader_epoch: int | None
+    isr: list[int] | None
+    at_ns: int
+    source: str = METADATA_LOG
+    elr: list[int] | None = None

@@ -1,0 +1,60 @@
+"""One real cluster in ZooKeeper mode for the tests that leave it as they found it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.cds import ensure_archive
+from kaput.cluster.distribution import Distribution, resolve
+from kaput.cluster.java import Java, find_java
+from kaput.cluster.lab import Cluster
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Cluster as Spec
+
+# Sessions that end soon: Kafka's default is 18 s.
+CONFIG: dict[str, bool | int | float | str] = {
+    "zookeeper.session.timeout.ms": 3000,
+    "auto.leader.rebalance.enable": False,
+}
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    """This machine's Java."""
+    return find_java()
+
+
+@pytest.fixture(scope="session")
+def distribution(java: Java) -> Distribution:
+    """The Kafka of ZooKeeper mode, its jars fetched and its archive made."""
+    found = resolve(Spec(mode="zookeeper").kafka, java)
+    ensure_archive(found, java, lambda text: None)
+    return found
+
+
+@pytest.fixture
+def owner() -> Iterator[Owner]:
+    """An owner of a test's own."""
+    with Owner() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java
+) -> Iterator[Cluster]:
+    """Three brokers and one ZooKeeper node."""
+    folder = tmp_path_factory.mktemp("brokers")
+    spec = Spec(mode="zookeeper", config=CONFIG)
+    with Owner() as owner, Cluster(owner, spec, distribution, java, folder) as started:
+        yield started
+
+
+@pytest.fixture
+def admin(cluster: Cluster) -> Iterator[Admin]:
+    """An admin of that cluster."""
+    with Admin(cluster) as started:
+        yield started
