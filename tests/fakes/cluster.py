@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from kaput.cluster.admin import PartitionState
+from kaput.cluster.network.loopback import Loopback
 from kaput.errors import LabError
+from kaput.faults.fault import Scene
+from kaput.scenario.options import Options
 
 
 @dataclass
@@ -59,6 +63,11 @@ class FakeNode:
         if self.works_while_paused:
             self.cpu += 0.01
         return self.cpu
+
+
+def fake_scene(*nodes: FakeNode, step: str = "1-fault", **options: Any) -> Scene:
+    """What a fault finds around it, on a loopback network that nobody may touch."""
+    return Scene(step, Options(**options), {node.id: node for node in nodes}, Loopback())  # type: ignore[misc]
 
 
 class FakeAdmin:

@@ -17,8 +17,10 @@ from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.java import Java
 from kaput.cluster.jvm import java_command
+from kaput.cluster.network.interface import Network
+from kaput.cluster.network.loopback import Loopback
+from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node
-from kaput.cluster.ports import HOST, Ports
 from kaput.cluster.properties import Place, roles, write_properties
 from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
@@ -51,7 +53,7 @@ class Cluster:
         self.distribution, self.java = distribution, java
         self._owner, self._spec, self._folder, self._note = owner, spec, folder.absolute(), note
         self._ready_timeout_s = ready_timeout_s
-        self._ports = Ports()
+        self.network: Network = Namespaces(owner) if spec.network == "namespaces" else Loopback()
         self._places: list[Place] = []
         self._lock = threading.Lock()
         self.nodes: dict[int, Node] = {}
@@ -129,33 +131,33 @@ class Cluster:
             finally:
                 for place in self._places:
                     remove_tree(place.data)
-                self._ports.close()
+                self.network.close()
 
     def _provision(self) -> None:
         if self._spec.mode != "kraft":
             raise LabError("this kaput runs KRaft clusters only; remove `mode` from the scenario")
-        if self._spec.network != "loopback":
-            raise LabError("this kaput has the loopback network only; remove `network` from the scenario")
         archive = ensure_archive(self.distribution, self.java, self._note)
         self._places = self._plan()
+        self.network.join([place.id for place in self._places])
         cluster_id = new_id()
         for place in self._places:
             write_properties(place, self._places, self._spec)
             self._owner.own_path(place.data)
             format_storage(place.data, place.id, cluster_id, self.distribution, self.java)
             command = java_command(self.java, self.distribution, MAIN, [place.properties], archive=archive)
+            command = self.network.command(place.id, command)
             self.nodes[place.id] = Node(self._owner, place, command, self._on_event)
         for node in self.nodes.values():
             node.start()
 
     def _plan(self) -> list[Place]:
         wanted: Mapping[int, str] = roles(self._spec)
-        free = iter(self._ports.reserve(2 * len(wanted)))
+        free = iter(self.network.ports(2 * len(wanted)))
         return [
             Place(
                 node_id,
                 role,
-                HOST,
+                self.network.host(node_id),
                 broker_port=next(free) if role != "controller" else None,
                 controller_port=next(free) if role != "broker" else None,
                 folder=self._folder / str(node_id),

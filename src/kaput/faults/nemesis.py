@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from kaput.cluster.admin import Admin
+from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.faults.catalogue import CATALOGUE
-from kaput.faults.fault import Effect, now_ns
+from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.targets import resolve
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
 
@@ -29,12 +30,15 @@ class Nemesis:
         self,
         steps: Sequence[Step],
         nodes: Mapping[int, Node],
+        network: Network,
         brokers: list[int],
         admin: Admin,
         recorder: Recorder,
         on_fault: OnFault,
     ) -> None:
         self._steps, self._nodes, self._brokers, self._admin = steps, nodes, brokers, admin
+        self._network = network
+        self._active: dict[str, Fault] = {}
         self._recorder, self._on_fault = recorder, on_fault
         self._recording = threading.Lock()
         self._reached = {
@@ -75,6 +79,8 @@ class Nemesis:
         self._workload_over.set()
         for event in self._reached.values():
             event.set()
+        for fault in list(self._active.values()):
+            fault.abandon()
         self._pool.shutdown(wait=True)
 
     def _play(self, step: Step) -> None:
@@ -90,7 +96,8 @@ class Nemesis:
             return
         what = f"{step.fault} {step.target}"
         self._on_fault(step.id, what, True)
-        fault = CATALOGUE[step.fault]()
+        fault = CATALOGUE[step.fault](Scene(step.id, step.options, self._nodes, self._network))
+        self._active[step.id] = fault
         effect = fault.inject(nodes)
         self._record(step, ids, injected, effect, None)
         self._wait_out(step)

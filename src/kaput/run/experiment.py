@@ -99,6 +99,7 @@ class Experiment:
         self._nemesis = Nemesis(
             timeline(self._scenario, self._seed),
             self._cluster.nodes,
+            self._cluster.network,
             self._scenario.cluster.broker_ids(),
             self._admin,
             stack.enter_context(Recorder(path, "faults", "nemesis")),

@@ -72,8 +72,8 @@ def test_too_little_time_is_told_with_the_log(
 def test_what_is_not_built_is_said(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
-    """ZooKeeper and namespaces are refused before anything starts."""
-    for spec, word in [(Spec(mode="zookeeper"), "KRaft"), (Spec(network="namespaces"), "loopback")]:
+    """ZooKeeper, and namespaces where nobody has entered one, are refused before anything starts."""
+    for spec, word in [(Spec(mode="zookeeper"), "KRaft"), (Spec(network="namespaces"), "kaput run")]:
         with pytest.raises(LabError, match=word), Cluster(owner, spec, distribution, java, tmp_path):
             pass
     assert list(tmp_path.iterdir()) == []
