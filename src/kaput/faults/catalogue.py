@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from kaput.faults.bandwidth import Bandwidth
 from kaput.faults.cut import Cut
+from kaput.faults.delay import Delay
 from kaput.faults.fault import Fault
 from kaput.faults.flap import Flap
 from kaput.faults.isolate import Isolate
 from kaput.faults.kill import Kill
+from kaput.faults.loss import Loss
 from kaput.faults.noop import Noop
 from kaput.faults.partition import Partition
 from kaput.faults.pause import Pause
+from kaput.faults.reset import Reset
 from kaput.faults.stop import Stop
 
 CATALOGUE: dict[str, type[Fault]] = {
-    fault.name: fault for fault in (Noop, Kill, Stop, Pause, Isolate, Cut, Partition, Flap)
+    fault.name: fault
+    for fault in (Noop, Kill, Stop, Pause, Isolate, Cut, Partition, Flap, Loss, Reset, Bandwidth, Delay)
 }

@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 
 from kaput.cluster.wire import Endpoint
 from kaput.faults.fault import Scene
 from kaput.faults.peers import CLIENTS
+from kaput.faults.together import together
 
 Path = tuple[int, int]  # from a party to a node
 
@@ -24,11 +24,8 @@ _POLL_S = 0.05
 
 def reached(paths: Collection[Path], scene: Scene, timeout_s: float) -> set[Path]:
     """Those of the paths on which a connection is made within the time; all are tried at once."""
-    if not paths:
-        return set()
     ordered = sorted(paths)
-    with ThreadPoolExecutor(max_workers=min(32, len(ordered))) as pool:
-        answers = list(pool.map(lambda path: _connects(path, scene, timeout_s), ordered))
+    answers = together(lambda path: _connects(path, scene, timeout_s), ordered)
     return {path for path, answer in zip(ordered, answers, strict=True) if answer}
 
 

@@ -43,11 +43,17 @@ class Table:
         text = self.scene.network.run(self.node, [tool("nft"), "list", "counters", "table", "ip", self.name])
         return {name: int(packets) for name, packets in _COUNTER.findall(text)}
 
+    def exists(self) -> bool:
+        """Whether it is in place."""
+        return self.name in self._all()
+
     def alone(self) -> bool:
         """Whether no other step has rules in this namespace."""
+        return not {name for name in self._all() - {self.name} if name.startswith(_PREFIX)}
+
+    def _all(self) -> set[str]:
         text = self.scene.network.run(self.node, [tool("nft"), "list", "tables"])
-        names = {line.split()[-1] for line in text.splitlines() if line}
-        return not {name for name in names - {self.name} if name.startswith(_PREFIX)}
+        return {line.split()[-1] for line in text.splitlines() if line}
 
     def _gone(self) -> str:
         return f"table ip {self.name} {{}}\ndelete table ip {self.name}\n"

@@ -7,8 +7,7 @@ packet filter has dropped packets; after the heal the forbidden ones are possibl
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kaput.cluster.node import Node
@@ -16,6 +15,7 @@ from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, name_all, now_ns
 from kaput.faults.peers import addresses, everybody, title
 from kaput.faults.rules import Table, severing
+from kaput.faults.together import together
 from kaput.scenario.options import Direction
 
 
@@ -46,7 +46,10 @@ class Severing(Fault):
         if not self._barriers:
             return Effect(None, False, f"{name_all(nodes)}: there is nobody to be cut from")
         forbidden = {(party, b.node) for b in self._barriers for party in b.parties}
-        others = {(p, b.node) for b in self._barriers for p in everybody(self.scene) - {b.node}} - forbidden
+        # A barrier against a node also ends what begins at the barrier.
+        backwards = {(b.node, party) for b in self._barriers for party in b.parties}
+        others = {(p, b.node) for b in self._barriers for p in everybody(self.scene) - {b.node}}
+        others -= forbidden | backwards
         before = probes.reached(forbidden | others, self.scene, probes.BEFORE_S)
         self.put()
         effective = now_ns()
@@ -69,7 +72,7 @@ class Severing(Fault):
         lasted_ms = (lifted - effect.effective_ns) / 1e6
         asked = {path for path in self._forbidden if path[1] in ours and self._answers(path[1])}
         left, ended = probes.healed(asked, self.scene)
-        said = f"{effect.proof}; {dropped:,} packets in {lasted_ms:.0f} ms; lifted"
+        said = f"{effect.proof}, in {lasted_ms:.0f} ms: {dropped:,}; lifted"
         if left:
             closed = "; ".join(f"node {node} not from {self._title({p})}" for p, node in sorted(left))
             return lifted, Effect(
@@ -81,23 +84,19 @@ class Severing(Fault):
 
     def put(self) -> None:
         """Every barrier, at the same time."""
-        self._each(
-            lambda b: self._table(b).put(
-                severing(addresses(b.parties, self.scene), b.direction, self.scene.options.how)
-            )
+        how = self.scene.options.how
+        together(
+            lambda b: self._table(b).put(severing(addresses(b.parties, self.scene), b.direction, how)),
+            self._barriers,
         )
 
     def lift(self) -> None:
         """Takes every barrier away, at the same time."""
-        self._each(lambda b: self._table(b).remove())
+        together(lambda b: self._table(b).remove(), self._barriers)
 
     def dropped(self) -> int:
         """Packets that the barriers have dropped or refused since they were put."""
         return sum(sum(self._table(b).counters().values()) for b in self._barriers)
-
-    def _each(self, action: Callable[[Barrier], None]) -> None:
-        with ThreadPoolExecutor(max_workers=min(8, len(self._barriers))) as pool:
-            list(pool.map(action, self._barriers))
 
     def _table(self, barrier: Barrier) -> Table:
         return Table(self.scene, barrier.node)
@@ -124,14 +123,14 @@ class Severing(Fault):
             who = self.scene.nodes[b.node].title
             said.append(f"{who}: cut off {way} {self._title(set(b.parties))}, packets {verb}")
         reach = sorted({party for party, _ in (others & before) - broken})
-        said.append(f"{len(self._forbidden)} connections that were possible fail")
+        said.append(f"connections that were possible and now fail: {len(self._forbidden)}")
         if reach:
             said.append(f"still reached by {self._title(set(reach))}")
-        said.append(f"{dropped} packets {'so far' if dropped else '(not one)'}")
         if not self._forbidden:
             said.append("none of them connected before, so that nothing is proven")
         for path in sorted(leaks):
             said.append(f"node {path[1]} is still reached by {self._title({path[0]})}")
         for path in sorted(broken):
             said.append(f"node {path[1]} is no longer reached by {self._title({path[0]})}")
+        said.append(f"packets so far: {dropped}")
         return "; ".join(said)

@@ -38,8 +38,8 @@ class Network(Protocol):
     def link(self, node: int) -> str:
         """The clients' end of the node's link, for commands that run where the clients are."""
 
-    def socket(self, node: int | None) -> socket.socket:
-        """A fresh TCP socket that lives where the node does (None: where the clients are)."""
+    def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
+        """A fresh IPv4 socket, TCP unless `kind` says otherwise, where the node is (None: the clients)."""
 
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None

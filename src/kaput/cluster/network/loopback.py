@@ -42,7 +42,7 @@ class Loopback:
         """Refused, as `run` is."""
         _refuse()
 
-    def socket(self, node: int | None) -> socket.socket:
+    def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
         """Refused, as `run` is."""
         _refuse()
 

@@ -87,11 +87,11 @@ class Namespaces:
         """`kaput1` for node 1: the end that is on the bridge."""
         return f"kaput{node}"
 
-    def socket(self, node: int | None) -> socket.socket:
+    def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
         """Made by a thread that visits the namespace; the socket stays there, whoever uses it."""
         if node is None:
-            return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        return _socket_of(self.namespace(node))
+            return socket.socket(socket.AF_INET, kind)
+        return _socket_of(self.namespace(node), kind)
 
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
@@ -134,7 +134,7 @@ def _wait_apart(holder: OwnedProcess) -> None:
     raise LabError(f"{holder.name} could not be made within {_HOLDER_TIMEOUT_S:.0f} s")
 
 
-def _socket_of(pid: int) -> socket.socket:
+def _socket_of(pid: int, kind: int) -> socket.socket:
     made: list[socket.socket | OSError] = []
 
     def visit() -> None:
@@ -145,7 +145,7 @@ def _socket_of(pid: int) -> socket.socket:
             try:
                 if libc.setns(descriptor, _CLONE_NEWNET):
                     raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-                made.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+                made.append(socket.socket(socket.AF_INET, kind))
             finally:
                 os.close(descriptor)
         except OSError as error:
