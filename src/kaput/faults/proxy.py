@@ -1,7 +1,7 @@
 """`python -m kaput.faults.proxy`: passes a node's TCP connections on, and what the node sends late.
 
-It runs in the node's namespace, and the packet filter redirects connections to it (delay.py); the kernel knows
-where they were meant to go. Its own connections carry a mark, by which the packet filter lets them be.
+It runs in the node's namespace; the packet filter redirects connections to it (delay.py), and the kernel
+knows where they were meant to go. Its own connections carry a mark, by which the packet filter lets them be.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kaput.cluster.node import Node
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, name_all, now_ns
-from kaput.faults.peers import addresses, everybody, title
+from kaput.faults.peers import CLIENTS, addresses, everybody, title
 from kaput.faults.rules import Table, severing
 from kaput.faults.together import together
 from kaput.scenario.options import Direction
@@ -66,11 +66,12 @@ class Severing(Fault):
             return now_ns(), effect
         dropped = self.dropped()
         # Where another step has rules as well, a connection says nothing about ours.
-        ours = {b.node for b in self._barriers if self._table(b).alone()}
+        involved = {end for path in self._forbidden for end in path} - {CLIENTS}
+        busy = {node for node in involved if not Table(self.scene, node).alone()}
         self.lift()
         lifted = now_ns()
         lasted_ms = (lifted - effect.effective_ns) / 1e6
-        asked = {path for path in self._forbidden if path[1] in ours and self._answers(path[1])}
+        asked = {path for path in self._forbidden if not busy & set(path) and self._answers(path[1])}
         left, ended = probes.healed(asked, self.scene)
         said = f"{effect.proof}, in {lasted_ms:.0f} ms: {dropped:,}; lifted"
         if left:

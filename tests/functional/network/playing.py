@@ -1,13 +1,17 @@
 """Plays faults on one real cluster in network namespaces and prints what they proved, as JSON.
 
-Started by conftest.py below `unshare`; `python playing.py FOLDER`. The expectations are in test_faults.py.
+Started by the tests below `unshare`; `python playing.py FOLDER`. The expectations are in
+test_network_faults.py.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +54,23 @@ class Stage:
         _, healed = fault.heal(nodes, effect)
         self.seen[case] = {"injected": _plain(effect), "healed": _plain(healed), "left": self.left()}
 
+    def traffic(self) -> None:
+        """Some thousand packets from the clients to broker 1."""
+        place = self.cluster.nodes[TARGET].place
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for _ in range(5000):
+                # The answer to the one before may be that nobody listens there.
+                with contextlib.suppress(OSError):
+                    sender.sendto(b"x", (place.host, 9))
+
+    def await_another_cut(self) -> None:
+        """Until the rules have gone and come back, for at most ten seconds."""
+        limit = time.monotonic() + 10
+        for wanted in (True, False, True):
+            while bool(self.left()) != wanted:
+                assert time.monotonic() < limit, "the link does not flap"
+                time.sleep(0.02)
+
     def left(self) -> list[str]:
         """Rules and limits that are in place in the namespaces of all nodes, and on their links."""
         network = self.cluster.network
@@ -88,7 +109,8 @@ def play_all(stage: Stage) -> None:
     stage.play("cut from broker 2", fault="cut", **{"from": "broker 2"})
     for side in ("both", "target", "others"):
         stage.play(f"partition {side}", fault="partition", **{"clients-with": side})
-    stage.play("loss", fault="loss", percent=20)
+    stage.play("flap", stage.await_another_cut, fault="flap", down="500ms", up="500ms")
+    stage.play("loss", stage.traffic, fault="loss", percent=20)
     stage.play("bandwidth", fault="bandwidth", rate="1mbit")
     stage.play("reset", fault="reset")
     stage.play("delay", fault="delay", delay="100ms", jitter="20ms")
