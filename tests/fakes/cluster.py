@@ -9,6 +9,7 @@ from typing import Any
 
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.network.loopback import Loopback
+from kaput.cluster.properties import Role
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.scenario.options import Options
@@ -25,10 +26,11 @@ class FakeNode:
     cpu: float = 1.0
     survives: bool = False
     works_while_paused: bool = False
+    role: Role = "broker"
 
     @property
     def title(self) -> str:
-        return f"broker {self.id}"
+        return f"{self.role} {self.id}"
 
     @property
     def pid(self) -> int:

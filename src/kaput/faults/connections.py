@@ -1,4 +1,4 @@
-"""The TCP connections that a node has open, as the kernel lists them, and rules that end them.
+"""The TCP connections that a node has open, as the kernel lists them, and how they are torn down.
 
 Its place: reset ends them for their own sake, delay so that they are made anew through its proxy.
 """
@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from kaput.cluster.network.tools import tool
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 
@@ -43,21 +44,14 @@ def open_connections(node: int, peers: Collection[str], scene: Scene) -> set[Con
     return found
 
 
-def resetting(connections: Collection[Connection]) -> list[str]:
-    """Chains that answer whatever is still sent on these connections with a reset, to either end."""
-    if not connections:
-        return ["counter reset_packets { }"]
-    elements = ", ".join(f"{c.peer} . {c.peer_port} . {c.own_port}" for c in sorted(connections))
-    refuse = "@open counter name reset_packets reject with tcp reset"
-    return [
-        "counter reset_packets { }",
-        "set open { type ipv4_addr . inet_service . inet_service; elements = { " + elements + " } }",
-        # What reject itself sends must get through: it passes these chains too.
-        "chain reset_in { type filter hook input priority 0; tcp flags & rst == rst accept;"
-        f" ip saddr . tcp sport . tcp dport {refuse}; }}",
-        "chain reset_out { type filter hook output priority 0; tcp flags & rst == rst accept;"
-        f" ip daddr . tcp dport . tcp sport {refuse}; }}",
-    ]
+def tear_down(node: int, peers: Collection[str], scene: Scene) -> None:
+    """Ends every connection between the node and these addresses, at both ends. Raises LabError.
+
+    The kernel itself does it. A packet filter's reject would tell the one end that sends something, and leave
+    the other waiting for an answer until it loses patience.
+    """
+    somebody = " or ".join(f"dst {peer}" for peer in peers)
+    scene.network.run(node, [tool("ss"), "-tnHK", "state", "established", f"( {somebody} )"])
 
 
 def _port(text: str) -> int:

@@ -21,7 +21,7 @@ from kaput.cluster.requests import describe_quorum, metadata
 from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import LabError
 from kaput.faults import probes
-from kaput.faults.connections import open_connections, resetting
+from kaput.faults.connections import open_connections, tear_down
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.peers import CLIENTS, addresses, named
 from kaput.faults.rules import Table
@@ -40,7 +40,7 @@ class Delay(Fault):
     """Proof: the time that the node takes to answer, measured before, during and after."""
 
     name = "delay"
-    needs = ("nat", "reject")
+    needs = ("nat", "destroy")
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
         self._lines: list[Line] = []
@@ -148,7 +148,6 @@ class Proxied(Line):
         command += [str(part) for pair in words.items() for part in pair]
         self._proxy = scene.network.spawn(self._node, command, f"proxy of node {self._node}")
         self._wait_ready(self._proxy)
-        opened = open_connections(self._node, self._peers, scene)
         # Only what begins is redirected: connections that were there would be torn apart.
         begins = "tcp flags & (fin | syn | rst | ack) == syn"
         self._table.put(
@@ -158,9 +157,9 @@ class Proxied(Line):
                 f" ip saddr @peers {begins} redirect to :{self._port}; }}",
                 "chain from_node { type nat hook output priority -100;"
                 f" meta mark != {self._mark} ip daddr @peers {begins} redirect to :{self._port}; }}",
-                *resetting(opened),
             ]
         )
+        tear_down(self._node, self._peers, scene)
 
     def end(self) -> None:
         """The proxy first: without the rules its connections would hang instead of ending."""

@@ -40,7 +40,7 @@ def named(words: Sequence[str], scene: Scene) -> set[int]:
 
 
 def _is_broker(node: Node) -> bool:
-    return node.place.role in ("broker", "combined")
+    return node.role in ("broker", "combined")
 
 
 def addresses(parties: Iterable[int], scene: Scene) -> list[str]:

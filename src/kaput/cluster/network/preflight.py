@@ -6,6 +6,7 @@ What is missing is said in one sentence with its remedy. Not here: making the re
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
@@ -31,6 +32,19 @@ _TABLE = (
     "table ip kaput {{ counter c {{ }}; chain i {{ type filter hook input priority 0; "
     "ip saddr 10.0.0.1 tcp flags rst counter name c {end}; }}; }}"
 )
+# A connection of the trial's own is torn down by ss, or it is not.
+_DESTROY = """
+import socket, subprocess, sys
+listener = socket.create_server(("127.0.0.1", 9))
+connection = socket.create_connection(("127.0.0.1", 9), 2)
+subprocess.run(["ss", "-tnHK", "dport", "=", "9"], check=True)
+connection.settimeout(2)
+try:
+    connection.recv(1)
+except ConnectionError:
+    sys.exit(0)
+sys.exit("the connection is still there")
+"""
 ALWAYS = {
     "lo": Trial("ip link set lo up", "rights over its own network namespace"),
     "bridge": Trial("ip link add kaput0 type bridge", "the kernel's bridges (as root: modprobe bridge)"),
@@ -53,6 +67,10 @@ NEEDS = {
     "numgen": Trial(
         f"echo '{_TABLE.format(end='numgen random mod 100 < 5 drop')}' | nft -f -",
         "the packet filter's random numbers (as root: modprobe nft_numgen)",
+    ),
+    "destroy": Trial(
+        f"{shlex.quote(sys.executable)} -c {shlex.quote(_DESTROY)}",
+        "a way to tear down TCP connections (a kernel with CONFIG_INET_DIAG_DESTROY)",
     ),
     "tbf": Trial(
         "tc qdisc add dev kaput1 root tbf rate 1mbit burst 32kb latency 100ms",

@@ -17,6 +17,7 @@ from kaput.errors import LabError
 PACKAGES = {
     "ip": "iproute2",
     "tc": "iproute2",
+    "ss": "iproute2",
     "nft": "nftables",
     "unshare": "util-linux",
     "nsenter": "util-linux",
