@@ -69,7 +69,8 @@ class FakeNode:
 
 def fake_scene(*nodes: FakeNode, step: str = "1-fault", **options: Any) -> Scene:
     """What a fault finds around it, on a loopback network that nobody may touch."""
-    return Scene(step, Options(**options), {node.id: node for node in nodes}, Loopback())  # type: ignore[misc]
+    by_id = {node.id: node for node in nodes}
+    return Scene(step, Options(**options), by_id, Loopback(), FakeAdmin(), ["orders"])  # type: ignore[arg-type]
 
 
 class FakeAdmin:

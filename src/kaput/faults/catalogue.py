@@ -14,9 +14,11 @@ from kaput.faults.noop import Noop
 from kaput.faults.partition import Partition
 from kaput.faults.pause import Pause
 from kaput.faults.reset import Reset
+from kaput.faults.rolling_restart import RollingRestart
 from kaput.faults.stop import Stop
 
-CATALOGUE: dict[str, type[Fault]] = {
-    fault.name: fault
-    for fault in (Noop, Kill, Stop, Pause, Isolate, Cut, Partition, Flap, Loss, Reset, Bandwidth, Delay)
-}
+_ALL: tuple[type[Fault], ...] = (
+    Noop, Kill, Stop, Pause, RollingRestart,
+    Isolate, Cut, Partition, Flap, Loss, Reset, Bandwidth, Delay,
+)  # fmt: skip
+CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}

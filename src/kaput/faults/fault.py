@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.scenario.options import Options
@@ -24,12 +25,14 @@ class Effect:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a fault finds beside its targets: the step that it is, its options, every node, the network."""
+    """What a fault finds beside its targets: the step that it is, its options, and the cluster."""
 
     step: str
     options: Options
     nodes: Mapping[int, Node]
     network: Network
+    admin: Admin
+    topics: Sequence[str]  # of the scenario
 
 
 class Fault(ABC):

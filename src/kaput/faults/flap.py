@@ -8,20 +8,23 @@ from collections.abc import Sequence
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.cut import Cut
-from kaput.faults.fault import Effect
+from kaput.faults.fault import Effect, Scene
 from kaput.faults.severing import Severing
 
 
 class Flap(Cut):
-    """Proof: that of the first cut, and packets dropped in every later one."""
+    """Proof: that of the first cut, and the packets dropped in all of them."""
 
     name = "flap"
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
         self._stop = threading.Event()
-        self._cuts = [0]  # packets dropped in each cut
-        self._trouble: str | None = None
+        self._cuts, self._earlier = 1, 0  # cuts so far, and packets dropped in all that are over
         self._down = True
+        self._trouble: str | None = None
+
+    def inject(self, nodes: Sequence[Node]) -> Effect:
         effect = Severing.inject(self, nodes)
         self._thread = threading.Thread(target=self._flap, name="flap", daemon=True)
         if effect.effective_ns is not None:
@@ -33,13 +36,13 @@ class Flap(Cut):
         if effect.effective_ns is None:
             return Severing.heal(self, nodes, effect)
         self._thread.join()
-        if not self._down:
-            self.put()  # so that the last heal is the same as any other
         healed, after = Severing.heal(self, nodes, effect)
-        cuts = [count for count in self._cuts if count]
-        said = f"{after.proof}; cut {len(self._cuts)} times, {sum(cuts):,} packets before the last of them"
+        said = f"{after.proof}; cut {self._cuts} times"
         bit = after.bit and self._trouble is None
         return healed, Effect(after.effective_ns, bit, said + (f"; {self._trouble}" if self._trouble else ""))
+
+    def dropped(self) -> int:
+        return self._earlier + (Severing.dropped(self) if self._down else 0)
 
     def abandon(self) -> None:
         self._stop.set()
@@ -48,13 +51,12 @@ class Flap(Cut):
         options = self.scene.options
         try:
             while not self._stop.wait(options.down / 1000):
-                self._cuts[-1] = self.dropped()
+                self._earlier, self._down = self.dropped(), False
                 self.lift()
-                self._down = False
                 if self._stop.wait(options.up / 1000):
                     return
                 self.put()
                 self._down = True
-                self._cuts.append(0)
+                self._cuts += 1
         except LabError as error:
             self._trouble = f"the link stopped flapping: {error}"

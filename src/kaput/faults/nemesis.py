@@ -33,11 +33,12 @@ class Nemesis:
         network: Network,
         brokers: list[int],
         admin: Admin,
+        topics: Sequence[str],
         recorder: Recorder,
         on_fault: OnFault,
     ) -> None:
         self._steps, self._nodes, self._brokers, self._admin = steps, nodes, brokers, admin
-        self._network = network
+        self._network, self._topics = network, topics
         self._active: dict[str, Fault] = {}
         self._recorder, self._on_fault = recorder, on_fault
         self._recording = threading.Lock()
@@ -96,7 +97,8 @@ class Nemesis:
             return
         what = f"{step.fault} {step.target}"
         self._on_fault(step.id, what, True)
-        fault = CATALOGUE[step.fault](Scene(step.id, step.options, self._nodes, self._network))
+        scene = Scene(step.id, step.options, self._nodes, self._network, self._admin, self._topics)
+        fault = CATALOGUE[step.fault](scene)
         self._active[step.id] = fault
         effect = fault.inject(nodes)
         self._record(step, ids, injected, effect, None)

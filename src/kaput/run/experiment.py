@@ -102,6 +102,7 @@ class Experiment:
             self._cluster.network,
             self._scenario.cluster.broker_ids(),
             self._admin,
+            self._topics,
             stack.enter_context(Recorder(path, "faults", "nemesis")),
             self._progress.fault,
         )

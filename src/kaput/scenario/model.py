@@ -54,7 +54,7 @@ LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault n
 
 # A new fault's word goes here; its file stands in faults/.
 FaultName = Literal[
-    "noop", "kill", "stop", "pause",
+    "noop", "kill", "stop", "pause", "rolling-restart",
     "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
 ]  # fmt: skip
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import resolve
 from kaput.cluster.java import find_java
 from kaput.cluster.lab import Cluster
@@ -33,8 +34,8 @@ TARGET = 1
 class Stage:
     """One cluster, and what was seen on it so far."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, admin: Admin) -> None:
+        self.cluster, self.admin = cluster, admin
         self.seen: dict[str, Any] = {}
         self._steps = 0
 
@@ -42,7 +43,8 @@ class Stage:
         """A fault, ready to be injected, from the keys of a scenario's step."""
         step = FaultStep.model_validate({"at": "0s", **keys})
         self._steps += 1
-        scene = Scene(f"{self._steps}-{step.fault}", step.options(), self.cluster.nodes, self.cluster.network)
+        nodes, network = self.cluster.nodes, self.cluster.network
+        scene = Scene(f"{self._steps}-{step.fault}", step.options(), nodes, network, self.admin, [])
         return CATALOGUE[step.fault](scene)
 
     def play(self, case: str, meanwhile: Callable[[], None] = lambda: None, **keys: Any) -> None:
@@ -93,8 +95,9 @@ def main(folder: Path) -> None:
     java = find_java()
     spec = Spec(brokers=2, controllers=1, network="namespaces", config={"broker.session.timeout.ms": 4000})
     with Owner() as owner, Cluster(owner, spec, resolve(spec.kafka, java), java, folder) as cluster:
-        stage = Stage(cluster)
-        play_all(stage)
+        with Admin(cluster) as admin:
+            stage = Stage(cluster, admin)
+            play_all(stage)
         sys.stdout.write(json.dumps(stage.seen))
 
 

@@ -9,6 +9,7 @@ from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.kill import Kill
 from kaput.faults.noop import Noop
 from kaput.faults.pause import Pause
+from kaput.faults.rolling_restart import RollingRestart
 from kaput.faults.stop import Stop
 from kaput.scenario.model import FaultStep
 
@@ -33,7 +34,7 @@ def test_a_node_that_survives_its_kill_was_not_bitten() -> None:
     assert not Kill(fake_scene()).inject([FakeNode(1, survives=True)]).bit
 
 
-@pytest.mark.parametrize("fault", [Kill, Stop, Pause])
+@pytest.mark.parametrize("fault", [Kill, Stop, Pause, RollingRestart])
 def test_a_dead_target_cannot_be_hit(fault: type[Kill | Stop | Pause]) -> None:
     """Injecting into a node that is down already has no effect, and says so."""
     node = FakeNode(1, running=False)
@@ -72,3 +73,22 @@ def test_noop_touches_nothing() -> None:
     node, fault = FakeNode(1), Noop(fake_scene())
     effect = fault.inject([node])
     assert effect.bit and effect.proof == "nothing done" and node.done == []
+
+
+def test_a_rolling_restart_restarts_each_target_in_turn() -> None:
+    """One after the other, each stopped and started once, and the proof names every step."""
+    nodes = [FakeNode(1), FakeNode(2), FakeNode(3)]
+    fault = RollingRestart(fake_scene(*nodes))
+    healed, after = fault.heal(nodes, fault.inject(nodes))
+    assert [node.done[:2] for node in nodes] == [["terminate", "start"]] * 3
+    assert after.bit and after.effective_ns is not None and healed > after.effective_ns
+    assert after.proof.count("ISR whole") == 3
+
+
+def test_a_node_that_will_not_stop_ends_the_rolling_restart() -> None:
+    """The others are left alone, and the fault did not bite."""
+    nodes = [FakeNode(1), FakeNode(2, survives=True), FakeNode(3)]
+    fault = RollingRestart(fake_scene(*nodes))
+    _, after = fault.heal(nodes, fault.inject(nodes))
+    assert not after.bit and "broker 2 still ran" in after.proof
+    assert "terminate" not in nodes[2].done

@@ -29,6 +29,7 @@ def play(
             Loopback(),
             [1, 2, 3],
             admin or FakeAdmin(),  # type: ignore[arg-type]
+            ["orders"],
             recorder,
             lambda _step, _what, _active: None,
         )
