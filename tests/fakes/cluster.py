@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.network.loopback import Loopback
-from kaput.cluster.properties import Role
+from kaput.cluster.properties import Place, Role
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.scenario.options import Options
@@ -31,6 +32,11 @@ class FakeNode:
     @property
     def title(self) -> str:
         return f"{self.role} {self.id}"
+
+    @property
+    def place(self) -> Place:
+        port = None if self.role == "controller" else 9092
+        return Place(self.id, self.role, f"10.77.0.{self.id}", port, 9093, Path("/nowhere"))
 
     @property
     def pid(self) -> int:

@@ -114,14 +114,17 @@ class Netem(Line):
     means = "netem"
 
     def __init__(self, scene: Scene, node: int) -> None:
-        self._scene, self._node = scene, node
+        self._scene, self._node, self._begun = scene, node, False
 
     def begin(self) -> None:
         options = self._scene.options
         self._tc("add", "root", "netem", "delay", f"{options.delay}ms", f"{options.jitter}ms")
+        self._begun = True
 
     def end(self) -> None:
-        self._tc("del", "root")
+        if self._begun:
+            self._tc("del", "root")
+            self._begun = False
 
     def _tc(self, verb: str, *words: str) -> None:
         self._scene.network.run(self._node, [tool("tc"), "qdisc", verb, "dev", "eth0", *words])

@@ -37,7 +37,7 @@ class Flap(Cut):
             return Severing.heal(self, nodes, effect)
         self._thread.join()
         healed, after = Severing.heal(self, nodes, effect)
-        said = f"{after.proof}; cut {self._cuts} times"
+        said = f"{after.proof}; times cut: {self._cuts}"
         bit = after.bit and self._trouble is None
         return healed, Effect(after.effective_ns, bit, said + (f"; {self._trouble}" if self._trouble else ""))
 

@@ -1,4 +1,4 @@
-"""Who is inside a namespace of kaput's: the process that entered it, and nobody who inherits its environment."""
+"""Who is inside a namespace of kaput's: the process that entered it, and nobody who has its environment."""
 
 from __future__ import annotations
 
