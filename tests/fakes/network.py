@@ -16,7 +16,7 @@ CLIENTS = "10.77.255.254"
 
 @dataclass
 class FakeNetwork:
-    """`works` False: rules are taken and do nothing. `deaf`: nodes that nobody reaches, whatever the rules."""
+    """`works` False: rules are taken and do nothing. `deaf`: nodes that nobody reaches in any case."""
 
     works: bool = True
     counts: bool = True

@@ -95,7 +95,7 @@ class Nemesis:
         except LabError as error:
             self._never(step, f"its target could not be found: {error}")
             return
-        what = f"{step.fault} {step.target}"
+        what = _title(step)
         self._on_fault(step.id, what, True)
         scene = Scene(step.id, step.options, self._nodes, self._network, self._admin, self._topics)
         fault = CATALOGUE[step.fault](scene)
@@ -138,3 +138,9 @@ class Nemesis:
                 effect.effective_ns, healed, effect.bit, effect.proof,
             )  # fmt: skip
             self._recorder.flush()
+
+
+def _title(step: Step) -> str:
+    """`cut leader-of orders/0 from controllers`"""
+    peers = [word for word in step.options.from_ if word != "everybody"]
+    return f"{step.fault} {step.target}" + (f" from {', '.join(peers)}" if peers else "")
