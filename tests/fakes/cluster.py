@@ -5,9 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from kaput.cluster.admin import PartitionState
+from kaput.cluster.network.loopback import Loopback
+from kaput.cluster.properties import Place, Role
 from kaput.errors import LabError
+from kaput.faults.fault import Scene
+from kaput.scenario.options import Options
 
 
 @dataclass
@@ -21,10 +27,16 @@ class FakeNode:
     cpu: float = 1.0
     survives: bool = False
     works_while_paused: bool = False
+    role: Role = "broker"
 
     @property
     def title(self) -> str:
-        return f"broker {self.id}"
+        return f"{self.role} {self.id}"
+
+    @property
+    def place(self) -> Place:
+        port = None if self.role == "controller" else 9092
+        return Place(self.id, self.role, f"10.77.0.{self.id}", port, 9093, Path("/nowhere"))
 
     @property
     def pid(self) -> int:
@@ -59,6 +71,12 @@ class FakeNode:
         if self.works_while_paused:
             self.cpu += 0.01
         return self.cpu
+
+
+def fake_scene(*nodes: FakeNode, step: str = "1-fault", **options: Any) -> Scene:
+    """What a fault finds around it, on a loopback network that nobody may touch."""
+    by_id = {node.id: node for node in nodes}
+    return Scene(step, Options(**options), by_id, Loopback(), FakeAdmin(), ["orders"])  # type: ignore[arg-type]
 
 
 class FakeAdmin:

@@ -93,6 +93,21 @@ def test_killing_the_leader_with_less_is_counted_exactly(kaput: Kaput, acks: str
         assert "luck" in " ".join(result.findings["reasons"] + result.findings["notes"])
 
 
+def test_a_rolling_restart_loses_nothing(kaput: Kaput) -> None:
+    """Every broker is stopped and started once, one after the other, each time until the ISR is whole."""
+    result = kaput.run("rolling-restart-acks-all")
+    assert_adds_up(result)
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    assert result.count("lost") == 0 == recount_lost(result)
+    restart = result.fault("rolling-restart")
+    assert restart["brokers"] == [1, 2, 3]
+    assert restart["proof"].count("ISR whole") == 3
+    events = ds.dataset(result.folder / "evidence" / "cluster_events").to_table().to_pylist()
+    since = [e for e in events if e["source"] == "kaput" and e["at_ns"] >= restart["injected_ns"]]
+    order = [(e["kind"], e["broker"]) for e in sorted(since, key=lambda e: e["at_ns"])][:6]
+    assert order == [(kind, broker) for broker in (1, 2, 3) for kind in ("stopped", "started")]
+
+
 @pytest.mark.parametrize(
     ("name", "brokers"),
     [("broker-failover-2x1", 2), ("broker-failover-10x1", 10), ("broker-failover-10x10", 10)],

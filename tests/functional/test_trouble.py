@@ -53,3 +53,35 @@ def test_a_broker_that_dies_on_its_own_makes_the_run_inconclusive(kaput: Kaput) 
     assert result.findings["verdict"] == "inconclusive"
     assert "broker 2" in " ".join(result.findings["reasons"])
     assert sum(cell["count"] for cell in result.findings["fates"]) == result.findings["totals"]["sent"]
+
+
+def test_no_right_to_namespaces_is_said_before_anything_starts(tmp_path: Path) -> None:
+    """A system that does not let unshare do its work: exit 4, one sentence with the remedy, no run folder."""
+    unshare = tmp_path / "unshare"
+    unshare.write_text("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
+    unshare.chmod(0o755)
+    done = subprocess.run(
+        [*KAPUT, "run", "leader-isolated-acks-1", "--runs", str(tmp_path / "runs")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+    )
+    assert done.returncode == 4, done.stderr
+    assert "network namespaces cannot be made (unshare: unshare failed" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_network_fault_on_loopback_is_a_mistake_with_its_line(tmp_path: Path) -> None:
+    """Said at once, exit 2, with what to write."""
+    done = subprocess.run(
+        [*KAPUT, "run", "leader-isolated-acks-1", "--network", "loopback", "--runs", str(tmp_path / "runs")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "faults.0.fault: isolate breaks the network; write cluster.network: namespaces" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ def run_command(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat a run's random choices.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run so often, and give mean and 95 % interval.")] = 1,
-    network: Annotated[str | None, typer.Option(help="loopback (namespaces is not built yet).")] = None,
+    network: Annotated[str | None, typer.Option(help="loopback, or namespaces (Linux).")] = None,
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = DEFAULT_RUNS,
     kafka_home: Annotated[
         Path | None, typer.Option(help="Use this Kafka installation's jars instead of the locked ones.")
@@ -68,6 +69,7 @@ def run_all(
 
     loaded = [load(scenario, overrides) for scenario in scenarios]
     java = find_java()
+    _enter_network([scenario for _, scenario in loaded], java, kafka_home)
     results = []
     with interrupts(), Background(rehearse=True) as spark:
         reap_orphans()
@@ -78,6 +80,23 @@ def run_all(
                 plan = Plan(title, name, scenario, first_seed + number, runs, kafka_home)
                 results.append(run_one(plan, java, spark))
         yield results
+
+
+def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
+    """Where a scenario needs network namespaces, kaput starts over in one: then everything is inside.
+
+    The jars come first, because no other network is reached from there.
+    """
+    from kaput.cli.jars import distribution_for
+    from kaput.cluster.network.entering import enter
+    from kaput.faults.catalogue import CATALOGUE
+
+    if not any(scenario.cluster.network == "namespaces" for scenario in scenarios):
+        return
+    for version in {scenario.cluster.kafka for scenario in scenarios}:
+        distribution_for(version, java, kafka_home)
+    faults = {step.fault for scenario in scenarios for step in scenario.faults}
+    enter(sys.argv[1:], {need for fault in faults for need in CATALOGUE[fault].needs})
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.java import Java
 from kaput.cluster.jvm import java_command
+from kaput.cluster.network.interface import Network
+from kaput.cluster.network.loopback import Loopback
+from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node
-from kaput.cluster.ports import HOST, Ports
 from kaput.cluster.properties import Place, roles, write_properties
 from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
@@ -53,7 +55,7 @@ class Cluster:
         self.distribution, self.java = distribution, java
         self._owner, self._spec, self._folder, self._note = owner, spec, folder.absolute(), note
         self._ready_timeout_s = ready_timeout_s
-        self._ports = Ports()
+        self.network: Network = Namespaces(owner) if spec.network == "namespaces" else Loopback()
         self._places: list[Place] = []
         self._lock = threading.Lock()
         self.nodes: dict[int, Node] = {}
@@ -146,20 +148,19 @@ class Cluster:
             finally:
                 for place in self._places:
                     remove_tree(place.data)
-                self._ports.close()
+                self.network.close()
 
     def _provision(self) -> None:
         if self.mode == "zookeeper" and self.distribution.major >= 4:
             version = self.distribution.version
             raise LabError(f"Kafka {version} has no ZooKeeper mode; use 3.9 or older, or write mode: kraft")
-        if self._spec.network != "loopback":
-            raise LabError("this kaput has the loopback network only; remove `network` from the scenario")
         archive = ensure_archive(self.distribution, self.java, self._note)
         self._places = self._plan()
+        self.network.join([place.id for place in self._places])
         cluster_id = new_id()
         for place in self._places:
             self._prepare(place, cluster_id)
-            command = self._command(place, archive)
+            command = self.network.command(place.id, self._command(place, archive))
             self.nodes[place.id] = Node(
                 self._owner, place, command, self._on_event, partial(self._before_restart, place)
             )
@@ -200,12 +201,12 @@ class Cluster:
 
     def _plan(self) -> list[Place]:
         wanted: Mapping[int, str] = roles(self._spec)
-        free = iter(self._ports.reserve(3 * len(wanted)))
+        free = iter(self.network.ports(3 * len(wanted)))
         return [
             Place(
                 node_id,
                 role,
-                HOST,
+                self.network.host(node_id),
                 broker_port=next(free) if role in ("broker", "combined") else None,
                 controller_port=next(free) if role in ("controller", "combined") else None,
                 folder=self._folder / str(node_id),

@@ -23,17 +23,18 @@ class Unanswered(LabError):
     """A node did not answer in time, or not at all."""
 
 
-def ask(endpoint: Endpoint, request: Any, timeout_s: float) -> Any:
-    """The node's response to a kafka-python request. Raises Unanswered."""
+def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.socket | None = None) -> Any:
+    """The node's response to a kafka-python request, over `connection` if one is given. Raises Unanswered."""
     limit = time.monotonic() + timeout_s
     protocol = KafkaProtocol(client_id="kaput")
     protocol.send_request(request)
     try:
-        with contextlib.closing(socket.create_connection(endpoint, timeout_s)) as connection:
-            connection.sendall(protocol.send_bytes())
+        opened = connection or socket.create_connection(endpoint, timeout_s)
+        with contextlib.closing(opened):
+            opened.sendall(protocol.send_bytes())
             while (left_s := limit - time.monotonic()) > 0:
-                connection.settimeout(left_s)
-                data = connection.recv(1 << 16)
+                opened.settimeout(left_s)
+                data = opened.recv(1 << 16)
                 if not data:
                     raise Unanswered(f"{endpoint[0]}:{endpoint[1]} hung up")
                 for _, response in protocol.receive_bytes(data):

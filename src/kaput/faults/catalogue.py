@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from kaput.faults.bandwidth import Bandwidth
+from kaput.faults.cut import Cut
+from kaput.faults.delay import Delay
 from kaput.faults.fault import Fault
+from kaput.faults.flap import Flap
+from kaput.faults.isolate import Isolate
 from kaput.faults.kill import Kill
+from kaput.faults.loss import Loss
 from kaput.faults.noop import Noop
+from kaput.faults.partition import Partition
 from kaput.faults.pause import Pause
+from kaput.faults.reset import Reset
+from kaput.faults.rolling_restart import RollingRestart
 from kaput.faults.stop import Stop
 
-CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in (Noop, Kill, Stop, Pause)}
+_ALL: tuple[type[Fault], ...] = (
+    Noop, Kill, Stop, Pause, RollingRestart,
+    Isolate, Cut, Partition, Flap, Loss, Reset, Bandwidth, Delay,
+)  # fmt: skip
+CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}

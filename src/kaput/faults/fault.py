@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kaput.cluster.admin import Admin
+from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
+from kaput.scenario.options import Options
 
 
 @dataclass(frozen=True)
@@ -20,10 +23,27 @@ class Effect:
     proof: str
 
 
+@dataclass(frozen=True)
+class Scene:
+    """What a fault finds beside its targets: the step that it is, its options, and the cluster."""
+
+    step: str
+    options: Options
+    nodes: Mapping[int, Node]
+    network: Network
+    admin: Admin
+    topics: Sequence[str]  # of the scenario
+
+
 class Fault(ABC):
     """One injection of one fault; made anew for each step, so it may remember between inject and heal."""
 
     name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    """What it needs of the kernel, in the words of cluster/network/preflight.py."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
 
     @abstractmethod
     def inject(self, nodes: Sequence[Node]) -> Effect:
@@ -32,6 +52,9 @@ class Fault(ABC):
     @abstractmethod
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
         """Ends the damage: the moment (ns), and the effect with what the whole duration proved."""
+
+    def abandon(self) -> None:  # noqa: B027 - most have nothing to stop
+        """The run is being ended: whatever the fault does on its own stops; nothing needs healing."""
 
 
 class HealedByRestart(Fault):

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from kaput.cluster.admin import Admin
+from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.faults.catalogue import CATALOGUE
-from kaput.faults.fault import Effect, now_ns
+from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.targets import resolve
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
 
@@ -29,12 +30,16 @@ class Nemesis:
         self,
         steps: Sequence[Step],
         nodes: Mapping[int, Node],
+        network: Network,
         brokers: list[int],
         admin: Admin,
+        topics: Sequence[str],
         recorder: Recorder,
         on_fault: OnFault,
     ) -> None:
         self._steps, self._nodes, self._brokers, self._admin = steps, nodes, brokers, admin
+        self._network, self._topics = network, topics
+        self._active: dict[str, Fault] = {}
         self._recorder, self._on_fault = recorder, on_fault
         self._recording = threading.Lock()
         self._reached = {
@@ -75,6 +80,8 @@ class Nemesis:
         self._workload_over.set()
         for event in self._reached.values():
             event.set()
+        for fault in list(self._active.values()):
+            fault.abandon()
         self._pool.shutdown(wait=True)
 
     def _play(self, step: Step) -> None:
@@ -88,9 +95,11 @@ class Nemesis:
         except LabError as error:
             self._never(step, f"its target could not be found: {error}")
             return
-        what = f"{step.fault} {step.target}"
+        what = _title(step)
         self._on_fault(step.id, what, True)
-        fault = CATALOGUE[step.fault]()
+        scene = Scene(step.id, step.options, self._nodes, self._network, self._admin, self._topics)
+        fault = CATALOGUE[step.fault](scene)
+        self._active[step.id] = fault
         effect = fault.inject(nodes)
         self._record(step, ids, injected, effect, None)
         self._wait_out(step)
@@ -129,3 +138,9 @@ class Nemesis:
                 effect.effective_ns, healed, effect.bit, effect.proof,
             )  # fmt: skip
             self._recorder.flush()
+
+
+def _title(step: Step) -> str:
+    """`cut leader-of orders/0 from controllers`"""
+    peers = [word for word in step.options.from_ if word != "everybody"]
+    return f"{step.fault} {step.target}" + (f" from {', '.join(peers)}" if peers else "")

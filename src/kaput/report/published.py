@@ -46,6 +46,38 @@ PUBLISHED = {
     "leader-kill-acks-all": Published(
         "S3, acks=all, 10 producers", "0 lost; rerun: 0 net of 801,679 (801,683 in the log)"
     ),
+    "leader-isolated-acks-1": Published(
+        "S4, acks=1, about 100,000 messages",
+        "31,784 lost; rerun: at least 35,588 (37 %) of 95,513, first write of the new epoch about 66 s "
+        "after the election",
+    ),
+    "leader-isolated-acks-all": Published(
+        "S5, acks=all",
+        "0 lost, the producer back within 60 s; rerun: 0 net of 51,029 (51,035 in the log)",
+    ),
+    "leader-isolated-slow": Published(
+        "S4, sent slowly", "the producer stalls for about 60 s before it finds the new leader"
+    ),
+    "leader-cut-from-controllers-acks-1": Published(
+        "S6, acks=1", "lost, much like S4: two leaders at once; rerun: 38,209 of 100,000"
+    ),
+    "leader-cut-from-controllers-acks-all": Published(
+        "S7, acks=all", "0 lost; rerun: 0 net of 84,634 (84,638 in the log)"
+    ),
+    "leader-kill-throttled-acks-1": Published(
+        "S2, acks=1, followers not throttled",
+        "about 5 of 100,000 lost; rerun: 0 net of 99,974, with 10 producers 80 of 846,117",
+    ),
+    "leader-kill-throttled-acks-all": Published(
+        "S3, acks=all, followers not throttled", "0 lost; rerun: 0 net of 801,679 (801,683 in the log)"
+    ),
+    "slow-network-kill-acks-1": Published(
+        "S2, acks=1, the network not slow",
+        "about 5 of 100,000 lost; rerun: 0 net of 99,974, with 10 producers 80 of 846,117",
+    ),
+    "slow-network-kill-acks-all": Published(
+        "S3, acks=all, the network not slow", "0 lost; rerun: 0 net of 801,679 (801,683 in the log)"
+    ),
     "leader-kill-lagging-acks-all": Published(
         "S3, acks=all, followers not lagging", "0 lost; rerun: 0 net of 801,679 (801,683 in the log)"
     ),

@@ -100,8 +100,10 @@ class Experiment:
         self._nemesis = Nemesis(
             timeline(self._scenario, self._seed),
             self._cluster.nodes,
+            self._cluster.network,
             self._scenario.cluster.broker_ids(),
             self._admin,
+            self._topics,
             stack.enter_context(Recorder(path, "faults", "nemesis")),
             self._progress.fault,
         )

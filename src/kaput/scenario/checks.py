@@ -19,6 +19,7 @@ from kaput.scenario.model import (
     Topic,
 )
 from kaput.scenario.nearest import hint
+from kaput.scenario.options import NETWORK_FAULTS, OPTIONS
 from kaput.scenario.source import DataPath
 from kaput.scenario.timeline import longest_duration_ms, total_messages
 from kaput.scenario.values import TARGET, format_duration, parse_duration_ms, share_of
@@ -34,6 +35,8 @@ _PRODUCER_KEYS = {
     "partitioner": "partitioner",
 }
 _GROUP_KEYS = {"bootstrap.servers": None, "metadata.broker.list": None, "group.id": "id"}
+# Keys whose field in the model has another name.
+_FIELDS = {"from": "from_", "clients-with": "clients_with"}
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
 _RETRIES = ("retries", "message.send.max.retries")
 
@@ -45,16 +48,6 @@ def check(scenario: Scenario) -> list[Mistake]:
         for part in (_cluster, _topics, _producers, _groups, _faults)
         for path, text in part(scenario)
     ]
-
-
-def not_runnable_yet(scenario: Scenario) -> list[Mistake]:
-    """Valid words that this version of kaput cannot run; goes away as they are built."""
-    mistakes = []
-    if scenario.cluster.network == "namespaces":
-        mistakes.append(
-            Mistake(("cluster", "network"), "this kaput cannot run namespaces yet; write loopback")
-        )
-    return mistakes
 
 
 Found = Iterator[tuple[DataPath, str]]
@@ -192,8 +185,9 @@ def _no_topic(name: str, scenario: Scenario) -> str:
 
 def _faults(scenario: Scenario) -> Found:
     for index, step in enumerate(scenario.faults):
-        for key, text in (*_at(step, scenario), *_target(step, scenario)):
-            yield ("faults", index, *key), text
+        for part in (_at, _target, _network, _options, _peers):
+            for key, text in part(step, scenario):
+                yield ("faults", index, *key), text
 
 
 def _at(step: FaultStep, scenario: Scenario) -> Found:
@@ -230,6 +224,40 @@ def _target(step: FaultStep, scenario: Scenario) -> Found:
             ("target",),
             f"no such group: {match['group']}; {hint(match['group'], groups) if groups else 'there is none'}",
         )
+
+
+def _network(step: FaultStep, scenario: Scenario) -> Found:
+    if step.fault in NETWORK_FAULTS and scenario.cluster.network == "loopback":
+        yield ("fault",), f"{step.fault} breaks the network; write cluster.network: namespaces"
+
+
+def _options(step: FaultStep, scenario: Scenario) -> Found:
+    takes = OPTIONS.get(step.fault, {})
+    for key in sorted({key for keys in OPTIONS.values() for key in keys} - set(takes)):
+        if getattr(step, _FIELDS.get(key, key)) is not None:
+            other = f"it takes {', '.join(takes)}" if takes else "it takes no options"
+            yield (key,), f"{step.fault} takes no {key}; {other}"
+    if step.delay is not None and step.jitter is not None and step.jitter > step.delay:
+        yield ("jitter",), f"more than the delay of {format_duration(step.delay)}"
+    if step.fault == "partition" and step.target == "all":
+        yield ("target",), "with all on one side nobody is on the other; write minority, or broker N"
+
+
+def _peers(step: FaultStep, scenario: Scenario) -> Found:
+    cluster = scenario.cluster
+    for word in step.from_ or []:
+        kind, _, number = word.partition(" ")
+        if kind == "broker" and not 1 <= int(number) <= cluster.brokers:
+            yield ("from",), f"no such broker: {number}; brokers are 1 to {cluster.brokers}"
+        elif word == f"{step.target}":
+            yield ("from",), f"{word} cannot be cut from itself"
+        elif word == "zookeeper" and cluster.mode != "zookeeper":
+            yield ("from",), "there is no ZooKeeper in mode kraft; write controllers"
+        elif word == "controllers" and cluster.mode == "kraft" and cluster.controllers == "combined":
+            yield (
+                ("from",),
+                "combined controllers are brokers too; write cluster.controllers: 1, or from: brokers",
+            )
 
 
 def _partition(role: str, name: str, partition: int, scenario: Scenario) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names, builtin_text
-from kaput.scenario.checks import check, not_runnable_yet
+from kaput.scenario.checks import check
 from kaput.scenario.mistakes import Mistake, from_validation
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import nearest
@@ -84,7 +84,7 @@ def _validate(data: dict[Any, Any]) -> tuple[Scenario | None, list[Mistake]]:
     except ValidationError as error:
         mistakes = from_validation(error, data)
         return None, mistakes + _checks_despite(mistakes, data)
-    return scenario, check(scenario) + not_runnable_yet(scenario)
+    return scenario, check(scenario)
 
 
 def _checks_despite(mistakes: list[Mistake], data: dict[Any, Any]) -> list[Mistake]:
@@ -102,7 +102,7 @@ def _checks_despite(mistakes: list[Mistake], data: dict[Any, Any]) -> list[Mista
         scenario = Scenario.model_validate(whole, by_alias=True, by_name=False)
     except ValidationError:
         return []
-    return check(scenario) + not_runnable_yet(scenario)
+    return check(scenario)
 
 
 def _leave_out(data: dict[Any, Any], mistake: Mistake) -> bool:

@@ -131,6 +131,8 @@ def _wanted(detail: ErrorDetails) -> str:
     match detail["type"]:
         case "greater_than_equal":
             return f"at least {context['ge']}"
+        case "less_than_equal":
+            return f"at most {context['le']:g}"
         case "greater_than":
             return f"a number above {context['gt']:g}"
         case kind:

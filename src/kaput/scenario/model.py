@@ -8,6 +8,7 @@ The text below a field is its description in the JSON Schema.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -22,11 +23,16 @@ from pydantic import (
 )
 
 from kaput.scenario.nearest import hint
+from kaput.scenario.options import Direction, How, Options, Side, with_defaults
 from kaput.scenario.values import (
     Acknowledgements,
+    Bandwidth,
     Comparison,
     Config,
     DurationMs,
+    DurationOrZeroMs,
+    Peers,
+    Percent,
     Positive,
     Rate,
     Target,
@@ -50,7 +56,10 @@ LAST_KAFKA_WITH_ZOOKEEPER = "3.9.2"
 LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault names of other versions pass
 
 # A new fault's word goes here; its file stands in faults/.
-FaultName = Literal["noop", "kill", "stop", "pause"]
+FaultName = Literal[
+    "noop", "kill", "stop", "pause", "rolling-restart",
+    "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
+]  # fmt: skip
 
 
 class Block(BaseModel):
@@ -224,6 +233,37 @@ class FaultStep(Block):
     """Whom it hits; leaders, followers and coordinators are looked up when the fault is injected."""
     for_: DurationMs | None = Field(default=None, alias="for")
     """How long; without it the fault is healed when everything has been sent."""
+    from_: Peers | None = Field(default=None, alias="from")
+    """From whom (network faults): a word, or a list of them."""
+    direction: Direction | None = None
+    """What is hit: `in` what comes to the target, `out` what goes from it, or `both`."""
+    how: How | None = None
+    """Packets vanish (`drop`), or their sender is told at once (`reject`)."""
+    clients_with: Side | None = None
+    """Whom the clients of a partition still reach: the `target`, the `others`, or `both`."""
+    percent: Percent | None = None
+    """How many of a hundred packets are lost."""
+    rate: Bandwidth | None = None
+    """Bandwidth that is left, such as 12mbit."""
+    delay: DurationMs | None = None
+    """How late everything is that the target sends."""
+    jitter: DurationOrZeroMs | None = None
+    """By how much the delay varies, up and down."""
+    up: DurationMs | None = None
+    """How long a flapping link works each time."""
+    down: DurationMs | None = None
+    """How long a flapping link is cut each time."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_defaults(cls, data: Any) -> Any:
+        return with_defaults(data)
+
+    def options(self) -> Options:
+        """What the fault is told beside its target."""
+        named = {field.name: getattr(self, field.name) for field in fields(Options)}
+        given = {name: value for name, value in named.items() if value is not None}
+        return Options(**{**given, "from_": tuple(given.get("from_", ()))})
 
 
 class Expect(Block):

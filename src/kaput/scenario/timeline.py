@@ -7,9 +7,10 @@ waiting for the moment (faults/nemesis.py).
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kaput.scenario import model
+from kaput.scenario.options import Options
 from kaput.scenario.values import parse_duration_ms, share_of
 
 
@@ -37,6 +38,7 @@ class Step:
     trigger: AfterStart | AtMessage
     duration_ms: int | None
     seed: int
+    options: Options = field(default_factory=Options)
 
 
 def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
@@ -50,6 +52,7 @@ def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
             duration_ms=fault.for_,
             # Text seeds are hashed with SHA-512, so neighbouring seeds have nothing in common.
             seed=random.Random(f"{seed}/{number}").getrandbits(63),
+            options=fault.options(),
         )
         for number, fault in enumerate(scenario.faults, start=1)
     ]

@@ -36,6 +36,9 @@ _TARGET_FORMS = {
     "minority": "minority",
     "all": "all",
 }
+_PEER = re.compile(r"controllers|zookeeper|brokers|clients|all-nodes|everybody|broker \d{1,6}")
+_PEER_FORMS = ("controllers", "zookeeper", "brokers", "clients", "all-nodes", "everybody", "broker N")
+_RATE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(kbit|mbit|gbit)")
 _COMPARISON = re.compile(r"(>=|<=|>|<|==)?\s*(\d+(?:\.\d+)?)\s*(%)?")
 
 
@@ -104,6 +107,27 @@ def check_at(value: Any) -> Any:
         ) from None
 
 
+def _one_or_more(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+def _check_peer(value: str) -> str:
+    if _PEER.fullmatch(value) is not None:
+        return value
+    near = nearest(value.partition(" ")[0], _PEER_FORMS)
+    raise ValueError(
+        f"{value!r} is not somebody; {'did you mean' if near else 'write'} "
+        f"{_any_of(near or list(_PEER_FORMS))}"
+    )
+
+
+def _check_bandwidth(value: Any) -> str:
+    match = _RATE.fullmatch(str(value).strip().lower())
+    if match is None or float(match[1]) == 0:
+        raise ValueError(f"{value!r} is not a bandwidth; write for example 12mbit or 500kbit")
+    return f"{match[1]}{match[2]}"
+
+
 def no_bool(value: Any) -> Any:
     """Refuses true and false where a number is wanted. Raises ValueError."""
     # pydantic reads true as 1, and YAML reads yes as true.
@@ -118,6 +142,28 @@ DurationMs = Annotated[
     AfterValidator(_positive_duration),
     PlainSerializer(format_duration),
     WithJsonSchema({"type": ["string", "number"], "examples": ["20s", "250ms", "2m"]}),
+]
+DurationOrZeroMs = Annotated[
+    int,
+    BeforeValidator(parse_duration_ms),
+    PlainSerializer(format_duration),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["50ms", 0]}),
+]
+Bandwidth = Annotated[
+    str,
+    BeforeValidator(_check_bandwidth),
+    WithJsonSchema({"type": "string", "examples": ["12mbit", "500kbit", "1gbit"]}),
+]
+_PEER_SCHEMA = {"type": "string", "pattern": f"^(?:{_PEER.pattern})$"}
+_Peer = Annotated[str, AfterValidator(_check_peer)]
+Peers = Annotated[
+    list[_Peer],
+    BeforeValidator(_one_or_more),
+    Field(min_length=1),
+    WithJsonSchema(
+        {"anyOf": [_PEER_SCHEMA, {"type": "array", "items": _PEER_SCHEMA, "minItems": 1}]}
+        | {"examples": ["clients", ["brokers", "controllers"]]}
+    ),
 ]
 Target = Annotated[
     str,
@@ -139,4 +185,5 @@ Acknowledgements = Annotated[
 ]
 Config = dict[str, bool | int | float | str]
 Positive = Annotated[int, Field(ge=1), BeforeValidator(no_bool)]
+Percent = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False), BeforeValidator(no_bool)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(no_bool)]

@@ -72,10 +72,10 @@ def test_too_little_time_is_told_with_the_log(
 def test_what_is_not_built_is_said(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
-    """A Kafka without ZooKeeper, and namespaces, are refused before anything starts."""
+    """A Kafka without ZooKeeper, and namespaces that nobody entered, are refused before anything starts."""
     for spec, word in [
         (Spec(mode="zookeeper"), "has no ZooKeeper mode"),
-        (Spec(network="namespaces"), "loopback"),
+        (Spec(network="namespaces"), "kaput run"),
     ]:
         with pytest.raises(LabError, match=word), Cluster(owner, spec, distribution, java, tmp_path):
             pass

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from fakes.cluster import FakeAdmin, FakeNode
+from kaput.cluster.network.loopback import Loopback
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
@@ -25,8 +26,10 @@ def play(
         nemesis = Nemesis(
             steps,
             nodes,  # type: ignore[arg-type]
+            Loopback(),
             [1, 2, 3],
             admin or FakeAdmin(),  # type: ignore[arg-type]
+            ["orders"],
             recorder,
             lambda _step, _what, _active: None,
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaput.scenario.checks import check, not_runnable_yet
+from kaput.scenario.checks import check
 from kaput.scenario.model import Cluster, Scenario
 from kaput.scenario.source import dotted
 
@@ -172,15 +172,6 @@ def test_a_minority_takes_three() -> None:
     raw["workload"] = {"producers": [{"topic": "a", "messages": 30}]}
     raw["faults"][0]["target"] = "minority"
     assert list(found(raw)) == ["faults.0.target"]
-
-
-def test_only_what_is_built_can_be_run() -> None:
-    """The word is valid in the format, and named."""
-    raw = document()
-    assert not_runnable_yet(Scenario.model_validate(raw)) == []
-    raw["cluster"] |= {"network": "namespaces"}
-    places = [dotted(m.path) for m in not_runnable_yet(Scenario.model_validate(raw))]
-    assert places == ["cluster.network"]
 
 
 def test_zookeeper_mode_needs_a_kafka_that_has_it() -> None:

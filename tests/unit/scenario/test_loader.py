@@ -203,12 +203,6 @@ def test_merge_keys_and_aliases_work(tmp_path: Path) -> None:
     assert load_file(path).topics[0].config == {"a.b": 1, "min.insync.replicas": 2}
 
 
-def test_what_cannot_be_run_yet_is_said(tmp_path: Path) -> None:
-    """Valid words of the format that this kaput cannot run are refused before anything starts."""
-    (line,) = mistakes(tmp_path, GOOD.replace("title: fine", "title: fine\ncluster: {network: namespaces}"))
-    assert line.startswith("3: cluster.network: this kaput cannot run namespaces yet")
-
-
 def test_a_kafka_without_zookeeper_is_said_with_its_line(tmp_path: Path) -> None:
     """Whether the file names the version or only the mode comes from the command line."""
     text = GOOD.replace("title: fine", "title: fine\ncluster:\n  kafka: 4.3.1")

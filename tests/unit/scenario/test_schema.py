@@ -35,7 +35,9 @@ def test_keys_are_those_of_the_file() -> None:
     """Kebab-case, with `for` and `title`, which are easily lost on the way."""
     schema = json_schema()
     assert {"title", "topics", "workload"} <= set(schema["properties"])
-    assert {"at", "fault", "target", "for"} == set(schema["$defs"]["FaultStep"]["properties"])
+    assert {"at", "fault", "target", "for", "from", "clients-with"} <= set(
+        schema["$defs"]["FaultStep"]["properties"]
+    )
     assert "replication-factor" in schema["$defs"]["Topic"]["properties"]
     assert not any("_" in key for _, block in objects(schema) for key in block["properties"])
     assert "kill" in schema["$defs"]["FaultStep"]["properties"]["fault"]["enum"]

@@ -1,0 +1,20 @@
+"""cut: the target and those whom `from` names hear nothing of each other, or in one direction only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaput.cluster.node import Node
+from kaput.faults.peers import named
+from kaput.faults.severing import Barrier, Severing
+
+
+class Cut(Severing):
+    """`direction: in` stops what comes to the target, `out` what goes from it."""
+
+    name = "cut"
+
+    def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
+        options = self.scene.options
+        parties = named(options.from_, self.scene)
+        return [Barrier(node.id, frozenset(parties - {node.id}), options.direction) for node in nodes]

@@ -1,0 +1,17 @@
+"""isolate: the target and every other node hear nothing of each other; clients still reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaput.cluster.node import Node
+from kaput.faults.severing import Barrier, Severing
+
+
+class Isolate(Severing):
+    """Several targets are isolated from each other, too."""
+
+    name = "isolate"
+
+    def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
+        return [Barrier(node.id, frozenset(set(self.scene.nodes) - {node.id})) for node in nodes]

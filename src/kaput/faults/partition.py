@@ -1,0 +1,25 @@
+"""partition: the targets on one side, every other node on the other; each side is whole in itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaput.cluster.node import Node
+from kaput.faults.peers import CLIENTS
+from kaput.faults.severing import Barrier, Severing
+
+
+class Partition(Severing):
+    """`clients-with` says which side the clients are on; by default they reach both."""
+
+    name = "partition"
+
+    def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
+        targets = {node.id for node in nodes}
+        others = set(self.scene.nodes) - targets
+        clients = self.scene.options.clients_with
+        far = others | ({CLIENTS} if clients == "others" else set())
+        found = [Barrier(node, frozenset(far)) for node in sorted(targets)]
+        if clients == "target":
+            found += [Barrier(node, frozenset({CLIENTS})) for node in sorted(others)]
+        return found

@@ -1,0 +1,55 @@
+"""Who is on the other side: the words of `from` become parties, and parties become addresses.
+
+A party is a node, or the clients all together. Not here: targets (targets.py), what is done to
+them (the faults).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from kaput.cluster.node import Node
+from kaput.faults.fault import Scene
+
+CLIENTS = 0  # nodes are numbered from 1
+
+
+def everybody(scene: Scene) -> set[int]:
+    """Every party there is."""
+    return {CLIENTS, *scene.nodes}
+
+
+def named(words: Sequence[str], scene: Scene) -> set[int]:
+    """The parties that the words of `from` mean, the target perhaps among them."""
+    found: set[int] = set()
+    for word in words:
+        match word.partition(" "):
+            case ["broker", _, number]:
+                found.add(int(number))
+            case ["clients", _, _]:
+                found.add(CLIENTS)
+            case ["everybody", _, _]:
+                found |= everybody(scene)
+            case ["all-nodes", _, _]:
+                found |= set(scene.nodes)
+            case ["brokers", _, _]:
+                found |= {node.id for node in scene.nodes.values() if _is_broker(node)}
+            case _:  # controllers, zookeeper: whoever keeps the metadata
+                found |= {node.id for node in scene.nodes.values() if not _is_broker(node)}
+    return found
+
+
+def _is_broker(node: Node) -> bool:
+    return node.role in ("broker", "combined")
+
+
+def addresses(parties: Iterable[int], scene: Scene) -> list[str]:
+    """Their addresses, ascending by party."""
+    network = scene.network
+    return [network.clients if p == CLIENTS else network.host(p) for p in sorted(parties)]
+
+
+def title(parties: Collection[int], scene: Scene) -> str:
+    """`broker 2, broker 3, the clients`, for proofs."""
+    names = [scene.nodes[p].title for p in sorted(parties) if p != CLIENTS]
+    return ", ".join([*names, *(["the clients"] if CLIENTS in parties else [])])

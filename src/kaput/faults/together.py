@@ -1,0 +1,19 @@
+"""Doing the same to several nodes at the same time: a fault should hit all of its targets at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_THREADS_MAX = 16
+
+
+def together(action: Callable[[_T], _R], these: Sequence[_T]) -> list[_R]:
+    """What `action` returns for each, in their order. Raises what it raised, after all have ended."""
+    if not these:
+        return []
+    with ThreadPoolExecutor(max_workers=min(_THREADS_MAX, len(these))) as pool:
+        return list(pool.map(action, these))

@@ -1,0 +1,53 @@
+"""What faults may be told beside their target: which fault takes which key, and what it means when left out.
+
+The keys stand flat in a fault's step in the file. What a value may be is in values.py, where the keys are in
+model.py; what must agree with the rest of the scenario in checks.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Direction = Literal["both", "in", "out"]
+How = Literal["drop", "reject"]
+Side = Literal["both", "target", "others"]
+
+# By fault, the keys that it takes, with their defaults in the words of the file. A fault that is not here
+# takes none.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "isolate": {"how": "drop"},
+    "cut": {"from": "all-nodes", "direction": "both", "how": "drop"},
+    "partition": {"clients-with": "both", "how": "drop"},
+    "flap": {"from": "all-nodes", "direction": "both", "how": "drop", "down": "5s", "up": "5s"},
+    "loss": {"from": "everybody", "direction": "both", "percent": 10},
+    "reset": {"from": "everybody"},
+    "bandwidth": {"rate": "12mbit", "direction": "both"},
+    "delay": {"from": "everybody", "delay": "250ms", "jitter": "50ms"},
+}
+# These need a network of kaput's own.
+NETWORK_FAULTS = frozenset(OPTIONS)
+
+
+@dataclass(frozen=True)
+class Options:
+    """A step's options as faults read them; what a fault does not take has a value that it never reads."""
+
+    from_: tuple[str, ...] = ()
+    direction: Direction = "both"
+    how: How = "drop"
+    clients_with: Side = "both"
+    percent: float = 0.0
+    rate: str = ""  # as tc reads it
+    delay: int = 0  # ms
+    jitter: int = 0  # ms
+    up: int = 0  # ms
+    down: int = 0  # ms
+
+
+def with_defaults(step: Any) -> Any:
+    """A step of the file with the defaults of its fault's options; anything that is no step as it is."""
+    if not isinstance(step, dict):
+        return step
+    fault = step.get("fault")
+    return {**(OPTIONS.get(fault, {}) if isinstance(fault, str) else {}), **step}

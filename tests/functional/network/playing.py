@@ -1,0 +1,145 @@
+"""Plays faults on one real cluster in network namespaces and prints what they proved, as JSON.
+
+Started by the tests below `unshare`; `python playing.py FOLDER`. The expectations are in
+test_network_faults.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.distribution import resolve
+from kaput.cluster.java import find_java
+from kaput.cluster.lab import Cluster
+from kaput.cluster.network.entering import MARK, enter
+from kaput.faults.catalogue import CATALOGUE
+from kaput.faults.fault import Effect, Fault, Scene
+from kaput.processes.ownership import Owner
+from kaput.processes.records import own_marker
+from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.model import FaultStep
+
+TARGET = 1
+
+
+class Stage:
+    """One cluster, and what was seen on it so far."""
+
+    def __init__(self, cluster: Cluster, admin: Admin) -> None:
+        self.cluster, self.admin = cluster, admin
+        self.seen: dict[str, Any] = {}
+        self._steps = 0
+
+    def fault(self, **keys: Any) -> Fault:
+        """A fault, ready to be injected, from the keys of a scenario's step."""
+        step = FaultStep.model_validate({"at": "0s", **keys})
+        self._steps += 1
+        nodes, network = self.cluster.nodes, self.cluster.network
+        scene = Scene(f"{self._steps}-{step.fault}", step.options(), nodes, network, self.admin, [])
+        return CATALOGUE[step.fault](scene)
+
+    def play(self, case: str, meanwhile: Callable[[], None] = lambda: None, **keys: Any) -> None:
+        """Injects into broker 1, does something, heals; notes what was proven before and after."""
+        nodes = [self.cluster.nodes[TARGET]]
+        fault = self.fault(**keys)
+        effect = fault.inject(nodes)
+        meanwhile()
+        _, healed = fault.heal(nodes, effect)
+        self.seen[case] = {"injected": _plain(effect), "healed": _plain(healed), "left": self.left()}
+
+    def traffic(self) -> None:
+        """Some thousand packets from the clients to broker 1."""
+        place = self.cluster.nodes[TARGET].place
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for _ in range(5000):
+                # The answer to the one before may be that nobody listens there.
+                with contextlib.suppress(OSError):
+                    sender.sendto(b"x", (place.host, 9))
+
+    def await_another_cut(self) -> None:
+        """Until the rules have gone and come back, for at most ten seconds."""
+        limit = time.monotonic() + 10
+        for wanted in (True, False, True):
+            while bool(self.left()) != wanted:
+                assert time.monotonic() < limit, "the link does not flap"
+                time.sleep(0.02)
+
+    def left(self) -> list[str]:
+        """Rules and limits that are in place in the namespaces of all nodes, and on their links."""
+        network = self.cluster.network
+        found = []
+        for node in self.cluster.nodes:
+            found += network.run(node, ["nft", "list", "tables"]).splitlines()
+            found += network.run(node, ["tc", "qdisc", "show", "dev", "eth0"]).splitlines()
+            found += network.run(None, ["tc", "qdisc", "show", "dev", network.link(node)]).splitlines()
+        return [line for line in found if "noqueue" not in line]
+
+
+def _plain(effect: Effect) -> dict[str, Any]:
+    return {"bit": effect.bit, "proof": effect.proof, "effective": effect.effective_ns is not None}
+
+
+def main(folder: Path) -> None:
+    """All cases, one after the other, each leaving the cluster as it was."""
+    os.environ[MARK] = own_marker()
+    enter([])
+    java = find_java()
+    spec = Spec(brokers=2, controllers=1, network="namespaces", config={"broker.session.timeout.ms": 4000})
+    with Owner() as owner, Cluster(owner, spec, resolve(spec.kafka, java), java, folder) as cluster:
+        with Admin(cluster) as admin:
+            stage = Stage(cluster, admin)
+            play_all(stage)
+        sys.stdout.write(json.dumps(stage.seen))
+
+
+def play_all(stage: Stage) -> None:
+    """Each fault, the ways in which it can be told, and injections that cannot bite."""
+    stage.play("isolate", fault="isolate")
+    for how in ("drop", "reject"):
+        for direction in ("both", "in", "out"):
+            stage.play(f"cut {direction} {how}", fault="cut", direction=direction, how=how)
+    stage.play("cut from clients", fault="cut", **{"from": "clients"})
+    stage.play("cut from controllers", fault="cut", **{"from": ["controllers"]})
+    stage.play("cut from broker 2", fault="cut", **{"from": "broker 2"})
+    for side in ("both", "target", "others"):
+        stage.play(f"partition {side}", fault="partition", **{"clients-with": side})
+    stage.play("flap", stage.await_another_cut, fault="flap", down="500ms", up="500ms")
+    stage.play("loss", stage.traffic, fault="loss", percent=20)
+    stage.play("bandwidth", fault="bandwidth", rate="1mbit")
+    stage.play("reset", fault="reset")
+    stage.play("delay", fault="delay", delay="100ms", jitter="20ms")
+    stage.play("delay for clients", fault="delay", delay="100ms", jitter="0s", **{"from": "clients"})
+    play_in_vain(stage)
+
+
+def play_in_vain(stage: Stage) -> None:
+    """What cannot bite, and faults on top of each other."""
+    stage.play("cut from itself", fault="cut", **{"from": "broker 1"})
+    stage.play("reset without connections", fault="reset", **{"from": "clients"})
+    stage.play(
+        "isolate under a cut",
+        meanwhile=lambda: stage.play("cut on an isolated node", fault="cut", **{"from": "broker 2"}),
+        fault="isolate",
+    )
+    stage.play(
+        "bandwidth first",
+        meanwhile=lambda: stage.play("bandwidth twice", fault="bandwidth", rate="2mbit"),
+        fault="bandwidth",
+        rate="1mbit",
+    )
+    stage.cluster.nodes[TARGET].kill()
+    for fault in ("isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay"):
+        stage.play(f"{fault} on a dead node", fault=fault)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

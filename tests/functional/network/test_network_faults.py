@@ -1,0 +1,116 @@
+"""Each network fault on a real cluster: that it bites, that it heals, and that it says so when it cannot."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PLAYING = Path(__file__).with_name("playing.py")
+TIMEOUT_S = 240
+BITING = [
+    "isolate",
+    *(f"cut {direction} {how}" for how in ("drop", "reject") for direction in ("both", "in", "out")),
+    "cut from clients",
+    "cut from controllers",
+    "cut from broker 2",
+    *(f"partition {side}" for side in ("both", "target", "others")),
+    "flap",
+    "loss",
+    "bandwidth",
+    "reset",
+    "delay",
+    "delay for clients",
+    "isolate under a cut",
+    "bandwidth first",
+]
+FAULTS = ("isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay")
+IN_VAIN = {
+    "cut from itself": "nobody to be cut from",
+    "reset without connections": "0 of 0 open connections",
+    "cut on an isolated node": "none of them connected before",
+    "bandwidth twice": "cannot be limited",
+    **{f"{fault} on a dead node": "no target was running" for fault in FAULTS},
+}
+
+
+@pytest.fixture(scope="module")
+def seen(way: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What every case proved, all of them played on one cluster."""
+    folder = tmp_path_factory.mktemp("playing")
+    done = subprocess.run(
+        [*way, sys.executable, str(PLAYING), str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("case", BITING)
+def test_a_fault_bites_and_heals(seen: dict[str, Any], case: str) -> None:
+    """Both proofs are there, and no rule of its own is left anywhere."""
+    found = seen[case]
+    assert found["injected"]["bit"], found["injected"]["proof"]
+    assert found["healed"]["bit"], found["healed"]["proof"]
+    assert found["healed"]["proof"] != found["injected"]["proof"]
+    assert found["left"] == []
+
+
+@pytest.mark.parametrize("case", IN_VAIN)
+def test_a_fault_that_cannot_bite_says_so(seen: dict[str, Any], case: str) -> None:
+    """Not bitten, with the reason, before and after the heal."""
+    found = seen[case]
+    assert not found["injected"]["bit"] and not found["healed"]["bit"]
+    assert IN_VAIN[case] in found["injected"]["proof"]
+
+
+def test_every_case_is_expected(seen: dict[str, Any]) -> None:
+    """No case is played that nobody looks at."""
+    assert set(seen) == set(BITING) | set(IN_VAIN)
+
+
+def test_isolation_leaves_the_clients_alone(seen: dict[str, Any]) -> None:
+    """Who is cut off and who is not stands in the proof, with the numbers of the probes."""
+    proof = seen["isolate"]["healed"]["proof"]
+    assert "cut off from broker 2, controller 101" in proof
+    assert "possible and now fail: 2; still reached by the clients" in proof
+    assert re.search(r"all connect again after \d+ ms", proof)
+
+
+def test_faults_on_one_node_do_not_remove_each_other(seen: dict[str, Any]) -> None:
+    """When the inner cut was healed, the isolation around it stayed, and only that."""
+    (left,) = seen["cut on an isolated node"]["left"]
+    assert left.endswith("_isolate")
+
+
+def test_the_share_lost_is_the_share_asked_for(seen: dict[str, Any]) -> None:
+    """20 % of thousands of packets, by the packet filter's own counts."""
+    proof = seen["loss"]["healed"]["proof"]
+    (dropped, total) = re.findall(r"([\d,]+) of ([\d,]+) packets", proof)[-1]
+    seen_packets = int(total.replace(",", ""))
+    assert seen_packets >= 5000
+    assert int(dropped.replace(",", "")) / seen_packets == pytest.approx(0.2, abs=0.03)
+
+
+def test_answers_are_late_by_the_delay(seen: dict[str, Any]) -> None:
+    """Measured by requests of the clients: before, during and after."""
+    proof = seen["delay"]["healed"]["proof"]
+    match = re.search(r"took (\d+) ms before and takes (\d+) ms, and (\d+) ms after the heal", proof)
+    assert match is not None, proof
+    before, during, after = map(int, match.groups())
+    assert during >= before + 70
+    assert after < 80
+
+
+def test_the_flapping_link_was_cut_more_than_once(seen: dict[str, Any]) -> None:
+    """It comes back on its own, and is cut again."""
+    match = re.search(r"times cut: (\d+)", seen["flap"]["healed"]["proof"])
+    assert match is not None and int(match[1]) >= 2

@@ -1,0 +1,159 @@
+"""Whole runs in network namespaces: what a cut loses, what it does not, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from driving import KAPUT, Kaput
+from kaput.cluster.network.entering import MARK
+
+pytestmark = pytest.mark.usefixtures("way")
+
+# Sessions and cuts of a third of the built-in's length.
+SHORT = [
+    "--set", "cluster.config.broker.session.timeout.ms=3000",
+    "--set", "cluster.config.broker.heartbeat.interval.ms=500",
+    "--set", "cluster.config.replica.lag.time.max.ms=5000",
+    "--set", "workload.producers.0.messages=40000",
+    "--set", "faults.0.at=3s",
+    "--set", "faults.0.for=9s",
+]  # fmt: skip
+
+
+def wait_for(condition: Callable[[], bool], what: str, limit_s: float = 60) -> None:
+    """Waits until `condition` holds, and fails with `what` when it does not in time."""
+    limit = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < limit, f"{what} did not happen within {limit_s} s"
+        time.sleep(0.05)
+
+
+def marked() -> dict[int, str]:
+    """Living processes that are in a clients' namespace of kaput or were started from one, by their names."""
+    found = {}
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and MARK in process.environ():
+                found[process.pid] = process.name()
+        except psutil.Error:
+            continue
+    return found
+
+
+def network_namespaces() -> set[str]:
+    """The network namespaces that any process is in."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            found.add(str(link.readlink()))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("acks", ["1", "all"])
+def test_isolation_loses_what_acks_1_acknowledged_and_nothing_else(kaput: Kaput, acks: str) -> None:
+    """The deposed leader goes on alone: its acknowledgements are worth nothing, unless all must give one."""
+    result = kaput.run(f"leader-isolated-acks-{acks}", *SHORT)
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    assert result.status == 0
+    isolate = result.fault("isolate")
+    assert isolate["bit"] and "still reached by the clients" in isolate["proof"]
+    assert re.search(r"lifted, and all connect again after \d+ ms", isolate["proof"])
+    assert isolate["election_ms"] < 9_000
+    lost = result.count("lost")
+    if acks == "all":
+        assert lost == 0
+        return
+    assert lost > 0
+    assert result.causes("lost") == {"deposed-leader": lost}
+    # What was acknowledged before the cut is stored; the losses end soon after the heal.
+    assert isolate["first_lost_ack_ns"] >= isolate["effective_ns"] - 2_000_000_000
+    assert isolate["last_lost_ack_ns"] <= isolate["healed_ns"] + 15_000_000_000
+
+
+def test_a_leader_without_its_controller_loses_from_the_election_on(kaput: Kaput) -> None:
+    """Followers still reach it until they hear of the new leader, so that nothing before that is lost."""
+    result = kaput.run("leader-cut-from-controllers-acks-1", *SHORT)
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    cut = result.fault("cut")
+    assert cut["bit"] and "cut off from controller 101" in cut["proof"]
+    assert "still reached by broker 2, broker 3, the clients" in cut["proof"]
+    assert result.count("lost") > 0
+    elected_ns = cut["effective_ns"] + cut["election_ms"] * 1_000_000
+    assert cut["first_lost_ack_ns"] >= elected_ns - 1_000_000_000
+
+
+def test_without_a_fault_nothing_is_found_in_namespaces(kaput: Kaput) -> None:
+    """The control: `--network namespaces` alone is no anomaly, and several runs share one namespace."""
+    done = kaput.call("run", "noop", "--network", "namespaces", "--repeat", "2", "--json",
+                      "--runs", str(kaput.runs))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    both = json.loads(done.stdout)
+    assert len(both) == 2
+    for findings in both:
+        assert {a["name"]: a["count"] for a in findings["anomalies"] if a["count"]} == {}
+        assert findings["verdict"] == "held"
+    brokers = next(iter(kaput.runs.glob("*/brokers/1/server.properties"))).read_text()
+    assert "10.77.0.1" in brokers and "127.0.0.1" not in brokers
+
+
+def started(runs: Path) -> subprocess.Popen[str]:
+    """A real run in the background, in the middle of its isolation."""
+    longer = ["--set", "faults.0.for=60s", "--set", "workload.producers.0.messages=400000"]
+    process = subprocess.Popen(
+        [*KAPUT, "run", "leader-isolated-acks-1", "--runs", str(runs), *SHORT, *longer],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "injected: isolate" in line:
+            return process
+    raise AssertionError("the isolation was never injected")
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
+def test_an_ended_run_leaves_no_namespace(kaput: Kaput, number: signal.Signals, status: int) -> None:
+    """Ended at some moment: every process is gone, and with them namespaces, links and rules."""
+    before, alive = network_namespaces(), set(marked())
+    process = started(kaput.runs)
+    assert len(network_namespaces() - before) >= 5  # the clients' and one for each of four nodes
+    time.sleep(random.uniform(0, 2))  # not a condition: the moment shall be any
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == status
+    wait_for(lambda: not set(marked()) - alive, "the end of every process", 30)
+    wait_for(lambda: network_namespaces() <= before, "the end of every namespace", 30)
+    links = subprocess.run(["ip", "link"], capture_output=True, text=True, check=True).stdout
+    assert "kaput" not in links
+
+
+def test_without_any_right_of_roots_it_works_too(kaput: Kaput) -> None:
+    """What an ordinary user may: a user namespace around it all, with the same result."""
+    # The owner of the files without root's capabilities: as good as any user, and able to read the program.
+    # (To be root in a namespace of its own the user 0 needs setfcap, which others don't.)
+    before = ["setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    assert subprocess.run([*before, "unshare", "--net", "true"], check=False, capture_output=True).returncode
+    command = ["run", "leader-isolated-acks-1", "--json", "--runs", str(kaput.runs), *SHORT]
+    done = subprocess.run(
+        [*before, *KAPUT, *command], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    findings = json.loads(done.stdout)
+    assert findings["faults"][0]["bit"], findings["faults"]
+    assert sum(a["count"] for a in findings["anomalies"] if a["name"] == "lost") > 0
+    assert not [name for name in marked().values() if "java" in name]

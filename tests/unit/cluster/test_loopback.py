@@ -1,0 +1,37 @@
+"""The loopback network: places for nodes, and a clear word to whoever wants to break it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kaput.cluster.network.loopback import Loopback
+from kaput.errors import LabError
+
+
+def test_nodes_differ_by_their_ports() -> None:
+    """One address, ports of their own, the command as it is."""
+    network = Loopback()
+    network.join([1, 2])
+    ports = network.ports(4)
+    network.close()
+    assert len(set(ports)) == 4
+    assert network.host(1) == network.host(2) == network.clients == "127.0.0.1"
+    assert network.command(1, ["java", "x"]) == ["java", "x"]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda network: network.run(1, ["true"]),
+        lambda network: network.link(1),
+        lambda network: network.socket(1),
+        lambda network: network.spawn(1, ["true"], "x"),
+        lambda network: network.namespace(1),
+    ],
+)
+def test_there_is_nothing_to_break(action: Callable[[Loopback], object]) -> None:
+    """Every way into a node's own place is refused, with what to write instead."""
+    with pytest.raises(LabError, match=r"write cluster\.network: namespaces"):
+        action(Loopback())

@@ -1,0 +1,64 @@
+"""Who is on the other side: words become parties."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakes.cluster import FakeNode, fake_scene
+from kaput.faults.cut import Cut
+from kaput.faults.isolate import Isolate
+from kaput.faults.partition import Partition
+from kaput.faults.peers import CLIENTS, named, title
+from kaput.scenario.options import Side
+
+NODES = [FakeNode(1), FakeNode(2), FakeNode(3), FakeNode(101, role="controller")]
+
+
+@pytest.mark.parametrize(
+    ("words", "parties"),
+    [
+        (["clients"], {CLIENTS}),
+        (["brokers"], {1, 2, 3}),
+        (["controllers"], {101}),
+        (["broker 2"], {2}),
+        (["broker 2", "clients"], {2, CLIENTS}),
+        (["all-nodes"], {1, 2, 3, 101}),
+        (["everybody"], {1, 2, 3, 101, CLIENTS}),
+    ],
+)
+def test_words_become_parties(words: list[str], parties: set[int]) -> None:
+    """Each word names nodes or the clients; several are put together."""
+    assert named(words, fake_scene(*NODES)) == parties
+
+
+def test_parties_are_named_in_proofs() -> None:
+    """Nodes by their titles, the clients last."""
+    scene = fake_scene(*NODES)
+    assert title({CLIENTS, 101, 2}, scene) == "broker 2, controller 101, the clients"
+
+
+def test_nobody_is_cut_from_itself() -> None:
+    """A target that `from` names as well stays whole."""
+    fault = Cut(fake_scene(*NODES, from_=("brokers",), direction="in"))
+    (barrier,) = fault.barriers([NODES[0]])  # type: ignore[list-item]
+    assert (barrier.node, barrier.parties, barrier.direction) == (1, {2, 3}, "in")
+
+
+def test_isolation_is_from_every_node_and_no_client() -> None:
+    """Several targets are isolated from each other."""
+    found = Isolate(fake_scene(*NODES)).barriers(NODES[:2])  # type: ignore[arg-type]
+    assert {b.node: set(b.parties) for b in found} == {1: {2, 3, 101}, 2: {1, 3, 101}}
+
+
+@pytest.mark.parametrize(
+    ("side", "barriers"),
+    [
+        ("both", {1: {3, 101}, 2: {3, 101}}),
+        ("others", {1: {3, 101, CLIENTS}, 2: {3, 101, CLIENTS}}),
+        ("target", {1: {3, 101}, 2: {3, 101}, 3: {CLIENTS}, 101: {CLIENTS}}),
+    ],
+)
+def test_a_partition_has_two_whole_sides(side: Side, barriers: dict[int, set[int]]) -> None:
+    """Targets still hear each other; the clients are where they were put."""
+    found = Partition(fake_scene(*NODES, clients_with=side)).barriers(NODES[:2])  # type: ignore[arg-type]
+    assert {b.node: set(b.parties) for b in found} == barriers

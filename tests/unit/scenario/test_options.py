@@ -1,0 +1,132 @@
+"""Options of faults: which fault takes which, what they default to, and what is said when one is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kaput.errors import UsageError
+from kaput.scenario.loader import load_builtin, load_file
+from kaput.scenario.model import FaultStep
+from kaput.scenario.options import NETWORK_FAULTS, OPTIONS, Options
+
+FILE = """version: 1
+title: fine
+cluster: {{controllers: {controllers}, network: {network}}}
+topics:
+  - {{name: a}}
+workload:
+  producers: [{{topic: a, messages: 10}}]
+faults:
+  - at: 1s
+    target: broker 1
+    {step}
+"""
+
+
+def said(tmp_path: Path, step: str, network: str = "namespaces", controllers: str = "1") -> list[str]:
+    """The mistakes of a scenario with that step, without the file's name; none for a good one."""
+    path = tmp_path / "x.yaml"
+    path.write_text(FILE.format(step=step.replace("; ", "\n    "), network=network, controllers=controllers))
+    try:
+        load_file(path)
+    except UsageError as error:
+        return [line.removeprefix(f"{path}:") for line in str(error).splitlines()]
+    return []
+
+
+@pytest.mark.parametrize("fault", OPTIONS)
+def test_what_is_left_out_is_resolved(fault: str) -> None:
+    """The recorded scenario has every option of the fault, and no other; it reads back the same."""
+    step = FaultStep.model_validate({"at": "1s", "fault": fault})
+    dumped = step.model_dump(mode="json", by_alias=True, exclude_none=True)
+    assert set(dumped) == {"at", "fault", "target", *OPTIONS[fault]}
+    assert FaultStep.model_validate(dumped) == step
+    assert step.options() == FaultStep.model_validate(dumped).options()
+
+
+def test_a_fault_without_options_has_none() -> None:
+    """Nothing is resolved into steps that take nothing."""
+    assert FaultStep.model_validate({"at": "1s", "fault": "kill"}).options() == Options()
+
+
+def test_options_become_what_faults_read() -> None:
+    """Durations in ms, a single word as a list of one."""
+    step = {"at": "1s", "fault": "delay", "delay": "1s", "jitter": 0, "from": "clients"}
+    options = FaultStep.model_validate(step).options()
+    assert (options.delay, options.jitter, options.from_) == (1000, 0, ("clients",))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "fault: isolate; how: reject",
+        "fault: cut; from: [controllers, broker 2]; direction: in",
+        "fault: partition; clients-with: others",
+        "fault: flap; up: 1s; down: 500ms; from: clients",
+        "fault: loss; percent: 0.5",
+        "fault: reset; from: brokers",
+        "fault: bandwidth; rate: 1.5 Mbit; direction: out",
+        "fault: delay; delay: 20ms; jitter: 0",
+    ],
+)
+def test_good_steps_are_taken(tmp_path: Path, step: str) -> None:
+    """Each fault with its options."""
+    assert said(tmp_path, step) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "line", "words"),
+    [
+        ("fault: isolate; percent: 5", 12, "isolate takes no percent; it takes how"),
+        ("fault: kill; from: clients", 12, "kill takes no from; it takes no options"),
+        ("fault: loss; percnt: 5", 12, "no such key; did you mean percent?"),
+        ("fault: loss; percent: 0", 12, "number above 0"),
+        ("fault: loss; percent: 101", 12, "write at most 100"),
+        ("fault: cut; from: client", 12, "'client' is not somebody; did you mean clients?"),
+        ("fault: cut; from: [brokers, rack 1]", 12, "'rack 1' is not somebody"),
+        ("fault: cut; from: broker 9", 12, "no such broker: 9; brokers are 1 to 3"),
+        ("fault: cut; from: broker 1", 12, "broker 1 cannot be cut from itself"),
+        ("fault: cut; from: zookeeper", 12, "no ZooKeeper in mode kraft; write controllers"),
+        ("fault: cut; direction: out of", 12, "did you mean out?"),
+        ("fault: bandwidth; rate: 12", 12, "12 is not a bandwidth"),
+        ("fault: delay; delay: 10ms; jitter: 20ms", 13, "more than the delay of 10ms"),
+    ],
+)
+def test_a_wrong_option_is_said_with_its_line(tmp_path: Path, step: str, line: int, words: str) -> None:
+    """One mistake each, where it stands."""
+    (found,) = said(tmp_path, step)
+    assert found.startswith(f"{line}: "), found
+    assert words in found
+
+
+def test_everybody_cannot_be_partitioned_from_nobody(tmp_path: Path) -> None:
+    """There must be another side."""
+    path = tmp_path / "x.yaml"
+    text = FILE.format(step="fault: partition", network="namespaces", controllers="1")
+    path.write_text(text.replace("broker 1", "all"))
+    with pytest.raises(UsageError, match="nobody is on the other"):
+        load_file(path)
+
+
+@pytest.mark.parametrize("fault", sorted(NETWORK_FAULTS))
+def test_loopback_has_no_network_to_break(tmp_path: Path, fault: str) -> None:
+    """Said at the fault, with what to write instead."""
+    (found,) = said(tmp_path, f"fault: {fault}", network="loopback")
+    assert found == f"11: faults.0.fault: {fault} breaks the network; write cluster.network: namespaces"
+
+
+def test_combined_controllers_cannot_be_told_from_brokers(tmp_path: Path) -> None:
+    """They have one address."""
+    (found,) = said(tmp_path, "fault: cut; from: controllers", controllers="combined")
+    assert "write cluster.controllers: 1" in found
+
+
+def test_options_can_be_set_from_the_command_line() -> None:
+    """`--set` reaches them like any key."""
+    scenario = load_builtin(
+        "leader-cut-from-controllers-acks-1", ["faults.0.from=brokers", "faults.0.how=reject"]
+    )
+    assert scenario.faults[0].options().from_ == ("brokers",)
+    assert scenario.faults[0].options().how == "reject"
