@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kaput.analysis.deposed import Deposed, Under
 from kaput.analysis.faults import Attempted, Reach, Span
+from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
+from kaput.analysis.replicas import Seen
 from kaput.analysis.tally import Tally
 from kaput.analysis.timeline import FOREVER_NS, Timeline
 
@@ -27,6 +30,9 @@ class Account:
     quiet: Mapping[str, int] = field(default_factory=dict)
     losses: Sequence[Any] = ()
     displaced: Sequence[Any] = ()
+    deposed: Sequence[Deposed] = ()
+    under: Under = field(default_factory=dict)
+    seen: Mapping[tuple[Place, int], Seen] = field(default_factory=dict)
     reordered: Sequence[Any] = ()
     windows: Mapping[str, Any] = field(default_factory=dict)
     latencies: Mapping[int, Any] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from collections import Counter
 
 from kaput.analysis import measured, stories
 from kaput.analysis.account import Account
+from kaput.analysis.deposed import leader_changes
 from kaput.analysis.faults import Reach
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.latency import ACK, END_TO_END
@@ -71,6 +72,7 @@ def findings(given: Inputs, account: Account) -> Findings:
             difference=facts.acked - partitions.end_offsets_sum,
         ),
         faults=[_fault(reach, account) for reach in account.reaches],
+        leader_changes=leader_changes(account.timeline, account.deposed, account.under, account.seen),
         unavailability=measured.unavailability(account, given.names),
         latency_ms=Latency(
             ack=measured.percentiles(account, ACK),
@@ -244,6 +246,7 @@ def _fault(reach: Reach, account: Account) -> FaultFindings:
         first_lost_ack_ns=first,
         last_lost_ack_ns=last,
         lost=lost,
+        lost_after_heal=sum(row.after_heal for row in account.deposed if row.fault == fault.id),
         lost_share=lost / loss_acked if loss_acked else None,
         affected=affected,
         sent_in_window=sent,

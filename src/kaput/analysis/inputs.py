@@ -107,6 +107,11 @@ class Inputs:
         return read_faults(self.evidence.rows("faults"))
 
     @property
+    def healed(self) -> Mapping[str, int | None]:
+        """When each fault ended; None for one that never did."""
+        return {fault.id: fault.healed_ns for fault in self.faults}
+
+    @property
     def ended_ns(self) -> int:
         """The end of the run, or the end of time."""
         return self.manifest.ended_ns or FOREVER_NS

@@ -130,6 +130,7 @@ class FaultFindings(Part):
     first_lost_ack_ns: int | None = None
     last_lost_ack_ns: int | None = None
     lost: int = 0
+    lost_after_heal: int = 0
     lost_share: float | None = None
     affected: int = 0
     sent_in_window: int = 0
@@ -140,6 +141,35 @@ class FaultFindings(Part):
     unavailable_ms: float | None = None
     first_ack_after_ms: float | None = None
     isr_restored_ms: float | None = None
+
+
+class LeaderChange(Part):
+    """A partition's leadership passing to another broker, and what the deposed one still acknowledged.
+
+    overlap_ms: from the new leader's first acknowledgement to the deposed one's last: two leaders at once.
+    deposed_acks: acknowledgements that this epoch overwrote. lost_seen: by broker, how many of the lost
+    ones it was seen to hold; lost_unseen: how many nobody (null where no replica was looked at), given no
+    earlier than lost_unseen_last_ms before the last.
+    """
+
+    topic: str
+    partition: int
+    elected_ns: int
+    epoch: int
+    leader: int
+    old_leader: int | None
+    fault: str | None = None
+    first_ack_ns: int | None = None
+    last_deposed_ack_ns: int | None = None
+    overlap_ms: float | None = None
+    deposed_acks: int = 0
+    deposed_acks_after_election: int = 0
+    lost: int = 0
+    lost_after_heal: int = 0
+    offsets_used_twice: int = 0
+    lost_seen: dict[int, int] = {}
+    lost_unseen: int | None = None
+    lost_unseen_last_ms: float | None = None
 
 
 class Unavailability(Part):
@@ -180,6 +210,7 @@ class Findings(Part):
     anomalies: list[Anomaly]
     high_watermark_arithmetic: HighWatermarkArithmetic
     faults: list[FaultFindings]
+    leader_changes: list[LeaderChange] = []
     unavailability: list[Unavailability]
     latency_ms: Latency
     rates: Rates

@@ -14,6 +14,7 @@ from rich.text import Text
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings, GroupFindings, Percentiles
 from kaput.report.comparison import render_statistics, side_by_side
 from kaput.report.layout import columns, milliseconds, number, percent, plural, verdict_style
+from kaput.report.leaders import leader_sentences
 from kaput.report.published import beside_published
 from kaput.report.sentences import arithmetic_sentence, verdict_sentence
 
@@ -29,6 +30,7 @@ def render(findings: Findings, folder: Path) -> Text:
         _head(findings),
         _section("Why", _bullets([*findings.reasons, *findings.notes])),
         _section("Faults", Text("\n").join(_fault(fault) for fault in findings.faults)),
+        _section("Changes of leader", _bullets(leader_sentences(findings))),
         _section("Fates: every message has exactly one", _fates(findings)),
         _section("Anomalies", _anomalies(findings)),
         _section("Groups", Text().join(_group(g, findings) for g in findings.groups)),
@@ -91,6 +93,8 @@ def _consequences(fault: FaultFindings) -> Iterator[str]:
             f"lost {fault.lost:,} in a window of {window}: {percent(fault.lost_share)} of the "
             f"{fault.acked_in_loss_window:,} acknowledged in it ({fault.sent_in_loss_window:,} sent)"
         )
+    if fault.lost_after_heal:
+        yield f"{fault.lost_after_heal:,} of the lost were acknowledged after the heal"
     if fault.sent_in_window:
         yield (
             f"affected {fault.affected:,} of {fault.sent_in_window:,} sent until the first acknowledgement "

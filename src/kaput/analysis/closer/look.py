@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 from pyspark.sql import SparkSession
 
-from kaput.analysis import latency, outputs
+from kaput.analysis import latency, outputs, replicas
 from kaput.analysis.account import Account
-from kaput.analysis.closer import around, commits, examples, losses, order, places, redelivery, steps
+from kaput.analysis.closer import around, commits, deposed, examples, losses, order, places, redelivery, steps
 from kaput.analysis.closer.found import Records
 from kaput.analysis.closer.full import NotSettled
 from kaput.analysis.dense.counted import Counted
@@ -21,6 +21,7 @@ from kaput.analysis.dense.scan import Answers, Questions, Zones, scan, zones
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.streams import longest
 from kaput.analysis.inputs import Inputs
+from kaput.analysis.names import Place
 from kaput.errors import AccountingError
 
 
@@ -49,6 +50,7 @@ class Look:
         self.account.examples = self.shown.all(self.summary, self.given.subscribed)
         islands = losses.islands(self.summary.piles["astray"], self.summary.edges)
         outputs.write(self.given, self.summary.rates, self.explained, islands)
+        self._deposed()
         return self.account
 
     def _refuse(self) -> None:
@@ -114,6 +116,18 @@ class Look:
             raise AccountingError(f"{lost} messages are lost one by one, but {account.lost} in sum")
         account.losses = self.explained.kinds()
         self.shown.add(self.explained.examples(self.names))
+
+    def _deposed(self) -> None:
+        """What deposed leaders acknowledged, and what of it their replicas were seen to hold."""
+        account = self.account
+        account.deposed = deposed.deposed(self.explained, self.given.healed, self.names)
+        under: dict[tuple[Place, int], int] = {}
+        for (_, code, epoch), at_ns in self.summary.under.items():
+            place = self.names.place(code)
+            if place is not None:
+                under[place, epoch] = min(under.get((place, epoch), at_ns), at_ns)
+        account.under = under
+        account.seen = replicas.seen(self.given)
 
     def _places(self) -> None:
         """Offsets under more than one name, and damaged ones."""

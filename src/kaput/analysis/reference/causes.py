@@ -170,6 +170,25 @@ def counted(homeless_: DataFrame) -> DataFrame:
     )
 
 
+def deposed(homeless_: DataFrame, healed: Mapping[str, int | None]) -> DataFrame:
+    """The acknowledgements that a later epoch overwrote, as deposed.Deposed has them (place is a code)."""
+    ends = [f"WHEN {quoted(fault)} THEN {at_ns}" for fault, at_ns in healed.items() if at_ns is not None]
+    end = f"CASE fault {' '.join(ends)} END" if ends else "CAST(NULL AS BIGINT)"
+    return (
+        homeless_.where("cause = 'deposed-leader'")
+        .groupBy("place", "later_epoch", "fault")
+        .agg(
+            F.expr("count(*) AS acks"),
+            F.expr("count_if(lost) AS lost"),
+            F.expr("count_if(done_ns >= later_ns) AS after_election"),
+            F.expr(f"count_if(lost AND done_ns > {end}) AS after_heal"),
+            F.expr("count(DISTINCT CASE WHEN holder IS NOT NULL THEN offset END) AS offsets_twice"),
+            F.expr("min(done_ns) AS first_ns"),
+            F.expr("max(done_ns) AS last_ns"),
+        )
+    )
+
+
 def inconsistent(cases: DataFrame, homeless_: DataFrame) -> DataFrame:
     """Inconsistent offsets by the cause of the acknowledgement that is not borne out there.
 

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from kaput.analysis import assemble, inputs, timeline
+from kaput.analysis import assemble, inputs, replicas, timeline
 from kaput.analysis.account import Account
+from kaput.analysis.deposed import Deposed
 from kaput.analysis.faults import plan
 from kaput.analysis.names import KIND
 from kaput.analysis.reference import (
@@ -63,6 +65,7 @@ class _Analysis:
             _side_by_side(self._count_cases, self._explain_losses, self._measure)
             self._explain_the_rest()
             _side_by_side(self._show, self._write)
+            self._depose()
             return assemble.findings(self.given, self.account)
         finally:
             for frame in self._cached:
@@ -165,6 +168,29 @@ class _Analysis:
             account.displaced = causes.inconsistent(self.cases, self._find_homeless()).collect()
         if account.counted("reordered"):
             account.reordered = order.across_leaders(self.cases, self.frames, self.places).collect()
+
+    def _depose(self) -> None:
+        """What deposed leaders acknowledged, and what of it their replicas were seen to hold."""
+        account, names = self.account, self.frames.names
+        if any(c.is_election for changes in account.timeline.changes.values() for c in changes):
+            rows = causes.deposed(self._find_homeless(), self.given.healed).collect()
+            account.deposed = [
+                Deposed(**{**row.asDict(), "place": place})
+                for row in rows
+                if (place := names.place(row.place)) is not None
+            ]
+            first = (
+                self.ledger.where("outcome = 'acked' AND leader_epoch IS NOT NULL AND done_ns IS NOT NULL")
+                .groupBy("place", "leader_epoch")
+                .agg(F.min("done_ns").alias("first_ns"))
+                .collect()
+            )
+            account.under = {
+                (place, row.leader_epoch): row.first_ns
+                for row in first
+                if (place := names.place(row.place)) is not None
+            }
+        account.seen = replicas.seen(self.given)
 
     def _measure(self) -> None:
         """Latencies and gaps."""

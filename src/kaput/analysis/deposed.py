@@ -1,0 +1,97 @@
+"""Split brain: what deposed leaders acknowledged, told for each change of leader.
+
+The counting is done where the acknowledgements are (closer/deposed.py, in SQL reference/causes.py); here the
+counts are laid beside the elections. Not here: which replica still had the records (replicas.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kaput.analysis.names import Place
+from kaput.analysis.replicas import Seen
+from kaput.analysis.timeline import Change, Timeline
+from kaput.evidence.findings import LeaderChange
+
+_MS = 1_000_000
+Under = Mapping[tuple[Place, int], int]  # by (partition, epoch): the first acknowledgement of what it stored
+
+
+class Deposed(NamedTuple):
+    """Acknowledgements that `later_epoch` overwrote, of one partition, by the fault that it is laid to.
+
+    after_election: given once the later epoch had begun; after_heal: lost ones given after the fault had
+    ended; offsets_twice: offsets among them that now hold another message. Times in ns.
+    """
+
+    place: Place
+    later_epoch: int
+    fault: str | None
+    acks: int
+    lost: int
+    after_election: int
+    after_heal: int
+    offsets_twice: int
+    first_ns: int | None
+    last_ns: int | None
+
+
+def leader_changes(
+    timeline: Timeline, deposed: Sequence[Deposed], under: Under, seen: Mapping[tuple[Place, int], Seen]
+) -> list[LeaderChange]:
+    """Every time a partition came to be led by another broker, or lost what its leader had acknowledged."""
+    by_epoch: dict[tuple[Place, int], list[Deposed]] = defaultdict(list)
+    for row in deposed:
+        by_epoch[row.place, row.later_epoch].append(row)
+    return [
+        _told(place, change, by_epoch.get((place, epoch), []), _first(under, place, epoch), seen)
+        for place, changes in sorted(timeline.changes.items())
+        for change, epoch in _elections(changes)
+        if change.leader != change.led_before or (place, epoch) in by_epoch
+    ]
+
+
+def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
+    for change in changes:
+        if change.is_election and change.leader not in (None, -1) and change.epoch is not None:
+            yield change, change.epoch
+
+
+def _first(under: Under, place: Place, epoch: int) -> int | None:
+    """The first acknowledgement under that epoch or a later one."""
+    return min((at for (where, of), at in under.items() if where == place and of >= epoch), default=None)
+
+
+def _told(
+    place: Place,
+    change: Change,
+    rows: Sequence[Deposed],
+    first_ns: int | None,
+    seen: Mapping[tuple[Place, int], Seen],
+) -> LeaderChange:
+    assert change.leader is not None and change.epoch is not None
+    last_ns = max((row.last_ns for row in rows if row.last_ns is not None), default=None)
+    known = seen.get((place, change.epoch))
+    overlap = None if last_ns is None or first_ns is None else max(0.0, (last_ns - first_ns) / _MS)
+    return LeaderChange(
+        topic=place[0],
+        partition=place[1],
+        elected_ns=change.at_ns,
+        epoch=change.epoch,
+        leader=change.leader,
+        old_leader=change.led_before,
+        fault=change.fault,
+        first_ack_ns=first_ns,
+        last_deposed_ack_ns=last_ns,
+        overlap_ms=overlap,
+        deposed_acks=sum(row.acks for row in rows),
+        deposed_acks_after_election=sum(row.after_election for row in rows),
+        lost=sum(row.lost for row in rows),
+        lost_after_heal=sum(row.after_heal for row in rows),
+        offsets_used_twice=sum(row.offsets_twice for row in rows),
+        lost_seen=dict(known.by_broker) if known else {},
+        lost_unseen=known.unseen if known else None,
+        lost_unseen_last_ms=known.unseen_last_ms if known else None,
+    )

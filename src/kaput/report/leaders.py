@@ -1,0 +1,53 @@
+"""Changes of leader as sentences: who took over, and what the deposed leader still acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kaput.evidence.findings import Findings, LeaderChange
+from kaput.report.layout import milliseconds, plural
+
+_SHOWN = 5  # changes that lost nothing; those that did are all told
+
+
+def leader_sentences(findings: Findings) -> list[str]:
+    """One line a change of leader, those with losses first; what is too much to tell is counted."""
+    costly = [change for change in findings.leader_changes if change.deposed_acks]
+    calm = [change for change in findings.leader_changes if not change.deposed_acks]
+    told = [", ".join(_sentence(change)) + "." for change in (*costly, *calm[:_SHOWN])]
+    more = len(calm) - _SHOWN
+    return [*told, f"{plural(more, 'more change')} of leader without a loss."] if more > 0 else told
+
+
+def _sentence(change: LeaderChange) -> Iterator[str]:
+    place = f"{change.topic}/{change.partition}"
+    yield f"{place}: broker {change.leader} took over from broker {change.old_leader} (epoch {change.epoch})"
+    if change.first_ack_ns is not None:
+        after = (change.first_ack_ns - change.elected_ns) / 1e6
+        yield f"its first acknowledgement {milliseconds(max(0.0, after))} after the election"
+    if not change.deposed_acks:
+        yield "the old leader acknowledged nothing that was overwritten"
+        return
+    yield (
+        f"the old leader had acknowledged {change.deposed_acks:,} that were overwritten, "
+        f"{change.deposed_acks_after_election:,} of them after the election"
+    )
+    if change.overlap_ms:
+        yield f"both acknowledged for {milliseconds(change.overlap_ms)}"
+    if change.offsets_used_twice:
+        yield f"{plural(change.offsets_used_twice, 'offset')} used twice"
+    if change.lost_after_heal:
+        yield f"{change.lost_after_heal:,} of the {change.lost:,} lost were acknowledged after the heal"
+    yield from _proof(change)
+
+
+def _proof(change: LeaderChange) -> Iterator[str]:
+    if change.lost_unseen is None:
+        return
+    brokers: Sequence[tuple[int, int]] = sorted(change.lost_seen.items())
+    seen = " and ".join(f"{count:,} on broker {broker}" for broker, count in brokers) or "none"
+    text = f"of the {change.lost:,} lost messages {seen} were seen on disk before they were truncated"
+    if change.lost_unseen:
+        last = milliseconds(change.lost_unseen_last_ms)
+        text += f"; {change.lost_unseen:,} acknowledged in the last {last} were not"
+    yield text
