@@ -123,7 +123,7 @@ class Look:
         account.deposed = deposed.deposed(self.explained, self.given.healed, self.names)
         under: dict[tuple[Place, int], int] = {}
         for (_, code, epoch), at_ns in self.summary.under.items():
-            place = self.names.place(code)
+            place = self.names.place(code) if code != NULL else None
             if place is not None:
                 under[place, epoch] = min(under.get((place, epoch), at_ns), at_ns)
         account.under = under

@@ -1,0 +1,93 @@
+"""Two leaders at once, on a history written by hand, judged by the engine and in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fakes.histories import History, at
+from kaput.analysis import inputs, pipeline
+from kaput.analysis.reference import pipeline as reference
+from kaput.evidence.findings import Findings, LeaderChange
+from kaput.evidence.reading import Evidence, check
+from kaput.report.leaders import leader_sentences
+
+Judge = Callable[[Evidence, SparkSession], Findings]
+
+
+def _in_sql(evidence: Evidence, spark: SparkSession) -> Findings:
+    return reference.analyse(inputs.read(evidence), spark)
+
+
+def _split() -> History:
+    """Broker 1 is cut off from 100 to 1,000 ms, acknowledging until 1,101; broker 2 leads from 400 ms on."""
+    history = History(
+        producers=[{"topic": "orders", "acks": 1}, {"topic": "orders", "acks": 1}],
+        topics=[{"name": "orders", "replication-factor": 3}],
+    )
+    history.acked(0, 0, 0, attempt_ns=at(10), done_ns=at(11))
+    for seq, ms in ((1, 150), (2, 500), (3, 1100)):
+        history.sent(0, seq, seq, attempt_ns=at(ms), done_ns=at(ms + 1))
+    history.acked(1, 0, 1, leader_epoch=1, attempt_ns=at(600), done_ns=at(601))
+    history.acked(1, 1, 2, leader_epoch=1, attempt_ns=at(1200), done_ns=at(1201))
+    history.led(1, 0, 0, [1, 2, 3]).led(2, 1, 400, [2, 3])
+    return history.fault(1, 100, 1000, fault="isolate").read_to_end()
+
+
+def _replica(history: History, *seqs: int, epoch: int = 0) -> History:
+    for seq in seqs:
+        where = {"topic": "orders", "partition": 0, "offset": seq, "leader_epoch": epoch}
+        history.add("replica_log", broker=1, producer=0, seq=seq, seen_ns=at(1000), **where)
+    return history
+
+
+@pytest.mark.parametrize("judge", [pipeline.analyse, _in_sql])
+def test_two_leaders_at_once(judge: Judge, tmp_path: Path, spark: SparkSession) -> None:
+    """Who acknowledged what, for how long both did, and what went on after the heal."""
+    findings = judge(check(_split().write(tmp_path)), spark)
+    assert findings.leader_changes == [
+        LeaderChange(
+            topic="orders",
+            partition=0,
+            elected_ns=at(400),
+            epoch=1,
+            leader=2,
+            old_leader=1,
+            fault="1-kill",
+            first_ack_ns=at(601),
+            last_deposed_ack_ns=at(1101),
+            overlap_ms=500,
+            deposed_acks=3,
+            deposed_acks_after_election=2,
+            lost=3,
+            lost_after_heal=1,
+            offsets_used_twice=2,
+        )
+    ]
+    assert (findings.faults[0].lost, findings.faults[0].lost_after_heal) == (3, 1)
+
+
+@pytest.mark.parametrize("judge", [pipeline.analyse, _in_sql])
+def test_what_a_replica_was_seen_to_hold(judge: Judge, tmp_path: Path, spark: SparkSession) -> None:
+    """Two of three were seen under the old epoch. A copy under the new one is not the deposed leader's."""
+    history = _replica(_replica(_split(), 1, 2), 3, epoch=1)
+    (change,) = (found := judge(check(history.write(tmp_path)), spark)).leader_changes
+    assert (change.lost_seen, change.lost_unseen, change.lost_unseen_last_ms) == ({1: 2}, 1, 0)
+    (sentence,) = leader_sentences(found)
+    assert "of the 3 lost messages 2 on broker 1 were seen on disk" in sentence
+    assert "both acknowledged for 500 ms" in sentence
+
+
+def test_nothing_deposed_is_said_as_well(tmp_path: Path, spark: SparkSession) -> None:
+    """A change of leader that overwrote nothing has zeros, and no overlap."""
+    history = _split()
+    history.rows["sends"] = [row for row in history.rows["sends"] if (row["producer"], row["seq"]) < (0, 1)]
+    history.rows["sends"] += [row for row in _split().rows["sends"] if row["producer"] == 1]
+    findings = pipeline.analyse(check(history.write(tmp_path)), spark)
+    (change,) = findings.leader_changes
+    assert (change.deposed_acks, change.lost, change.overlap_ms) == (0, 0, None)
+    assert change.first_ack_ns == at(601)
+    assert "acknowledged nothing that was overwritten" in leader_sentences(findings)[0]
