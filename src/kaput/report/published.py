@@ -4,6 +4,7 @@ failover) and R4 (seven ways to lose or keep messages), with its independent rer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kaput.evidence.findings import FaultFindings, Findings
@@ -58,6 +59,9 @@ PUBLISHED = {
     "leader-isolated-slow": Published(
         "S4, sent slowly", "the producer stalls for about 60 s before it finds the new leader"
     ),
+    "leader-isolated-slow-acks-all": Published(
+        "S4, sent slowly", "the producer stalls for about 60 s before it finds the new leader"
+    ),
     "leader-cut-from-controllers-acks-1": Published(
         "S6, acks=1", "lost, much like S4: two leaders at once; rerun: 38,209 of 100,000"
     ),
@@ -94,7 +98,10 @@ def beside_published(findings: Findings) -> list[str]:
 
 def _ours(findings: Findings, published: Published) -> str:
     lost = sum(a.count for a in findings.anomaly("lost"))
-    said = f"{lost:,} of {findings.totals.acked:,} acknowledged messages lost"
+    share = f" ({percent(lost / findings.totals.acked)})" if lost else ""
+    said = "; ".join(
+        [f"{lost:,}{share} of {findings.totals.acked:,} acknowledged messages lost", *_stalls(findings)]
+    )
     kills = [fault for fault in findings.faults if fault.fault == "kill"]
     if published.broker_share is None or not kills:
         return said
@@ -102,6 +109,17 @@ def _ours(findings: Findings, published: Published) -> str:
         f"{_affected(kill)} (killed: {percent(published.broker_share)} of the brokers)" for kill in kills
     ]
     return "; ".join([*shares, said])
+
+
+def _stalls(findings: Findings) -> Iterator[str]:
+    """How long nobody was acknowledged, and how long the new leader waited for its first message."""
+    silences = [fault.unavailable_ms for fault in findings.faults if fault.unavailable_ms is not None]
+    if silences:
+        yield f"no acknowledgement for {milliseconds(max(silences))}"
+    first = [c.first_ack_ns - c.elected_ns for c in findings.leader_changes if c.first_ack_ns is not None]
+    if first:
+        waited = milliseconds(max(0, *first) / 1e6)
+        yield f"first acknowledgement of the new epoch {waited} after the election"
 
 
 def _affected(kill: FaultFindings) -> str:
