@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from kaput.analysis.dense.summary import Summary
 NOT_SENT = 3  # beside the numbers of outcomes
 Flags = npt.NDArray[np.bool_]
 _FOREVER = 2**63 - 1
+_FEW_RUNS = 256
 
 
 @dataclass
@@ -77,6 +79,16 @@ class Chunk:
         return [
             (topic, place, ran[rows]) for (topic, place), rows in grouped(self.topic[ran], self.place[ran])
         ]
+
+    @cached_property
+    def stream(self) -> Ints:
+        """For each message the number of its stream; for what is none, one more than there are."""
+        if len(self.streams) == 1 and self.ran.all():
+            return np.zeros(len(self.seq), np.int64)
+        numbers = np.full(len(self.seq), len(self.streams), np.int64)
+        for number, (_, _, rows) in enumerate(self.streams):
+            numbers[rows] = number
+        return numbers
 
 
 Blobs = Mapping[int, Sequence[tuple[Any, Sequence[str]]]]  # by source: payloads, and their words
@@ -140,10 +152,13 @@ def _sent(producer: int, seq: Ints, at: Ints, told: Sequence[Ints], words: list[
     size = len(seq)
     everyone = _each_once(at, size)
     nothing = [NULL, NULL, NOT_SENT, NULL, NULL, NULL, -1]
-    columns = [
-        column if everyone else _spread(at, column, size, none)
-        for column, none in zip(told[1:], nothing, strict=True)
-    ]
+    columns = told[1:]
+    if not everyone:
+        runs = _runs(at)
+        columns = [
+            _spread(at, column, size, none) if runs is None else _spread_runs(runs, column, size, none)
+            for column, none in zip(columns, nothing, strict=True)
+        ]
     topic, place, outcome, attempt, done, offset, error = columns
     return Chunk(
         producer,
@@ -169,6 +184,23 @@ def _sent(producer: int, seq: Ints, at: Ints, told: Sequence[Ints], words: list[
 def _each_once(at: Ints, size: int) -> bool:
     """Whether there is a row for each place, in their order."""
     return len(at) == size and bool((at == np.arange(size)).all())
+
+
+def _runs(at: Ints) -> list[tuple[int, int, int]] | None:
+    """(first row, row after the last, place of the first) of stretches of neighbours; None for too many."""
+    ends = np.flatnonzero(np.diff(at) != 1) + 1
+    if len(ends) > _FEW_RUNS:
+        return None
+    bounds = [0, *ends.tolist(), len(at)]
+    return [(first, end, int(at[first])) for first, end in pairwise(bounds) if end > first]
+
+
+def _spread_runs(runs: Sequence[tuple[int, int, int]], values: Ints, size: int, nothing: int) -> Ints:
+    """As `_spread`, stretch by stretch: copies instead of look-ups."""
+    spread = np.full(size, nothing, np.int64)
+    for first, end, to in runs:
+        spread[to : to + end - first] = values[first:end]
+    return spread
 
 
 def _spread(at: Ints, values: Ints, size: int, nothing: int) -> Ints:
@@ -237,6 +269,13 @@ def _handed(laid: Chunk, group: int, at: Ints, handed: Sequence[Ints]) -> None:
     laid.polled_ns.append(first_ns)
 
 
+def _counts(codes: Ints, cells: int) -> list[tuple[int, int]]:
+    """How often each code below `cells` is there, where it is."""
+    counts = np.bincount(codes, minlength=cells)[:cells]
+    found = np.flatnonzero(counts)
+    return list(zip(found.tolist(), counts[found].tolist(), strict=True))
+
+
 def total(laid: Chunk, summary: Summary) -> None:
     """Adds the chunk's fates and latencies to the sums."""
     ran = laid.ran
@@ -246,17 +285,16 @@ def total(laid: Chunk, summary: Summary) -> None:
         summary.phantom_records += int(laid.stored[~ran].sum())
     copies = laid.stored[ran] if laid.stored.max(initial=0) > 1 else np.empty(0, np.int64)
     summary.extra_copies += int(copies.sum() - np.count_nonzero(copies))
-    state = laid.outcome * 3 + np.minimum(laid.stored, 2)
-    for topic, place, rows in laid.streams:
-        for cell, messages in enumerate(np.bincount(state[rows], minlength=9)[:9].tolist()):
-            if messages:
-                summary.cells[laid.producer, topic, place, cell // 3, cell % 3] += messages
-        for group, times in enumerate(laid.delivered):
-            cells = np.bincount(state[rows] * 3 + np.minimum(times[rows], 2), minlength=27)[:27]
-            for cell, messages in enumerate(cells.tolist()):
-                if messages:
-                    key = group, topic, place, cell // 9, cell // 3 % 3, cell % 3
-                    summary.group_cells[key] += messages
+    # One number for stream, outcome and stored: those of phantoms and gaps come last, and are not told.
+    state = laid.stream * 9 + laid.outcome * 3 + np.minimum(laid.stored, 2)
+    cells = 9 * len(laid.streams)
+    for cell, messages in _counts(state, cells):
+        topic, place, _ = laid.streams[cell // 9]
+        summary.cells[laid.producer, topic, place, cell // 3 % 3, cell % 3] += messages
+    for group, times in enumerate(laid.delivered):
+        for cell, messages in _counts(state * 3 + np.minimum(times, 2), 3 * cells):
+            topic, place, _ = laid.streams[cell // 27]
+            summary.group_cells[group, topic, place, cell // 9 % 3, cell // 3 % 3, cell % 3] += messages
     for group, polled in enumerate(laid.polled_ns):
         heard = (laid.delivered[group] > 0) & ran if not everyone else laid.delivered[group] > 0
         rows_ = slice(None) if heard.all() else np.flatnonzero(heard)

@@ -108,16 +108,15 @@ def _times(summary: Summary, outcome: Ints, attempt: Ints, done: Ints) -> None:
     summary.first_attempt_ns = least(summary.first_attempt_ns, int(attempt.min()))
     summary.last_attempt_ns = greatest(summary.last_attempt_ns, int(attempt.max()))
     summary.rate(attempt // _SECOND, 0)
-    resolved = np.where(done == NULL, attempt, done)
-    for word, number in OUTCOME.items():
-        rows = _where(outcome == number)
-        summary.rate(resolved[rows] // _SECOND, 1 + number)
-        if word == "acked":
-            acked = done[rows]
-            known = _where(acked != NULL)
-            if len(acked[known]):
-                summary.last_ack_ns = greatest(summary.last_ack_ns, int(acked[known].max()))
-                summary.ack.add_ns(acked[known] - attempt[rows][known])
+    known = done != NULL
+    resolved = done if known.all() else np.where(known, done, attempt)
+    summary.rates_of(resolved // _SECOND, outcome, 1)
+    known &= outcome == ACKED
+    if known.any():
+        rows = _where(known)
+        acked = done[rows]
+        summary.last_ack_ns = greatest(summary.last_ack_ns, int(acked.max()))
+        summary.ack.add_ns(acked - attempt[rows])
 
 
 def _where(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Rows:

@@ -141,6 +141,19 @@ class Summary:
         for second, times_ in pairs:
             self.rates.setdefault(second, np.zeros(len(RATES), np.int64))[what] += times_
 
+    def rates_of(self, seconds: Ints, kinds: Ints, first: int) -> None:
+        """Counts rows of several kinds by the second that they fall in; kind 0 is counted as `first`."""
+        low = int(seconds.min())
+        if int(seconds.max()) - low >= 1 << 20:
+            for kind in np.unique(kinds).tolist():
+                self.rate(seconds[kinds == kind], first + kind)
+            return
+        width = int(kinds.max()) + 1
+        counts = np.bincount((seconds - low) * width + kinds)
+        for at, times in zip(np.flatnonzero(counts).tolist(), counts[counts > 0].tolist(), strict=True):
+            row = self.rates.setdefault(low + at // width, np.zeros(len(RATES), np.int64))
+            row[first + at % width] += times
+
     def show(self, kind: tuple[str, int, int], rows: Iterable[tuple[Any, ...]]) -> None:
         """Keeps the first few examples: (name, group, topic) of (producer, seq, place, offset, at_ns, ...),
         of phantoms (place, offset, producer, seq).
