@@ -96,7 +96,10 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
     for version in {scenario.cluster.kafka for scenario in scenarios}:
         distribution_for(version, java, kafka_home)
     faults = {step.fault for scenario in scenarios for step in scenario.faults}
-    enter(sys.argv[1:], {need for fault in faults for need in CATALOGUE[fault].needs})
+    needs = {need for fault in faults for need in CATALOGUE[fault].needs}
+    if any(scenario.cluster.disk_mb for scenario in scenarios):
+        needs.add("tmpfs")
+    enter(sys.argv[1:], needs)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from kaput.cluster import zookeeper
+from kaput.cluster import disk, zookeeper
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.java import Java
@@ -172,6 +172,8 @@ class Cluster:
         """Writes what the node is told, and what must be on its disk before its first start."""
         place.folder.mkdir(parents=True, exist_ok=True)
         self._owner.own_path(place.data)
+        if self._spec.disk_mb is not None and place.broker_port is not None:
+            disk.mount(place.data, self._spec.disk_mb)
         if place.role == "zookeeper":
             zookeeper.write_zookeeper(place, self._places)
             return

@@ -34,7 +34,7 @@ def new_id() -> str:
 def format_storage(data: Path, node_id: int, cluster_id: str, distribution: Distribution, java: Java) -> None:
     """Makes `data` what the storage tool would have made it. Raises BrokerError when the tool fails."""
     template = _template(distribution, java)
-    data.mkdir(parents=True)
+    data.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(template, data / CHECKPOINT)
     lines = [f"cluster.id={cluster_id}", f"directory.id={new_id()}", f"node.id={node_id}", "version=1"]
     (data / "meta.properties").write_text("\n".join(lines) + "\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kaput.faults.bandwidth import Bandwidth
 from kaput.faults.cut import Cut
 from kaput.faults.delay import Delay
+from kaput.faults.disk_full import DiskFull
 from kaput.faults.fault import Fault
 from kaput.faults.flap import Flap
 from kaput.faults.isolate import Isolate
@@ -18,7 +19,7 @@ from kaput.faults.rolling_restart import RollingRestart
 from kaput.faults.stop import Stop
 
 _ALL: tuple[type[Fault], ...] = (
-    Noop, Kill, Stop, Pause, RollingRestart,
+    Noop, Kill, Stop, Pause, RollingRestart, DiskFull,
     Isolate, Cut, Partition, Flap, Loss, Reset, Bandwidth, Delay,
 )  # fmt: skip
 CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}

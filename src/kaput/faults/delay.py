@@ -217,8 +217,12 @@ def _answer_ms(path: probes.Path, scene: Scene) -> float | None:
             connection.settimeout(limit_s)
             connection.connect(probes.endpoint(node, scene))
             began = time.monotonic()
-            request = metadata() if place.broker_port is not None else describe_quorum()
-            ask(probes.endpoint(node, scene), request, limit_s, connection)
+            if place.role == "zookeeper":
+                connection.sendall(b"ruok")
+                connection.recv(4)
+            else:
+                request = metadata() if place.broker_port is not None else describe_quorum()
+                ask(probes.endpoint(node, scene), request, limit_s, connection)
             took.append((time.monotonic() - began) * 1000)
         except (OSError, Unanswered):
             connection.close()

@@ -41,11 +41,10 @@ def healed(paths: Collection[Path], scene: Scene) -> tuple[set[Path], int]:
 
 
 def endpoint(node: int, scene: Scene) -> Endpoint:
-    """Where the node listens: to clients, or a controller to the others."""
+    """Where the node listens: to clients, or a controller or ZooKeeper to the others."""
     place = scene.nodes[node].place
-    port = place.broker_port if place.broker_port is not None else place.controller_port
-    assert port is not None
-    return place.host, port
+    ports = (place.broker_port, place.controller_port, *(place.zookeeper_ports or ()))
+    return place.host, next(port for port in ports if port is not None)
 
 
 def _connects(path: Path, scene: Scene, timeout_s: float) -> bool:

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import psutil
 
+from kaput.processes.mounts import unmount
 from kaput.processes.records import MARKER, Record, Started, start_of
 
 GRACE_S = 5.0
@@ -77,6 +78,7 @@ def end_leftovers(record: Record) -> list[str]:
 
 def remove_tree(path: Path) -> None:
     """Removes a directory; what a dying process still wrote into it is met by a second try."""
+    unmount(path)
     for _ in range(3):
         shutil.rmtree(path, ignore_errors=True)
         if not path.exists():

@@ -54,6 +54,8 @@ Found = Iterator[tuple[DataPath, str]]
 
 
 def _cluster(scenario: Scenario) -> Found:
+    if scenario.cluster.disk_mb is not None and scenario.cluster.network == "loopback":
+        yield ("cluster", "disk-mb"), "a disk of its own needs cluster.network: namespaces"
     if not _KAFKA_VERSION.fullmatch(scenario.cluster.kafka):
         yield ("cluster", "kafka"), f"{scenario.cluster.kafka!r} is not a version such as 4.3.1"
     elif scenario.cluster.mode == "zookeeper" and int(scenario.cluster.kafka.partition(".")[0]) >= 4:
@@ -227,6 +229,8 @@ def _target(step: FaultStep, scenario: Scenario) -> Found:
 
 
 def _network(step: FaultStep, scenario: Scenario) -> Found:
+    if step.fault == "disk-full" and scenario.cluster.disk_mb is None:
+        yield ("fault",), "disk-full needs brokers with a disk of their own; write cluster.disk-mb: 256"
     if step.fault in NETWORK_FAULTS and scenario.cluster.network == "loopback":
         yield ("fault",), f"{step.fault} breaks the network; write cluster.network: namespaces"
 

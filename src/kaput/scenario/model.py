@@ -57,7 +57,7 @@ LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault n
 
 # A new fault's word goes here; its file stands in faults/.
 FaultName = Literal[
-    "noop", "kill", "stop", "pause", "rolling-restart",
+    "noop", "kill", "stop", "pause", "rolling-restart", "disk-full",
     "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
 ]  # fmt: skip
 
@@ -89,6 +89,8 @@ class Cluster(Block):
     """How many ZooKeeper nodes; ZooKeeper mode only."""
     network: Literal["loopback", "namespaces"] = "loopback"
     """`loopback` allows faults of processes; `namespaces` (Linux) those of the network as well."""
+    disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
+    """MiB of a file system of its own for each broker's data; needs namespaces. None: the run folder's."""
     config: Config = {}
     """Settings of every broker, in Kafka's own names."""
 

@@ -76,6 +76,10 @@ NEEDS = {
         "tc qdisc add dev kaput1 root tbf rate 1mbit burst 32kb latency 100ms",
         "the kernel's token bucket (as root: modprobe sch_tbf)",
     ),
+    "tmpfs": Trial(
+        "d=$(mktemp -d) && mount -t tmpfs -o size=1m kaput $d && umount $d; s=$?; rmdir $d; [ $s = 0 ]",
+        "the right to mount a file system of its own (tmpfs)",
+    ),
     "nat": Trial(
         "echo 'table ip kaputnat { chain p { type nat hook prerouting priority -100; "
         "tcp dport 1 redirect to :2; }; }' | nft -f -",
@@ -100,7 +104,7 @@ def way_in(needs: Collection[str] = ()) -> list[str]:
     why: LabError | None = None
     # A root without the right to make namespaces, as in many containers, may still have that of any user.
     for options in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
-        way = [tool("unshare"), *options]
+        way = [tool("unshare"), *options, *(["--mount"] if "tmpfs" in needs else [])]
         try:
             _try(way, {name: NEEDS[name] for name in needs})
         except LabError as error:

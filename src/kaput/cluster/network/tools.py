@@ -21,6 +21,7 @@ PACKAGES = {
     "nft": "nftables",
     "unshare": "util-linux",
     "nsenter": "util-linux",
+    "mount": "mount",
 }
 SYSTEM_DIRECTORIES = ("/usr/sbin", "/sbin")
 TIMEOUT_S = 10
