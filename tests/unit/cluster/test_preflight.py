@@ -17,7 +17,7 @@ TOOLS = ("ip", "tc", "ss", "nft", "unshare", "nsenter")
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that is all of the PATH, with tools that do nothing; the shell is the real one."""
-    for name in TOOLS:
+    for name in (*TOOLS, "mount", "umount"):
         script(tmp_path / name, "exit 0")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(tools, "SYSTEM_DIRECTORIES", ())

@@ -21,7 +21,6 @@ PACKAGES = {
     "nft": "nftables",
     "unshare": "util-linux",
     "nsenter": "util-linux",
-    "mount": "mount",
 }
 SYSTEM_DIRECTORIES = ("/usr/sbin", "/sbin")
 TIMEOUT_S = 10

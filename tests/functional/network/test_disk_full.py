@@ -1,0 +1,43 @@
+"""A broker whose disk is full, on a file system of its own; and that the mount leaves nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from driving import Kaput
+
+pytestmark = pytest.mark.usefixtures("way")
+
+
+def test_a_leader_without_room_is_replaced_and_comes_back(kaput: Kaput) -> None:
+    """Its disk refuses a page, it shuts itself down, a follower leads, and nothing is lost."""
+    result = kaput.run(
+        "leader-disk-full-acks-all",
+        "--set", "cluster.disk-mb=128",
+        "--set", "cluster.config.broker.session.timeout.ms=3000",
+        "--set", "cluster.config.broker.heartbeat.interval.ms=500",
+        "--set", "workload.producers.0.messages=24000",
+        "--set", "faults.0.at=3s",
+        "--set", "faults.0.for=6s",
+    )  # fmt: skip
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    full = result.fault("disk-full")
+    assert full["bit"], full["proof"]
+    assert "no space left on device" in full["proof"] and "broker 1 (pid" in full["proof"]
+    assert "shut down; room again after the heal" in full["proof"]
+    assert full["election_ms"] is not None
+    assert result.count("lost") == 0
+    assert result.findings["leader_changes"][0]["old_leader"] == 1
+    (run,) = kaput.runs.iterdir()
+    assert not list(run.glob("brokers/*/data"))
+    assert "kaput /" not in Path("/proc/mounts").read_text()
+
+
+def test_a_disk_needs_namespaces(kaput: Kaput) -> None:
+    """Without them nobody may mount anything; without a disk of its own nothing is filled."""
+    done = kaput.call("run", "leader-disk-full-acks-all", "--network", "loopback")
+    assert done.returncode == 2 and "disk-mb" in done.stderr
+    done = kaput.call("run", "leader-kill-acks-1", "--set", "faults.0.fault=disk-full")
+    assert done.returncode == 2 and "disk-full needs brokers with a disk of their own" in done.stderr
