@@ -51,7 +51,9 @@ class SegmentReader:
     epoch than `epoch`, or one that does not go on where the last one stopped. Not safe across threads.
     """
 
-    def __init__(self, replica: Path, offset: int, epoch: int) -> None:
+    def __init__(
+        self, replica: Path, offset: int, epoch: int, *, backlog_bytes_max: int = BACKLOG_BYTES_MAX
+    ) -> None:
         """Raises OSError where there is nothing to open."""
         self._replica, self._epoch = replica, epoch
         self.ended: str | None = None
@@ -59,9 +61,9 @@ class SegmentReader:
         if not segments:
             raise FileNotFoundError(f"{replica} has no segment file")
         path = max((s for s in segments if int(s.stem) <= offset), default=segments[0])
-        if sum(s.stat().st_size for s in segments if s > path) > BACKLOG_BYTES_MAX:
+        if sum(s.stat().st_size for s in segments if s > path) > backlog_bytes_max:
             path = segments[-1]
-        self.next_offset, self._position = _find(path, offset)
+        self.next_offset, self._position = _find(path, offset, backlog_bytes_max)
         self._file = os.open(path, os.O_RDONLY)
 
     @property
@@ -136,7 +138,7 @@ def _segments(replica: Path) -> list[Path]:
     return sorted(path for path in replica.glob("*.log") if path.stem.isdigit())
 
 
-def _find(segment: Path, offset: int) -> tuple[int, int]:
+def _find(segment: Path, offset: int, backlog_bytes_max: int) -> tuple[int, int]:
     """The base offset and position of the batch that has `offset`, or of the end where none has it.
 
     Where very much follows, a later batch: reading all of it would disturb what is measured.
@@ -144,7 +146,7 @@ def _find(segment: Path, offset: int) -> tuple[int, int]:
     size = segment.stat().st_size
     end = int(segment.stem), 0
     for position, head in _headers(segment):
-        if head.last_offset >= offset and size - position <= BACKLOG_BYTES_MAX:
+        if head.last_offset >= offset and size - position <= backlog_bytes_max:
             return head.base_offset, position
         end = head.last_offset + 1, position + head.size
     return end
