@@ -1,6 +1,6 @@
 """Kafka's record batches (format 2, the only one since Kafka 0.11), as they stand in segment files.
 
-Reads four times as many records a second as kafka-python's reader, because only offsets and values are
+Reads three times as many records a second as kafka-python's reader, because only offsets and values are
 wanted; tests hold the two against each other. Not here: which bytes of which file (segments.py).
 """
 
@@ -18,6 +18,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = _HEADER.size
 _BEFORE_LENGTH_BYTES = 12  # the base offset and the length itself
 _MAGIC, _CODEC, _CONTROL = 2, 0x07, 0x20
+_NULL = 1  # a length of -1
 _BATCH_BYTES_MAX = 1 << 28
 
 
@@ -62,49 +63,65 @@ def header(data: bytes, at: int = 0) -> Header | None:
 
 def records(head: Header, batch: bytes) -> Records:
     """The messages in a whole batch, none in a control batch. Raises ValueError where it is broken."""
-    found = Records([], [])
     if head.control:
-        return found
+        return Records([], [])
     body = decompress(head.attributes & _CODEC, batch[HEADER_BYTES : head.size])
-    at = 0
     try:
-        for _ in range(head.messages):
-            at = _record(body, at, head.base_offset, found)
+        found, end = _walk(body, head.messages)
     except IndexError:
         raise ValueError(f"the batch at offset {head.base_offset} ends within a record") from None
-    if at != len(body):
+    if end != len(body):
         raise ValueError(f"the batch at offset {head.base_offset} does not end with its last record")
-    return found
+    return Records([head.base_offset + delta for delta in found.offsets], found.values)
 
 
-def _record(body: bytes, at: int, base_offset: int, found: Records) -> int:
-    """Takes the record at `at`; where the next one begins.
+def _walk(body: bytes, count: int) -> tuple[Records, int]:
+    """`count` records, with their offsets relative to the batch, and where the last one ends.
 
     length | attributes i8 | timestamp delta | offset delta | key length, key | value length, value | headers
+
+    The hot loop: numbers of one byte, the most frequent ones, are read without a call.
     """
-    length, at = _varint(body, at)
-    end = at + length
-    at += 1
-    while body[at] > 0x7F:  # the timestamp is not wanted
+    deltas: list[int] = []
+    values: list[bytes | None] = []
+    at = 0
+    for _ in range(count):
+        length, at = _varint(body, at)
+        end = at + length
         at += 1
-    delta, at = _varint(body, at + 1)
-    key, at = _varint(body, at)
-    size, at = _varint(body, at + key if key > 0 else at)
-    if not at <= at + max(size, 0) <= end <= len(body):
-        raise IndexError
-    found.offsets.append(base_offset + delta)
-    found.values.append(body[at : at + size] if size >= 0 else None)
-    return end
+        while body[at] > 0x7F:  # the timestamp is not wanted
+            at += 1
+        at += 1
+        byte = body[at]
+        if byte > 0x7F:
+            delta, at = _varint(body, at)
+        else:
+            delta, at = byte >> 1 ^ -(byte & 1), at + 1
+        if body[at] == _NULL:
+            at += 1
+        else:
+            key, at = _varint(body, at)
+            at += max(key, 0)
+        size, at = _varint(body, at)
+        if not at <= at + max(size, 0) <= end <= len(body):
+            raise IndexError
+        deltas.append(delta)
+        values.append(body[at : at + size] if size >= 0 else None)
+        at = end
+    return Records(deltas, values), at
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
     """A zigzag number of seven bits a byte, and where it ends."""
-    byte = body[at]
-    at += 1
-    raw, shift = byte & 0x7F, 7
+    raw = body[at]
+    if raw < 0x80:
+        return raw >> 1 ^ -(raw & 1), at + 1
+    byte = body[at + 1]
+    raw = raw & 0x7F | (byte & 0x7F) << 7
+    at, shift = at + 2, 14
     while byte > 0x7F:
         byte = body[at]
         at += 1
         raw |= (byte & 0x7F) << shift
         shift += 7
-    return (raw >> 1) ^ -(raw & 1), at
+    return raw >> 1 ^ -(raw & 1), at
