@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset as ds
+
 KAPUT = [str(Path(sys.executable).with_name("kaput"))]
 RUN_TIMEOUT_S = 240
 
@@ -35,6 +37,33 @@ class Result:
         """The findings of the only fault of that kind."""
         (found,) = [f for f in self.findings["faults"] if f["fault"] == kind]
         return dict(found)
+
+    def rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
+        """The rows of a table of the evidence; all columns where none is named."""
+        found = ds.dataset(self.folder / "evidence" / table).to_table(columns=list(columns) or None)
+        return list(found.to_pylist())
+
+    def lost(self) -> list[dict[str, Any]]:
+        """The sends that were acknowledged and are not in the log, found with Python sets, by time."""
+        sends = self.rows("sends", "producer", "seq", "topic", "partition", "outcome", "offset", "done_ns")
+        stored = {(row["producer"], row["seq"]) for row in self.rows("log", "producer", "seq")}
+        lost = [s for s in sends if s["outcome"] == "acked" and (s["producer"], s["seq"]) not in stored]
+        return sorted(lost, key=lambda send: int(send["done_ns"]))
+
+    def assert_witnessed(self, broker: int, epoch: int) -> None:
+        """Each lost message was seen at its offset in the log of the deposed leader, under its epoch.
+
+        Those of the last moment before the truncation may be missing, and no row is there twice.
+        """
+        rows, lost = self.rows("replica_log"), self.lost()
+        names = ("broker", "topic", "partition", "offset", "leader_epoch")
+        assert len({tuple(row[name] for name in names) for row in rows}) == len(rows)
+        assert {(row["broker"], row["leader_epoch"]) for row in rows} == {(broker, epoch)}
+        who = ("producer", "seq", "topic", "partition", "offset")
+        seen = {tuple(row[name] for name in who) for row in rows}
+        missed = [send for send in lost if tuple(send[name] for name in who) not in seen]
+        assert lost and len(missed) < len(lost) / 20
+        assert all(send["done_ns"] >= lost[-1]["done_ns"] - 200_000_000 for send in missed)
 
 
 class Kaput:

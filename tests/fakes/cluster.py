@@ -28,6 +28,7 @@ class FakeNode:
     survives: bool = False
     works_while_paused: bool = False
     role: Role = "broker"
+    folder: Path = Path("/nowhere")
 
     @property
     def title(self) -> str:
@@ -36,7 +37,7 @@ class FakeNode:
     @property
     def place(self) -> Place:
         port = None if self.role == "controller" else 9092
-        return Place(self.id, self.role, f"10.77.0.{self.id}", port, 9093, Path("/nowhere"))
+        return Place(self.id, self.role, f"10.77.0.{self.id}", port, 9093, self.folder)
 
     @property
     def pid(self) -> int:
@@ -82,8 +83,10 @@ def fake_scene(*nodes: FakeNode, step: str = "1-fault", **options: Any) -> Scene
 class FakeAdmin:
     """Knows one topic, `orders`, with one partition led by broker 2 of 1, 2, 3."""
 
-    def __init__(self, leader: int | None = 2, replicas: list[int] | None = None) -> None:
-        self._state = PartitionState(leader, replicas or [1, 2, 3], replicas or [1, 2, 3])
+    def __init__(
+        self, leader: int | None = 2, replicas: list[int] | None = None, leader_epoch: int = 0
+    ) -> None:
+        self._state = PartitionState(leader, replicas or [1, 2, 3], replicas or [1, 2, 3], leader_epoch)
 
     def partitions(self, topics: Iterable[str]) -> dict[tuple[str, int], PartitionState]:
         return {(topic, 0): self._state for topic in topics}

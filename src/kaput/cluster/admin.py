@@ -23,11 +23,12 @@ from kaput.scenario.model import Topic
 
 @dataclass(frozen=True)
 class PartitionState:
-    """A partition as the cluster sees it; leader None where there is none."""
+    """A partition as the cluster sees it; leader None where there is none. Epochs count from 0."""
 
     leader: int | None
     replicas: list[int]
     isr: list[int]
+    leader_epoch: int = -1
 
 
 class Endpoints(Protocol):
@@ -236,7 +237,7 @@ def _newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, 
                 age = (p.leader_epoch, leader == broker)
                 place = (topic.name, p.partition_index)
                 if place not in best or age > best[place][0]:
-                    state = PartitionState(leader, list(p.replica_nodes), list(p.isr_nodes))
+                    state = PartitionState(leader, list(p.replica_nodes), list(p.isr_nodes), p.leader_epoch)
                     best[place] = (age, state)
     missing = set(names) - {topic for topic, _ in best}
     if missing:

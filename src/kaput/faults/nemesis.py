@@ -18,13 +18,17 @@ from kaput.evidence.recorder import Recorder
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.targets import resolve
+from kaput.faults.witness import Nobody, Witness
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
 
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
 
 
 class Nemesis:
-    """Plays the steps; `recorder` takes the faults table, `on_fault` hears when each begins and ends."""
+    """Plays the steps; `recorder` takes the faults table, `on_fault` hears when each begins and ends.
+
+    `witness` is told of each before it takes hold.
+    """
 
     def __init__(
         self,
@@ -36,11 +40,13 @@ class Nemesis:
         topics: Sequence[str],
         recorder: Recorder,
         on_fault: OnFault,
+        *,
+        witness: Witness | None = None,
     ) -> None:
         self._steps, self._nodes, self._brokers, self._admin = steps, nodes, brokers, admin
         self._network, self._topics = network, topics
         self._active: dict[str, Fault] = {}
-        self._recorder, self._on_fault = recorder, on_fault
+        self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or Nobody()
         self._recording = threading.Lock()
         self._reached = {
             step.trigger.message: threading.Event() for step in steps if isinstance(step.trigger, AtMessage)
@@ -100,6 +106,7 @@ class Nemesis:
         scene = Scene(step.id, step.options, self._nodes, self._network, self._admin, self._topics)
         fault = CATALOGUE[step.fault](scene)
         self._active[step.id] = fault
+        self._witness.before(step.id, ids)
         effect = fault.inject(nodes)
         self._record(step, ids, injected, effect, None)
         self._wait_out(step)
@@ -107,6 +114,7 @@ class Nemesis:
             return
         healed, effect = fault.heal(nodes, effect)
         self._record(step, ids, injected, effect, healed)
+        self._witness.after(step.id)
         self._on_fault(step.id, what, False)
 
     def _wait_for_trigger(self, step: Step) -> bool:

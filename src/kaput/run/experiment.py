@@ -20,12 +20,14 @@ from kaput.cluster.java import Java
 from kaput.cluster.lab import Cluster
 from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder
+from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
 from kaput.processes.ownership import Owner
 from kaput.run.opening import open_folder
 from kaput.run.progress import Progress
+from kaput.run.replica_log import ReplicaLog
 from kaput.scenario.model import Scenario
 from kaput.scenario.timeline import timeline, total_messages
 from kaput.workload.crew import Crew
@@ -97,6 +99,16 @@ class Experiment:
         self._begin("warm up")
         path = self.folder.path
         self._samples = stack.enter_context(Recorder(path, "samples", "kaput"))
+        self._replica_log = stack.enter_context(
+            ReplicaLog(
+                self._cluster.nodes,
+                self._admin,
+                self._topics,
+                Codec(self.manifest.run_id),
+                stack.enter_context(Recorder(path, "replica_log", "kaput")),
+                self._progress.note,
+            )
+        )
         self._nemesis = Nemesis(
             timeline(self._scenario, self._seed),
             self._cluster.nodes,
@@ -106,6 +118,7 @@ class Experiment:
             self._topics,
             stack.enter_context(Recorder(path, "faults", "nemesis")),
             self._progress.fault,
+            witness=self._replica_log,
         )
         self._crew = Crew(
             owner,
@@ -148,6 +161,8 @@ class Experiment:
             self._troubles.append(str(error))
         while not self._crew.all_said("done"):
             self._tick()
+        # Nothing is acknowledged any more: what leaders had is in their logs, or was thrown away.
+        self._replica_log.stop()
 
     def _drain(self) -> list[GroupDrain]:
         self._begin("drain")

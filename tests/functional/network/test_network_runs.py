@@ -78,6 +78,7 @@ def test_isolation_loses_what_acks_1_acknowledged_and_nothing_else(kaput: Kaput,
         return
     assert lost > 0
     assert result.causes("lost") == {"deposed-leader": lost}
+    result.assert_witnessed(broker=1, epoch=0)
     # What was acknowledged before the cut is stored; the losses end soon after the heal.
     assert isolate["first_lost_ack_ns"] >= isolate["effective_ns"] - 2_000_000_000
     assert isolate["last_lost_ack_ns"] <= isolate["healed_ns"] + 15_000_000_000

@@ -60,6 +60,7 @@ def test_acks_1_loses_what_the_leader_had_alone(kaput: Kaput, lagging: str) -> N
     lost, kill = result.count("lost"), result.fault("kill")
     assert lost > 0
     assert result.causes("lost") == {"deposed-leader": lost}
+    result.assert_witnessed(broker=1, epoch=0)
     assert kill["lost"] == lost
     assert kill["first_ack_after_ms"] >= kill["election_ms"] > 0
     assert kill["isr_restored_ms"] > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,10 +18,16 @@ from kaput.scenario.timeline import AfterStart, AtMessage, Step
 
 
 def play(
-    tmp_path: Path, steps: list[Step], drive: Callable[[Nemesis], None], admin: FakeAdmin | None = None
+    tmp_path: Path,
+    steps: list[Step],
+    drive: Callable[[Nemesis], None],
+    admin: FakeAdmin | None = None,
+    witness: Looker | None = None,
 ) -> tuple[list[dict[str, object]], dict[int, FakeNode]]:
     """Plays `steps` with `drive`; the rows of the faults table and the nodes."""
     nodes = {i: FakeNode(i) for i in (1, 2, 3)}
+    if witness is not None:
+        witness.nodes = nodes
     with Recorder(tmp_path, "faults", "nemesis") as recorder:
         nemesis = Nemesis(
             steps,
@@ -32,6 +38,7 @@ def play(
             ["orders"],
             recorder,
             lambda _step, _what, _active: None,
+            witness=witness,
         )
         nemesis.start()
         drive(nemesis)
@@ -53,6 +60,28 @@ def test_a_threshold_injects_and_the_duration_heals(tmp_path: Path) -> None:
     (row,) = rows
     assert row["bit"] and row["brokers"] == [2]
     assert row["healed_ns"] - row["effective_ns"] >= 50_000_000  # type: ignore[operator]
+
+
+class Looker:
+    """Notes what the nemesis says, and what had been done to the nodes by then."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, FakeNode] = {}
+        self.heard: list[tuple[object, ...]] = []
+
+    def before(self, step: str, nodes: Sequence[int]) -> None:
+        self.heard.append(("before", step, list(nodes), [list(self.nodes[i].done) for i in nodes]))
+
+    def after(self, step: str) -> None:
+        self.heard.append(("after", step, self.nodes[2].done))
+
+
+def test_a_witness_is_told_before_a_fault_takes_hold(tmp_path: Path) -> None:
+    """It can look at what the targets have while they still are as they were, and hears of the heal."""
+    witness = Looker()
+    step = Step("1-kill", "kill", "leader-of orders/0", AfterStart(0), 20, 1)
+    play(tmp_path, [step], lambda _nemesis: None, witness=witness)
+    assert witness.heard == [("before", "1-kill", [2], [[]]), ("after", "1-kill", ["kill", "start"])]
 
 
 def test_faults_overlap(tmp_path: Path) -> None:

@@ -1,0 +1,170 @@
+"""One replica's log on disk, read beside the running broker that writes it.
+
+Kafka appends whole batches to the newest segment file and shortens it where a new leader's log ends earlier.
+Nothing is locked and nothing mapped (a mapped file that shrinks ends the process that reads it): each look is
+one fstat, and one pread where there is more. Not here: what is in the batches (record_batches.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kaput.cluster.record_batches import HEADER_BYTES, Header, header
+
+CHUNK_BYTES = 1 << 20
+BACKLOG_BYTES_MAX = 64 << 20
+
+TRUNCATED = "truncated"
+OVERWRITTEN = "overwritten"
+
+
+class Batch(NamedTuple):
+    """A whole batch, header and all."""
+
+    head: Header
+    data: bytes
+
+
+def directory(data: Path, topic: str, partition: int) -> Path:
+    """Where a broker with this data directory keeps a partition."""
+    return data / f"{topic}-{partition}"
+
+
+def log_end(replica: Path) -> int:
+    """The offset after the last whole batch; 0 where there is no log. Raises OSError."""
+    segments = _segments(replica)
+    if not segments:
+        return 0
+    end = int(segments[-1].stem)
+    for _, head in _headers(segments[-1]):
+        end = head.last_offset + 1
+    return end
+
+
+class SegmentReader:
+    """Reads a replica's log forward, from the batch that has `offset`, as long as it only grows.
+
+    It ends (`ended` says why) where the log is shortened, or is another one than it was: a batch of a later
+    epoch than `epoch`, or one that does not go on where the last one stopped. Not safe across threads.
+    """
+
+    def __init__(
+        self, replica: Path, offset: int, epoch: int, *, backlog_bytes_max: int = BACKLOG_BYTES_MAX
+    ) -> None:
+        """Raises OSError where there is nothing to open."""
+        self._replica, self._epoch = replica, epoch
+        self.ended: str | None = None
+        segments = _segments(replica)
+        if not segments:
+            raise FileNotFoundError(f"{replica} has no segment file")
+        path = max((s for s in segments if int(s.stem) <= offset), default=segments[0])
+        if sum(s.stat().st_size for s in segments if s > path) > backlog_bytes_max:
+            path = segments[-1]
+        self.next_offset, self._position = _find(path, offset, backlog_bytes_max)
+        self._file = os.open(path, os.O_RDONLY)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The file that it reads, and how far it has come in it."""
+        return self._file, self._position
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def read(self) -> list[Batch]:
+        """The whole batches that are new, about CHUNK_BYTES of them at most; none when there are none."""
+        if self.ended is not None:
+            return []
+        size = os.fstat(self._file).st_size
+        if size < self._position:
+            self.ended = TRUNCATED
+            return []
+        if size == self._position:
+            self._next_segment()
+            return []
+        data = os.pread(self._file, min(size - self._position, CHUNK_BYTES), self._position)
+        return self._whole(data)
+
+    def _whole(self, data: bytes) -> list[Batch]:
+        """The batches at the head of `data`; a torn one is read again next time."""
+        batches: list[Batch] = []
+        at = 0
+        while (head := self._header(data, at)) is not None:
+            if at + head.size > len(data):
+                if at:
+                    break
+                data = os.pread(self._file, head.size, self._position)  # one that is larger than a chunk
+                if len(data) < head.size:
+                    break
+            batches.append(Batch(head, data[at : at + head.size]))
+            self.next_offset = head.last_offset + 1
+            at += head.size
+        self._position += at
+        return batches
+
+    def _header(self, data: bytes, at: int) -> Header | None:
+        try:
+            head = header(data, at)
+        except ValueError:
+            self.ended = OVERWRITTEN
+            return None
+        if head is not None and (head.base_offset != self.next_offset or head.leader_epoch > self._epoch):
+            self.ended = OVERWRITTEN
+            return None
+        return head
+
+    def _next_segment(self) -> None:
+        """A full segment is followed by one that is named after the offset with which it begins."""
+        following = self._replica / f"{self.next_offset:020d}.log"
+        try:
+            opened = os.open(following, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        if os.path.sameopenfile(opened, self._file):  # an empty segment is its own successor
+            os.close(opened)
+            return
+        self.close()
+        self._file, self._position = opened, 0
+
+
+def _segments(replica: Path) -> list[Path]:
+    """Oldest first."""
+    return sorted(path for path in replica.glob("*.log") if path.stem.isdigit())
+
+
+def _find(segment: Path, offset: int, backlog_bytes_max: int) -> tuple[int, int]:
+    """The base offset and position of the batch that has `offset`, or of the end where none has it.
+
+    Where very much follows, a later batch: reading all of it would disturb what is measured.
+    """
+    size = segment.stat().st_size
+    end = int(segment.stem), 0
+    for position, head in _headers(segment):
+        if head.last_offset >= offset and size - position <= backlog_bytes_max:
+            return head.base_offset, position
+        end = head.last_offset + 1, position + head.size
+    return end
+
+
+def _headers(segment: Path) -> Iterator[tuple[int, Header]]:
+    """Position and header of each whole batch, without reading what is between them."""
+    file = os.open(segment, os.O_RDONLY)
+    try:
+        size, position = os.fstat(file).st_size, 0
+        while position < size:
+            try:
+                head = header(os.pread(file, HEADER_BYTES, position))
+            except ValueError:
+                return
+            if head is None or position + head.size > size:
+                return
+            yield position, head
+            position += head.size
+    finally:
+        os.close(file)

@@ -1,0 +1,105 @@
+"""Segment files of a real broker that was killed: read by us, and by Kafka's own dump tool."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.java import Java
+from kaput.cluster.jvm import java_command
+from kaput.cluster.lab import Cluster
+from kaput.cluster.record_batches import records
+from kaput.cluster.segments import SegmentReader, directory
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.model import Topic
+
+MESSAGES = 500
+# Topic -> the codec of the client, and that of the broker, which packs with Kafka's own Java classes.
+TOPICS = {
+    "plain": ("none", "producer"),
+    **{f"client-{codec}": (codec, "producer") for codec in ("gzip", "snappy", "lz4", "zstd")},
+    **{f"broker-{codec}": ("none", codec) for codec in ("gzip", "snappy", "lz4", "zstd")},
+}
+_BATCH = re.compile(r"baseOffset: (\d+) .*? partitionLeaderEpoch: (\d+) .* compresscodec: (\w+)")
+_RECORD = re.compile(r"\| offset: (\d+) .*? payload: (.*)$")
+Row = tuple[int, int, str]  # (epoch, offset, value)
+
+
+def produce(bootstrap_servers: str) -> None:
+    """Values of letters that repeat, so that they are worth being packed."""
+    for topic, (codec, _) in TOPICS.items():
+        producer = Producer({
+            "bootstrap.servers": bootstrap_servers, "compression.type": codec, "linger.ms": 20, "acks": 1,
+        })  # fmt: skip
+        for number in range(MESSAGES):
+            producer.produce(
+                topic, key=None if number % 2 else b"key", value=f"message {number} " + "x" * 200
+            )
+        assert producer.flush(30) == 0
+
+
+def by_us(replica: Path) -> list[Row]:
+    reader = SegmentReader(replica, 0, 0)
+    rows: list[Row] = []
+    while batches := reader.read():
+        for head, data in batches:
+            found = records(head, data)
+            for offset, value in zip(found.offsets, found.values, strict=True):
+                assert value is not None
+                rows.append((head.leader_epoch, offset, value.decode()))
+    reader.close()
+    return rows
+
+
+def by_kafka(segment: Path, distribution: Distribution, java: Java) -> tuple[list[Row], set[str]]:
+    """What the dump tool prints, and the codecs that it found."""
+    command = java_command(
+        java,
+        distribution,
+        "org.apache.kafka.tools.DumpLogSegments",
+        ["--print-data-log", "--files", segment],
+    )
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    rows, codecs, epoch = list[Row](), set[str](), -1
+    for line in said.splitlines():
+        if match := _BATCH.search(line):
+            epoch = int(match[2])
+            codecs.add(match[3].lower())
+        elif match := _RECORD.search(line):
+            rows.append((epoch, int(match[1]), match[2]))
+    return rows, codecs
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java) -> Path:
+    """The data directory of a broker that was killed; a copy, because a cluster leaves none."""
+    folder = tmp_path_factory.mktemp("brokers")
+    with Owner() as owner, Cluster(owner, Spec(brokers=1), distribution, java, folder) as cluster:
+        with Admin(cluster) as admin:
+            admin.create_topics([
+                Topic.model_validate({
+                    "name": name, "replication-factor": 1, "config": {"compression.type": kept},
+                })
+                for name, (_, kept) in TOPICS.items()
+            ])  # fmt: skip
+        produce(cluster.bootstrap_servers)
+        cluster.nodes[1].kill()
+        return cluster.nodes[1].place.data.rename(folder / "kept")
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_we_read_what_kafka_reads(data: Path, distribution: Distribution, java: Java, topic: str) -> None:
+    """Offsets, epochs and values, in every codec, packed by librdkafka and by Kafka itself."""
+    replica = directory(data, topic, 0)
+    ours = by_us(replica)
+    theirs, codecs = by_kafka(replica / f"{0:020d}.log", distribution, java)
+    assert len(ours) == MESSAGES
+    assert ours == theirs
+    assert codecs == {topic.partition("-")[2] or "none"}
