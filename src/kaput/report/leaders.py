@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kaput.evidence.findings import Findings, LeaderChange
 from kaput.report.layout import milliseconds, plural
@@ -42,12 +42,13 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
 
 
 def _proof(change: LeaderChange) -> Iterator[str]:
-    if change.lost_unseen is None:
+    """Which of the lost messages were seen on whose disk, and which were not."""
+    unseen = change.lost_unseen
+    if unseen is None:
         return
-    brokers: Sequence[tuple[int, int]] = sorted(change.lost_seen.items())
-    seen = " and ".join(f"{count:,} on broker {broker}" for broker, count in brokers) or "none"
-    text = f"of the {change.lost:,} lost messages {seen} were seen on disk before they were truncated"
-    if change.lost_unseen:
+    for broker, seen in sorted(change.lost_seen.items()):
+        count = f"all {seen:,}" if seen == change.lost else f"{seen:,} of the {change.lost:,}"
+        yield f"{count} lost messages were seen on broker {broker}'s disk before it threw them away"
+    if unseen:
         last = milliseconds(change.lost_unseen_last_ms)
-        text += f"; {change.lost_unseen:,} acknowledged in the last {last} were not"
-    yield text
+        yield f"{plural(unseen, 'lost message')}, acknowledged in the last {last}, on nobody's"
