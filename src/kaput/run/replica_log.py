@@ -46,7 +46,8 @@ class _Healed(NamedTuple):
 class ReplicaLog:
     """Records into `recorder`, from a thread of its own, between entering and `stop` or leaving the block.
 
-    `note` hears a sentence where a log could not be read.
+    `note` hears a sentence where a log could not be read; `after_heal_s` bounds how long a leader is followed
+    once it was healed.
     """
 
     def __init__(
@@ -57,7 +58,10 @@ class ReplicaLog:
         codec: Codec,
         recorder: Recorder,
         note: Callable[[str], None] = lambda text: None,
+        *,
+        after_heal_s: float = AFTER_HEAL_S,
     ) -> None:
+        self._after_heal_s = after_heal_s
         self._nodes, self._admin, self._topics, self._note = nodes, admin, list(topics), note
         self._recorder, self._decoder = recorder, BulkDecoder(codec)
         self._inbox: queue.SimpleQueue[_Follow | _Healed | None] = queue.SimpleQueue()
@@ -80,7 +84,7 @@ class ReplicaLog:
         wait([self._asking.submit(self._strike, step, frozenset(nodes))], LEADERS_TIMEOUT_S)
 
     def after(self, step: str) -> None:
-        """The logs that are followed for this step alone are followed for AFTER_HEAL_S more."""
+        """The logs that are followed for this step alone are followed for `after_heal_s` more."""
         self._inbox.put(_Healed(step))
 
     def stop(self) -> None:
@@ -145,7 +149,7 @@ class ReplicaLog:
         for tail in self._tails.values():
             tail.steps.discard(step)
             if not tail.steps and tail.until is None:
-                tail.until = time.monotonic() + AFTER_HEAL_S
+                tail.until = time.monotonic() + self._after_heal_s
 
     def _look(self, tail: Tail) -> bool:
         try:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -40,7 +41,7 @@ class Lab:
         return self.nodes[broker].place.data / "orders-0"
 
     @contextmanager
-    def following(self, admin: FakeAdmin | None = None) -> Iterator[ReplicaLog]:
+    def following(self, admin: FakeAdmin | None = None, after_heal_s: float = 30) -> Iterator[ReplicaLog]:
         with (
             Recorder(self.path, "replica_log", "kaput") as recorder,
             ReplicaLog(
@@ -50,6 +51,7 @@ class Lab:
                 CODEC,
                 recorder,
                 self.notes.append,
+                after_heal_s=after_heal_s,
             ) as witness,
         ):
             yield witness
@@ -157,6 +159,26 @@ def test_a_leader_struck_again_after_another_term_goes_on_where_it_was(lab: Lab)
         witness.before("2-kill", [LEADER])
         append(segment, messages(35, 5, epoch=2))
     assert lab.offsets() == [*((0, n) for n in range(10, 30)), *((2, n) for n in range(30, 40))]
+
+
+def test_a_leader_that_stays_one_is_not_followed_for_ever(lab: Lab) -> None:
+    """Some time after the last heal its file is let go of, and what comes later is nobody's proof."""
+    segment = lab.replica(LEADER) / f"{0:020d}.log"
+
+    def held() -> bool:
+        return str(segment) in [file.path for file in psutil.Process().open_files()]
+
+    with lab.following(after_heal_s=0.1) as witness:
+        witness.before("1-pause", [LEADER])
+        witness.before("2-delay", [LEADER])
+        wait_for(held)
+        witness.after("1-pause")
+        time.sleep(0.2)  # not a condition: what must not happen gets its time
+        assert held()
+        witness.after("2-delay")
+        wait_for(lambda: not held())
+        append(segment, messages(30, 10))
+    assert lab.offsets() == [(0, n) for n in range(10, 30)]
 
 
 def test_a_log_that_cannot_be_read_is_noted_and_no_more(lab: Lab) -> None:
