@@ -82,6 +82,13 @@ def test_isolation_loses_what_acks_1_acknowledged_and_nothing_else(kaput: Kaput,
     # What was acknowledged before the cut is stored; the losses end soon after the heal.
     assert isolate["first_lost_ack_ns"] >= isolate["effective_ns"] - 2_000_000_000
     assert isolate["last_lost_ack_ns"] <= isolate["healed_ns"] + 15_000_000_000
+    (change,) = result.findings["leader_changes"]
+    assert (change["old_leader"], change["lost"]) == (1, lost) and change["leader"] in (2, 3)
+    assert change["deposed_acks"] == lost > change["deposed_acks_after_election"] > 0
+    assert change["lost_after_heal"] == isolate["lost_after_heal"] < lost
+    # The deposed leader's own disk is the witness; what came in its last moments may have been missed.
+    assert change["lost_seen"]["1"] + change["lost_unseen"] == lost
+    assert change["lost_unseen"] <= 0.05 * lost
 
 
 def test_a_leader_without_its_controller_loses_from_the_election_on(kaput: Kaput) -> None:
