@@ -108,14 +108,14 @@ def _with_own_sends(chunks: Chunks, part: int, context: Context, summary: Summar
     for unit, safe in context.homes.own[part] if context.homes.own else ():
         if unit.path not in files:
             files = {unit.path: open_parquet(unit.path, sends.TEXTS)}
-        columns = mine(of_row_group(files[unit.path], unit, sends.COLUMNS), part, context)
+        columns = _mine(of_row_group(files[unit.path], unit, sends.COLUMNS), part, context)
         for who, chunk, told, words in sends.by_chunk(columns, context, summary):
             _put(chunks, (who, chunk), sends.SOURCE, told, words)
         yield safe
     yield END
 
 
-def mine(columns: Columns, part: int, context: Context) -> Columns:
+def _mine(columns: Columns, part: int, context: Context) -> Columns:
     """The rows of a row group of sends that belong to a part: row groups lie across the borders of parts."""
     producer, chunks = columns.numbers("producer"), columns.numbers("seq") >> context.bits
     if columns.rows == 0:

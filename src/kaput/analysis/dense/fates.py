@@ -20,7 +20,6 @@ import numpy.typing as npt
 from kaput.analysis.dense import memory, times
 from kaput.analysis.dense.columns import Columns, of_row_group, open_parquet
 from kaput.analysis.dense.context import OUTCOME, Context
-from kaput.analysis.dense.engine import mine
 from kaput.analysis.dense.homes import END, Key
 from kaput.analysis.dense.pack import NULL, Ints, pack, unpack
 from kaput.analysis.dense.split import by_key
@@ -275,8 +274,10 @@ def _with_own_sends(chunks: Chunks, part: int, asked: Asked, sums: Sums) -> Iter
         if unit.path not in files:
             files = {unit.path: asked.open("sends", unit.path)}
         columns = of_row_group(files[unit.path], unit, asked.columns("sends"))
-        for who, chunk, some in told(mine(columns, part, asked.context), asked, sums):
-            chunks[who, chunk][SENDS].append(some)
+        for who, chunk, some in told(columns, asked, sums):
+            # Row groups lie across the borders of parts.
+            if asked.context.part(who, chunk) == part:
+                chunks[who, chunk][SENDS].append(some)
         yield safe
     yield END
 
@@ -320,11 +321,10 @@ def _dense(sends: Sequence[Told], size: int, states: int) -> tuple[npt.NDArray[A
     state: npt.NDArray[Any] = np.zeros(size, kind)
     twice = []
     for at, said in sends:
-        if isinstance(at, slice):
-            again = np.flatnonzero(state[at]) + at.start
-        else:
-            again = np.union1d(at[state[at] != 0], np.flatnonzero(np.bincount(at) > 1))
-        twice += again[:1].tolist()
+        if state[at].any():
+            twice.append(int(_each(at)[state[at] != 0].min()))
+        if not isinstance(at, slice):
+            twice += np.flatnonzero(np.bincount(at) > 1)[:1].tolist()
         state[at] = said
     return state, min(twice, default=None)
 

@@ -23,6 +23,7 @@ _LEAST_RUN = 4  # rows in a run, on average, from which on runs are counted and 
 _THIN = 64  # a chunk with fewer rows than one for so many places gets no bytes
 _CELLS = 4096  # so many chunks may be told apart, used or not, however few the rows are
 _BLOCK = 1 << 16  # rows that stay in a core's cache
+_MOST_ADDED = 100  # times of at most MANY fit into a byte
 _FEW_EDGES = 24
 _EXCEPTION_BITS = 16  # about what a place and its times take, packed
 Bytes = npt.NDArray[np.uint8]
@@ -87,8 +88,9 @@ def split(found: Runs, bits: int) -> Runs:
     number = np.arange(len(whole)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     begun, over = found.seq[whole], (found.seq + found.length)[whole]
     seq = np.where(number == 0, begun, (chunks[whole] + number) << bits)
-    end = np.minimum(over, (chunks[whole] + number + 1) << bits)
-    return Runs(found.row[whole] + seq - begun, found.producer[whole], seq, end - seq)
+    # Lengths, and not ends, which the greatest numbers do not have.
+    length = np.minimum(over - seq, ((chunks[whole] + number + 1) << bits) - seq)
+    return Runs(found.row[whole] + seq - begun, found.producer[whole], seq, length)
 
 
 @dataclass
@@ -195,7 +197,7 @@ def _packed(whole: Bytes) -> Packed:
 def laid(packed: list[Packed], size: int) -> Bytes:
     """The times of every place of a chunk."""
     total = np.zeros(size, np.uint8)
-    for piece in packed:
+    for number, piece in enumerate(packed, 1):
         (edges,) = unpack(piece.edges, 1)
         times = np.frombuffer(piece.times, np.uint8)
         if piece.bits:
@@ -204,14 +206,14 @@ def laid(packed: list[Packed], size: int) -> Bytes:
             total += whole
         elif len(edges) <= _FEW_EDGES:
             places = [*edges.tolist(), size]
-            for number, many in enumerate(times.tolist()):
+            for first, after, many in zip(places[:-1], places[1:], times.tolist(), strict=True):
                 if many:
-                    total[places[number] : places[number + 1]] += np.uint8(many)
+                    total[first:after] += np.uint8(many)
         else:
             total[int(edges[0]) :] += np.repeat(times, np.diff(edges, append=size))
-        if len(packed) > 1:
+        if number % _MOST_ADDED == 0:
             np.minimum(total, MANY, out=total)
-    return total
+    return np.minimum(total, MANY, out=total) if len(packed) > 1 else total
 
 
 def found_at(packed: list[Packed], known: Ints) -> Bytes:
