@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -137,3 +139,18 @@ def test_generated_evidence(tmp_path: Path, spark: SparkSession) -> None:
     assert analyse(evidence, spark, ledger=False) == whole
     left = {path.name for path in (tmp_path / "analysis").iterdir()}
     assert left == {"rates", "lost", "windows"}
+
+
+def test_command_prints_and_leaves_nothing(tmp_path: Path) -> None:
+    """Several runs are a list; what is lost is no reason for another status than 0."""
+    for name in ("one", "two"):
+        History(groups={"billing": True}).acked(0, 0, 0).sent(0, 1, 1).read_to_end().write(tmp_path / name)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    kaput = Path(sys.executable).with_name("kaput")
+    command = [kaput, "analyze", tmp_path / "one", tmp_path / "two", "--only", "fates"]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True, timeout=120)
+    documents = json.loads(done.stdout)
+    assert [(f["totals"]["sent"], len(f["groups"])) for f in documents] == [(2, 1)] * 2
+    lost = {"outcome": "acked", "stored": "0", "count": 1}
+    assert all(lost in document["fates"] for document in documents)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
