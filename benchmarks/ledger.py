@@ -1,4 +1,4 @@
-"""What the account of every message costs: `kaput analyze` and its peers on the same Parquet files.
+"""What the account of every message costs: `kaput analyze`, in whole and in part, beside its peers.
 
 `kaput bench generate` makes the evidence. Each way runs in a process of its own under a small subreaper
 (subreaper.py): whatever it leaves is waited for, so that RUSAGE_CHILDREN holds the CPU seconds of all of its
@@ -32,6 +32,12 @@ from peers import WAYS, Cells
 RESULTS = Path(__file__).with_name("results")
 KAPUT = str(Path(sys.executable).with_name("kaput"))
 OURS = "kaput analyze"
+FATES, NO_LEDGER = "kaput analyze --only fates", "kaput analyze --no-ledger"
+KAPUTS = {
+    OURS: "all findings, a ledger row a message",
+    NO_LEDGER: "all findings",
+    FATES: "the fates alone",
+}
 SETS_MESSAGES_MAX = 2_000_000  # Python objects for more take more memory than most machines have
 TIMEOUT_S = 3600
 SAMPLE_S = 0.05
@@ -106,15 +112,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def command_of(way: str, run: Path) -> list[str]:
     """How a way is started."""
-    if way == OURS:
-        return [KAPUT, "analyze", str(run), "--json"]
+    if way in KAPUTS:
+        return [KAPUT, *way.split()[1:], str(run), "--json"]
     return [sys.executable, str(Path(__file__).with_name("peers.py")), way, str(run)]
 
 
 def answer(way: str, said: str) -> Cells:
     """The fates of the only group, as a way has written them to stdout."""
     document = json.loads(said)
-    if way != OURS:
+    if way not in KAPUTS:
         return dict(document)
     (group,) = document["groups"]
     return {f"{f['outcome']}/{f['stored']}/{f['delivered']}": f["count"] for f in group["fates"]}
@@ -139,8 +145,10 @@ def measure(way: str, run: Path, runs: int) -> Cost:
         report, peak_mb, said = measured(command_of(way, run))
         if answer(way, said) != group["fates"]:
             raise SystemExit(f"{way} disagrees: {answer(way, said)}\nexpected.json: {group['fates']}")
-        if way == OURS:
+        if way in (OURS, NO_LEDGER):
             check_findings(said, expected)
+        if way == NO_LEDGER and (run / "analysis" / "ledger").exists():
+            raise SystemExit(f"{run}: {way} has left a ledger")
         walls.append(report["wall_s"])
         cpus.append(report["cpu_s"])
         peaks.append(peak_mb)
@@ -150,17 +158,17 @@ def measure(way: str, run: Path, runs: int) -> Cost:
 
 
 def table(costs: list[Cost]) -> str:
-    """Markdown; the ratios are kaput's cost by that of the way in the line."""
-    ours = next((cost for cost in costs if cost.way == OURS), None)
-    lines = ["| way | wall s | CPU s | peak MB | kaput: wall | CPU | memory |", "| --- |" + " ---: |" * 6]
+    """Markdown; the ratios are a way's cost by that of the first peer."""
+    peer = next((cost for cost in costs if cost.way not in KAPUTS), None)
+    lines = ["| way | answers | wall s | CPU s | peak MB |", "| --- | --- |" + " ---: |" * 3]
+    if peer:
+        lines = [f"{lines[0]} by {peer.way}: wall | CPU | memory |", f"{lines[1]} ---: | ---: | ---: |"]
     for cost in costs:
-        ratios = ["", "", ""]
-        if ours:
-            pairs = zip(asdict(ours).values(), asdict(cost).values(), strict=True)
-            ratios = [f"{mine / its:.2f} x" for mine, its in list(pairs)[2:]]
-        what = f"{cost.way} (all findings)" if cost.way == OURS else cost.way
         numbers = [f"{cost.wall_s:.2f}", f"{cost.cpu_s:.2f}", f"{cost.peak_mb:,.0f}"]
-        lines.append("| " + " | ".join([what, *numbers, *ratios]) + " |")
+        if peer:
+            pairs = zip(asdict(cost).values(), asdict(peer).values(), strict=True)
+            numbers += [f"{its / theirs:.2f} x" for its, theirs in list(pairs)[2:]]
+        lines.append("| " + " | ".join([cost.way, KAPUTS.get(cost.way, "the fates alone"), *numbers]) + " |")
     return "\n".join(lines)
 
 
@@ -199,6 +207,7 @@ def main() -> None:
         "--keep", type=Path, metavar="DIR", help="make the evidence there, or use what is there"
     )
     parser.add_argument("--peers", default=",".join(WAYS), help=f"some of {','.join(WAYS)}; empty: none")
+    parser.add_argument("--only-fates", action="store_true", help="of kaput's own ways, that alone")
     parser.add_argument("--quick", action="store_true", help="one run of each instead of three")
     given = parser.parse_args()
     peers = [way for way in given.peers.split(",") if way]
@@ -207,9 +216,10 @@ def main() -> None:
     if given.messages > SETS_MESSAGES_MAX and "python-sets" in peers:
         peers.remove("python-sets")
         sys.stderr.write(f"python-sets is left out above {SETS_MESSAGES_MAX:,} messages\n")
+    ours = [FATES] if given.only_fates else list(KAPUTS)
     about = machine() | {"messages": given.messages}
     with evidence(given.messages, given.keep) as run:
-        costs = [measure(way, run, 1 if given.quick else 3) for way in [OURS, *peers]]
+        costs = [measure(way, run, 1 if given.quick else 3) for way in [*ours, *peers]]
     RESULTS.mkdir(exist_ok=True)
     text = ", ".join(f"{key} {value}" for key, value in about.items()) + "\n\n" + table(costs) + "\n"
     name = f"ledger-{given.messages}"

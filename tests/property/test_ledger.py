@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from fakes.comparing import comparable, differences, tables
 from fakes.histories import History
 from fakes.oracle import Oracle
-from kaput.analysis import assemble, inputs
+from kaput.analysis import assemble, fates, inputs
 from kaput.analysis.closer.full import NotSettled
 from kaput.analysis.closer.look import Look
 from kaput.analysis.dense.counted import count
@@ -67,8 +67,11 @@ def _expected(history: History) -> dict[str, object]:
 def test_ledger_equals_oracle(spark: SparkSession, history: History) -> None:
     """Fates and the count of every anomaly are those of the plain definitions."""
     with tempfile.TemporaryDirectory() as path:
-        findings = analyse(check(history.write(Path(path))), spark)
+        evidence = check(history.write(Path(path)))
+        findings, alone = analyse(evidence, spark), fates.count(evidence, spark)
     assert differences(_summary(findings), _expected(history)) == {}
+    assert (alone.totals, alone.fates) == (findings.totals, findings.fates)
+    assert [(g.group, g.fates) for g in alone.groups] == [(g.group, g.fates) for g in findings.groups]
     for anomaly in findings.anomalies:
         assert len(anomaly.examples) == min(anomaly.count, 10), anomaly.name
 

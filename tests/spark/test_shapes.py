@@ -83,9 +83,10 @@ def _nobody_knows_where() -> History:
     return history.add("end_offsets", topic="orders", partition=1, end_offset=0, drained_to=0)
 
 
-@pytest.mark.parametrize(
-    "shape", [_sparse, _unequal, _doubled, _all_lost, _unread, _empty, _nobody_knows_where]
-)
+SHAPES = [_sparse, _unequal, _doubled, _all_lost, _unread, _empty, _nobody_knows_where]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 def test_engine_equals_sql(shape: Callable[[], History], tmp_path: Path, spark: SparkSession) -> None:
     """Findings and every table."""
     history = shape()

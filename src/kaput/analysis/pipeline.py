@@ -24,18 +24,20 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.reading import Evidence
 
 
-def analyse(evidence: Evidence, spark: SparkSession, tell: Tell = nobody) -> Findings:
+def analyse(evidence: Evidence, spark: SparkSession, tell: Tell = nobody, ledger: bool = True) -> Findings:
     """Judges a checked run folder and writes its analysis/. `tell` hears how far it has come.
+
+    `ledger`: whether analysis/ledger is written; where it is not, none from another time is left.
 
     Raises EvidenceError, AccountingError.
     """
     given = inputs.read(evidence)
-    with _readable():
+    with readable():
         try:
-            counted = count(spark, given, tell=tell)
+            counted = count(spark, given, tell=tell, ledger=ledger)
             return assemble.findings(given, Look(spark, given, counted).account_for())
         except NotSettled:
-            return reference.analyse(given, spark)
+            return reference.analyse(given, spark, ledger)
 
 
 # What a task raised, and what Spark says of a file that it cannot read itself.
@@ -44,7 +46,7 @@ _SPARK_SAID = re.compile(r"\[FAILED_READ_FILE[^]]*\][^\n]*? file (?:file:)?/*(/\
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
+def readable() -> Iterator[None]:
     """A file that cannot be read is the evidence's fault, not ours."""
     try:
         yield

@@ -16,6 +16,7 @@ def main() -> None:
     from pyspark.daemon import manager
 
     import kaput.analysis.dense.engine
+    import kaput.analysis.dense.fates
     import kaput.analysis.dense.scan  # noqa: F401
 
     manager()

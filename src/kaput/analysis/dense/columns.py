@@ -50,10 +50,54 @@ class Columns:
         numbers: Ints = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         return numbers
 
+    def flags(self, name: str) -> npt.NDArray[np.bool_]:
+        """A boolean column; false where it is null."""
+        if name in self.same:
+            return np.broadcast_to(np.bool_(self.same[name]), (self.rows,))
+        array = self.arrays.get(name)
+        if array is None:
+            return np.broadcast_to(np.bool_(False), (self.rows,))
+        if array.true_count == len(array):
+            return np.broadcast_to(np.bool_(True), (self.rows,))
+        found: npt.NDArray[np.bool_] = array.fill_null(False).to_numpy(zero_copy_only=False)
+        return found
+
+    def known(self, *names: str) -> npt.NDArray[np.bool_]:
+        """Where none of some columns is null."""
+        valid = None
+        for name in names:
+            array = self.arrays.get(name)
+            if array is None and name not in self.same:
+                return np.broadcast_to(np.bool_(False), (self.rows,))
+            if array is not None and array.null_count:
+                valid = array.is_valid() if valid is None else pc.and_(valid, array.is_valid())
+        if valid is None:
+            return np.broadcast_to(np.bool_(True), (self.rows,))
+        found: npt.NDArray[np.bool_] = valid.to_numpy(zero_copy_only=False)
+        return found
+
+    def raw(self, name: str) -> npt.NDArray[Any]:
+        """An integer column as it lies in memory: of its own width, with anything where it is null."""
+        array = self.arrays.get(name)
+        if array is None or array.null_count == self.rows:
+            return self.numbers(name)
+        width = array.type.to_pandas_dtype()
+        found: npt.NDArray[Any] = np.frombuffer(array.buffers()[1], width)[array.offset :][: self.rows]
+        return found
+
     def only(self, mask: npt.NDArray[np.bool_]) -> Columns:
         """Some of the rows; where they stand in their table is not known any more."""
         arrays = {name: array.filter(pa.array(mask)) for name, array in self.arrays.items()}
         return Columns(int(np.count_nonzero(mask)), self.file, self.first_row, arrays, self.same)
+
+    def bytes_of(self, name: str, numbers: Mapping[str, int]) -> npt.NDArray[np.uint8]:
+        """A text column without nulls by small numbers of its words. Raises KeyError for an unknown word."""
+        if name in self.same:
+            return np.broadcast_to(np.uint8(numbers[self.same[name]]), (self.rows,))
+        words = _encoded(self.arrays[name])
+        known = np.array([numbers[word] for word in words.dictionary.to_pylist()], np.uint8)
+        found: npt.NDArray[np.uint8] = known[words.indices.to_numpy(zero_copy_only=False)]
+        return found
 
     def codes(self, name: str, numbers: Mapping[str, int]) -> Ints:
         """A text column by the numbers of its words; NULL for null. Raises KeyError for an unknown word."""

@@ -50,17 +50,23 @@ class Counted:
     first_positions: Mapping[tuple[int, int], int]
 
 
-def count(spark: SparkSession, given: Inputs, work: Plan | None = None, tell: Tell = nobody) -> Counted:
-    """Counts a run folder and writes its ledger. `work`: how, if not as is best for its size.
+def count(
+    spark: SparkSession,
+    given: Inputs,
+    work: Plan | None = None,
+    tell: Tell = nobody,
+    ledger: bool = True,
+) -> Counted:
+    """Counts a run folder and writes its ledger, if told so. `work`: how, if not as is best for its size.
 
     Raises EvidenceError, AccountingError.
     """
-    ledger = given.evidence.folder.analysis / "ledger"
-    shutil.rmtree(ledger, ignore_errors=True)
+    place = given.evidence.folder.analysis / "ledger"
+    shutil.rmtree(place, ignore_errors=True)
     work = work or plan(given.evidence)
     groups = read_groups(given)
     known = {(e["topic"], e["partition"]) for e in given.cluster_events if e["topic"] in given.names.topics}
-    context = _context(given, groups, work, ledger.resolve())
+    context = _context(given, groups, work, place.resolve() if ledger else None)
     context = replace(context, reached=_reached(given, _reaches(given, known, {}, {})[1]))
     with watched(spark, len(work.tasks) + work.homes.parts, tell):
         summary = engine.run(spark, work, context)
@@ -68,8 +74,8 @@ def count(spark: SparkSession, given: Inputs, work: Plan | None = None, tell: Te
     told = _better_told(given, context, summary, partitions)
     if (told.reached, told.complete_topics) != (context.reached, context.complete_topics):
         summary = engine.run(spark, work, told)
-    if not any(ledger.glob("*.parquet")):
-        ledger_file.empty(ledger, given.names.groups)
+    if ledger and not any(place.glob("*.parquet")):
+        ledger_file.empty(place, given.names.groups)
     tally = _tally(given, summary, partitions)
     timeline, reaches = _reaches(given, set(partitions.complete), partitions.first_offsets, partitions.ends)
     first_positions = {key: offset for key, (_, offset) in summary.begun.items()} | dict(
@@ -114,7 +120,7 @@ def _reached(given: Inputs, reaches: Sequence[Reach]) -> tuple[Reached, ...]:
     )
 
 
-def _context(given: Inputs, groups: GroupEvents, work: Plan, ledger: Path) -> Context:
+def _context(given: Inputs, groups: GroupEvents, work: Plan, ledger: Path | None) -> Context:
     names, ends = given.names, _ends(given)
     return Context(
         names,
@@ -125,7 +131,7 @@ def _context(given: Inputs, groups: GroupEvents, work: Plan, ledger: Path) -> Co
         assigned=groups.assigned,
         gone=groups.gone,
         commits={key: np.unique([offset for offset, _, _ in rows]) for key, rows in groups.commits.items()},
-        ledger=str(ledger),
+        ledger=str(ledger) if ledger else None,
         judged=frozenset(group for group, kinds in groups.kinds.items() if kinds & CHANGES),
         reached=(),
     )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 TABLES = ("sends", "log", "deliveries")
+_SURE = 32  # writers may shorten longer texts in statistics
 _TASK_ROWS = 4_000_000
 _CHUNK_BITS = 15  # 2**15 messages a chunk: its arrays stay in a core's cache
 _WIDEST_BITS = 40
@@ -60,10 +61,19 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
 
 
 def cut(
-    evidence: Evidence, parts: int, tasks: int = 1, bits: int | None = None, shuffled: bool = False
+    evidence: Evidence,
+    parts: int,
+    tasks: int = 1,
+    bits: int | None = None,
+    shuffled: bool = False,
+    least_bits: int = _CHUNK_BITS,
+    by_seq: bool = False,
 ) -> Plan:
-    """Cuts evidence as told. `bits` None: as is best. `shuffled`: sends are, though it may not be needed."""
+    """Cuts evidence as told. `bits` None: as is best, from `least_bits` on. `by_seq`: tasks have row groups
+    of about the same messages, not neighbours in a file. `shuffled`: sends are, though it may not be needed.
+    """
     units: dict[str, list[Unit]] = {table: [] for table in TABLES}
+    lows: dict[Unit, int] = {}
     boxes: list[Box | None] = []
     spans: list[tuple[int, int]] = []
     for table in TABLES:
@@ -71,16 +81,21 @@ def cut(
             footer = pq.read_metadata(path)
             found = list(units_of(table, path, footer))
             units[table] += found
+            if by_seq:
+                known_ = ((unit, bounds_of(footer.row_group(unit.index), "seq")) for unit in found)
+                lows |= {unit: bounds[0] for unit, bounds in known_ if bounds is not None}
             if table == "sends":
                 groups = [footer.row_group(unit.index) for unit in found]
                 boxes += [_box(unit, group) for unit, group in zip(found, groups, strict=True)]
                 spans += [(unit.rows, _span(group)) for unit, group in zip(found, groups, strict=True)]
-    bits = _bits(spans) if bits is None else bits
+    bits = _bits(spans, least_bits) if bits is None else bits
     known = [box for box in boxes if box is not None]
     whole = len(known) == len(boxes) and not shuffled
     laid = homes(known if whole else [], bits, parts)
     if laid.own:
         units["sends"] = []
+    if by_seq:
+        units = {table: sorted(found, key=lambda unit: lows.get(unit, 0)) for table, found in units.items()}
     return Plan(list(shared_out([unit for table in TABLES for unit in units[table]], tasks)), bits, laid)
 
 
@@ -118,15 +133,26 @@ def bounds_of(group: pq.RowGroupMetaData, name: str) -> tuple[int, int] | None:
     return None
 
 
-def _bits(boxes: Sequence[tuple[int, int]]) -> int:
+def same_text(group: pq.RowGroupMetaData, name: str) -> str | None:
+    """The one word of a text column in a row group; None where there may be more."""
+    for i in range(group.num_columns):
+        if group.column(i).path_in_schema == name:
+            statistics = group.column(i).statistics
+            if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
+                word = str(statistics.min)
+                return word if len(word) < _SURE else None
+    return None
+
+
+def _bits(boxes: Sequence[tuple[int, int]], least: int) -> int:
     """More where seqs are sparse, so that a chunk has enough messages to be worth it."""
     rows = sum(count for count, _ in boxes)
     spread = sum(max(count, span) for count, span in boxes)
     if rows == 0:
-        return _CHUNK_BITS
+        return least
     # Rows in no order look sparse in each row group and are not: all of them together bound it.
     sparse = max(1.0, min(spread, max(span for _, span in boxes)) / rows)
-    return min(_WIDEST_BITS, _CHUNK_BITS + math.ceil(math.log2(sparse)))
+    return min(_WIDEST_BITS, least + math.ceil(math.log2(sparse)))
 
 
 def shared_out(units: Sequence[Unit], count: int) -> Iterator[list[Unit]]:

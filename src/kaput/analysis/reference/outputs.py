@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -13,9 +15,14 @@ from kaput.evidence.folder import RunFolder
 _PARTITION = f"CAST(place % {SHIFT} AS INT) AS partition"
 
 
-def write(folder: RunFolder, ledger: DataFrame, homeless: DataFrame | None, frames: Frames) -> None:
-    """Replaces all outputs."""
-    _save(_messages(ledger, frames.names), folder, "ledger")
+def write(
+    folder: RunFolder, ledger: DataFrame, homeless: DataFrame | None, frames: Frames, with_ledger: bool
+) -> None:
+    """Replaces all outputs; without the ledger, none of another time is left."""
+    if with_ledger:
+        _save(_messages(ledger, frames.names), folder, "ledger")
+    else:
+        shutil.rmtree(folder.analysis / "ledger", ignore_errors=True)
     _save(_lost(ledger, homeless, frames.names), folder, "lost")
     _save(latency.rates(ledger, frames).coalesce(1).sortWithinPartitions("second"), folder, "rates")
     _save(_windows(ledger, homeless, frames.names), folder, "windows")

@@ -37,10 +37,10 @@ from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
 
 
-def analyse(given: inputs.Inputs, spark: SparkSession) -> Findings:
+def analyse(given: inputs.Inputs, spark: SparkSession, with_ledger: bool = True) -> Findings:
     """Judges a checked run folder and writes its analysis/. Raises EvidenceError, AccountingError."""
     fit(spark, sum(table.rows for table in given.evidence.tables.values()))
-    return _Analysis(given, spark).findings()
+    return _Analysis(given, spark, with_ledger).findings()
 
 
 def _side_by_side(*steps: Callable[[], None]) -> None:
@@ -53,8 +53,8 @@ def _side_by_side(*steps: Callable[[], None]) -> None:
 class _Analysis:
     """One run's analysis: the frames that steps share, and the account they fill in."""
 
-    def __init__(self, given: inputs.Inputs, spark: SparkSession) -> None:
-        self.given = given
+    def __init__(self, given: inputs.Inputs, spark: SparkSession, with_ledger: bool) -> None:
+        self.given, self.with_ledger = given, with_ledger
         self.frames: Frames = load(spark, given.evidence, given.names)
         self._cached: list[DataFrame] = []
 
@@ -217,4 +217,4 @@ class _Analysis:
 
     def _write(self) -> None:
         lost = self._find_homeless() if self.account.lost else None
-        outputs.write(self.given.evidence.folder, self.ledger, lost, self.frames)
+        outputs.write(self.given.evidence.folder, self.ledger, lost, self.frames, self.with_ledger)
