@@ -1,15 +1,31 @@
-"""The fixture of the functional tests: kaput with run folders of its own."""
+"""What the functional tests share: kaput with run folders of its own, this machine's Java, an owner."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from driving import Kaput
+from kaput.cluster.java import Java, find_java
+from kaput.processes.ownership import Owner
 
 
 @pytest.fixture
 def kaput(tmp_path: Path) -> Kaput:
     """kaput with run folders of its own."""
     return Kaput(tmp_path / "runs")
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    """This machine's Java."""
+    return find_java()
+
+
+@pytest.fixture
+def owner() -> Iterator[Owner]:
+    """An owner of a test's own."""
+    with Owner() as started:
+        yield started

@@ -57,7 +57,8 @@ def test_fates_are_those_of_the_findings(
     history = shape()
     if not history.rows["end_offsets"]:
         history.read_to_end()
-    _same(check(history.write(tmp_path)), spark)
+    found = _same(check(history.write(tmp_path)), spark)
+    assert found.totals.sent == len(history.rows["sends"])
 
 
 def _odd() -> History:

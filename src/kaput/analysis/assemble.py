@@ -14,6 +14,7 @@ from kaput.analysis.faults import Reach
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.latency import ACK, END_TO_END
 from kaput.analysis.names import Names
+from kaput.analysis.tally import Tally
 from kaput.evidence.findings import (
     Anomaly,
     Delivered,
@@ -44,7 +45,7 @@ def findings(given: Inputs, account: Account) -> Findings:
     judgement = judge(facts, given.scenario)
     tally, partitions = account.tally, account.partitions
     return Findings(
-        run=_run(given),
+        run=run_of(given),
         verdict=judgement.verdict,
         reasons=judgement.reasons,
         notes=judgement.notes,
@@ -58,12 +59,7 @@ def findings(given: Inputs, account: Account) -> Findings:
             foreign_records=partitions.foreign_records,
             unread=facts.unread,
         ),
-        fates=[
-            Fate(outcome=outcome, stored=stored, count=tally.fates[outcome, stored])
-            for outcome in OUTCOMES
-            for stored in _STORED
-            if tally.fates[outcome, stored]
-        ],
+        fates=fates_of(tally),
         groups=[_group(given, account, index) for index in range(len(given.groups))],
         anomalies=_anomalies(given, account, facts, judgement),
         high_watermark_arithmetic=HighWatermarkArithmetic(
@@ -149,7 +145,8 @@ def _topic(names: Names, place: int) -> str:
     return known[0]
 
 
-def _run(given: Inputs) -> Run:
+def run_of(given: Inputs) -> Run:
+    """Which run this is."""
     manifest = given.manifest
     return Run(
         id=str(manifest.run_id),
@@ -163,19 +160,34 @@ def _run(given: Inputs) -> Run:
     )
 
 
+def fates_of(tally: Tally) -> list[Fate]:
+    """The fates that any message met."""
+    return [
+        Fate(outcome=outcome, stored=stored, count=tally.fates[outcome, stored])
+        for outcome in OUTCOMES
+        for stored in _STORED
+        if tally.fates[outcome, stored]
+    ]
+
+
+def group_fates_of(tally: Tally, group: int) -> list[GroupFate]:
+    """The fates that any message met in one group."""
+    return [
+        GroupFate(outcome=o, stored=s, delivered=d, count=tally.group_fates[group, o, s, d])
+        for o in OUTCOMES
+        for s in _STORED
+        for d in _DELIVERED
+        if tally.group_fates[group, o, s, d]
+    ]
+
+
 def _group(given: Inputs, account: Account, index: int) -> GroupFindings:
     fates = account.tally.group_fates
     return GroupFindings(
         group=given.groups[index],
         drained=given.drained[index],
         delivered_messages=sum(n for (g, _, _, d), n in fates.items() if g == index and d != "0"),
-        fates=[
-            GroupFate(outcome=o, stored=s, delivered=d, count=fates[index, o, s, d])
-            for o in OUTCOMES
-            for s in _STORED
-            for d in _DELIVERED
-            if fates[index, o, s, d]
-        ],
+        fates=group_fates_of(account.tally, index),
         redelivered_after_commit=account.cases["redelivered", index, True],
         end_to_end_ms=measured.percentiles(account, index),
     )

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from kaput.analysis import inputs
+from kaput.analysis.assemble import fates_of, group_fates_of, run_of
 from kaput.analysis.dense import fates
 from kaput.analysis.dense.context import Context
-from kaput.analysis.dense.fates import DELIVERED, STORED, UNPLACED, UNREAD, Asked, Sums
+from kaput.analysis.dense.fate_sums import DELIVERED, STORED, UNPLACED, UNREAD, Asked, Sums
 from kaput.analysis.dense.work import TABLES, Plan, bounds_of, same_text
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Place
@@ -24,7 +25,7 @@ from kaput.analysis.tally import Tally, check
 from kaput.analysis.watching import Tell, nobody, watched
 from kaput.errors import EvidenceError
 from kaput.evidence.fates import Fates, GroupFates
-from kaput.evidence.findings import Delivered, Fate, GroupFate, Run, Stored, Totals
+from kaput.evidence.findings import Delivered, Stored, Totals
 from kaput.evidence.reading import Evidence
 from kaput.scenario.vocabulary import OUTCOMES
 
@@ -128,7 +129,7 @@ def _tally(given: Inputs, sums: Sums, topics: Mapping[str, bool]) -> Tally:
 
 def _document(given: Inputs, tally: Tally, sums: Sums) -> Fates:
     return Fates(
-        run=_run(given),
+        run=run_of(given),
         totals=Totals(
             sent=sum(tally.fates.values()),
             acked=tally.outcome("acked"),
@@ -139,35 +140,9 @@ def _document(given: Inputs, tally: Tally, sums: Sums) -> Fates:
             foreign_records=sums.foreign,
             unread=tally.stored("unread"),
         ),
-        fates=[
-            Fate(outcome=outcome, stored=stored, count=tally.fates[outcome, stored])
-            for outcome in OUTCOMES
-            for stored in _STORED
-            if tally.fates[outcome, stored]
+        fates=fates_of(tally),
+        groups=[
+            GroupFates(group=name, fates=group_fates_of(tally, index))
+            for index, name in enumerate(given.groups)
         ],
-        groups=[GroupFates(group=name, fates=_of(tally, index)) for index, name in enumerate(given.groups)],
-    )
-
-
-def _of(tally: Tally, group: int) -> list[GroupFate]:
-    return [
-        GroupFate(outcome=o, stored=s, delivered=d, count=tally.group_fates[group, o, s, d])
-        for o in OUTCOMES
-        for s in _STORED
-        for d in _DELIVERED
-        if tally.group_fates[group, o, s, d]
-    ]
-
-
-def _run(given: Inputs) -> Run:
-    manifest = given.manifest
-    return Run(
-        id=str(manifest.run_id),
-        scenario=manifest.scenario,
-        title=given.scenario.title if given.scenario else "",
-        seed=manifest.seed,
-        kafka=manifest.versions.get("kafka"),
-        mode=manifest.mode,
-        started_ns=manifest.started_ns,
-        ended_ns=manifest.ended_ns,
     )

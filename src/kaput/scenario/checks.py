@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import (
     LAST_KAFKA_WITH_ZOOKEEPER,
-    AtMessage,
-    FaultStep,
     Group,
     Producers,
     Scenario,
@@ -21,6 +19,7 @@ from kaput.scenario.model import (
 from kaput.scenario.nearest import hint
 from kaput.scenario.options import NETWORK_FAULTS, OPTIONS
 from kaput.scenario.source import DataPath
+from kaput.scenario.steps import AtMessage, FaultStep
 from kaput.scenario.timeline import longest_duration_ms, total_messages
 from kaput.scenario.values import TARGET, format_duration, parse_duration_ms, share_of
 

@@ -8,35 +8,23 @@ The text below a field is its description in the JSON Schema.
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    ValidationInfo,
-    WithJsonSchema,
     model_validator,
 )
 
-from kaput.scenario.nearest import hint
-from kaput.scenario.options import Direction, How, Options, Side, with_defaults
+from kaput.scenario.block import Block
+from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import (
     Acknowledgements,
-    Bandwidth,
     Comparison,
     Config,
     DurationMs,
-    DurationOrZeroMs,
-    Peers,
-    Percent,
     Positive,
     Rate,
-    Target,
-    check_at,
     format_duration,
     no_bool,
     parse_duration_ms,
@@ -44,34 +32,15 @@ from kaput.scenario.values import (
 from kaput.scenario.vocabulary import Verdict
 
 __all__ = [
-    "FIRST_CONTROLLER_ID", "FIRST_ZOOKEEPER_ID", "LAST_KAFKA_WITH_ZOOKEEPER", "LENIENT", "MIN_PAYLOAD_BYTES",
-    "AtMessage", "Block", "Cluster", "Config", "Drain", "Expect", "FaultName", "FaultStep", "Group",
-    "Producers", "Scenario", "Topic", "Workload", "format_duration", "parse_duration_ms",
+    "FIRST_CONTROLLER_ID", "FIRST_ZOOKEEPER_ID", "LAST_KAFKA_WITH_ZOOKEEPER", "MIN_PAYLOAD_BYTES",
+    "Cluster", "Config", "Drain", "Expect", "Group", "Producers", "Scenario", "Topic", "Workload",
+    "format_duration", "parse_duration_ms",
 ]  # fmt: skip
 
 MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see evidence/identity.py
 FIRST_CONTROLLER_ID = 101  # dedicated controllers are numbered from here, brokers from 1
 FIRST_ZOOKEEPER_ID = 201
 LAST_KAFKA_WITH_ZOOKEEPER = "3.9.2"
-LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault names of other versions pass
-
-# A new fault's word goes here; its file stands in faults/.
-FaultName = Literal[
-    "noop", "kill", "stop", "pause", "rolling-restart", "disk-full",
-    "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
-]  # fmt: skip
-
-
-class Block(BaseModel):
-    """A block of the file: frozen, kebab-case keys, nothing unknown."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        populate_by_name=True,
-        alias_generator=lambda name: name.replace("_", "-"),
-        use_attribute_docstrings=True,
-    )
 
 
 class Cluster(Block):
@@ -207,65 +176,6 @@ class Workload(Block):
     """Who reads while the faults happen."""
     drain: Drain = Drain()
     """Reading everything back after the last heal."""
-
-
-class AtMessage(Block):
-    """At the N-th attempt over all producers."""
-
-    message: Positive
-    """The N."""
-
-
-def _check_fault(value: str, info: ValidationInfo) -> str:
-    if value not in get_args(FaultName) and not (info.context or {}).get("lenient"):
-        raise ValueError(f"{value!r} is not a fault; {hint(value, get_args(FaultName))}")
-    return value
-
-
-class FaultStep(Block):
-    """One action on one target, from a moment on, for a time (without `for`: until all has been sent)."""
-
-    at: Annotated[AtMessage | str, BeforeValidator(check_at)]
-    """When: a time after the warm-up (10s), a share of the load (30%), or {message: N}."""
-    fault: Annotated[
-        str, AfterValidator(_check_fault), WithJsonSchema({"type": "string", "enum": [*get_args(FaultName)]})
-    ]
-    """The action."""
-    target: Target = "any"
-    """Whom it hits; leaders, followers and coordinators are looked up when the fault is injected."""
-    for_: DurationMs | None = Field(default=None, alias="for")
-    """How long; without it the fault is healed when everything has been sent."""
-    from_: Peers | None = Field(default=None, alias="from")
-    """From whom (network faults): a word, or a list of them."""
-    direction: Direction | None = None
-    """What is hit: `in` what comes to the target, `out` what goes from it, or `both`."""
-    how: How | None = None
-    """Packets vanish (`drop`), or their sender is told at once (`reject`)."""
-    clients_with: Side | None = None
-    """Whom the clients of a partition still reach: the `target`, the `others`, or `both`."""
-    percent: Percent | None = None
-    """How many of a hundred packets are lost."""
-    rate: Bandwidth | None = None
-    """Bandwidth that is left, such as 12mbit."""
-    delay: DurationMs | None = None
-    """How late everything is that the target sends."""
-    jitter: DurationOrZeroMs | None = None
-    """By how much the delay varies, up and down."""
-    up: DurationMs | None = None
-    """How long a flapping link works each time."""
-    down: DurationMs | None = None
-    """How long a flapping link is cut each time."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_defaults(cls, data: Any) -> Any:
-        return with_defaults(data)
-
-    def options(self) -> Options:
-        """What the fault is told beside its target."""
-        named = {field.name: getattr(self, field.name) for field in fields(Options)}
-        given = {name: value for name, value in named.items() if value is not None}
-        return Options(**{**given, "from_": tuple(given.get("from_", ()))})
 
 
 class Expect(Block):

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from kaput.errors import EvidenceError, UsageError
 from kaput.scenario.mistakes import Mistake, from_validation
-from kaput.scenario.model import LENIENT, Scenario
+from kaput.scenario.model import Scenario
 from kaput.scenario.source import Source, dotted, parse, read
+from kaput.scenario.steps import LENIENT
 
 _ROUNDS = 20  # each takes away what the one before uncovered
 

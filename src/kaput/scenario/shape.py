@@ -9,7 +9,8 @@ import types
 import typing
 from typing import Annotated, Any
 
-from kaput.scenario.model import Block, Scenario
+from kaput.scenario.block import Block
+from kaput.scenario.model import Scenario
 from kaput.scenario.source import DataPath
 
 

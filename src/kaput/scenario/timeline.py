@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from kaput.scenario import model
+from kaput.scenario import model, steps
 from kaput.scenario.options import Options
 from kaput.scenario.values import parse_duration_ms, share_of
 
@@ -69,8 +69,8 @@ def longest_duration_ms(scenario: model.Scenario) -> int | None:
     return max((spec.duration for spec in scenario.workload.producers if spec.duration), default=None)
 
 
-def _trigger(at: model.AtMessage | str, scenario: model.Scenario) -> AfterStart | AtMessage:
-    if isinstance(at, model.AtMessage):
+def _trigger(at: steps.AtMessage | str, scenario: model.Scenario) -> AfterStart | AtMessage:
+    if isinstance(at, steps.AtMessage):
         return AtMessage(at.message)
     share = share_of(at)
     if share is None:

@@ -10,16 +10,10 @@ import pytest
 from kaput.cluster.admin import Admin
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.java import Java, find_java
+from kaput.cluster.java import Java
 from kaput.cluster.lab import Cluster
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
-
-
-@pytest.fixture(scope="session")
-def java() -> Java:
-    """This machine's Java."""
-    return find_java()
 
 
 @pytest.fixture(scope="session")
@@ -28,13 +22,6 @@ def distribution(java: Java) -> Distribution:
     found = resolve(Spec().kafka, java)
     ensure_archive(found, java, lambda text: None)
     return found
-
-
-@pytest.fixture
-def owner() -> Iterator[Owner]:
-    """An owner of a test's own."""
-    with Owner() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

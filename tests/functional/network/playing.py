@@ -26,7 +26,7 @@ from kaput.faults.fault import Effect, Fault, Scene
 from kaput.processes.ownership import Owner
 from kaput.processes.records import own_marker
 from kaput.scenario.model import Cluster as Spec
-from kaput.scenario.model import FaultStep
+from kaput.scenario.steps import FaultStep
 
 TARGET = 1
 

@@ -9,7 +9,7 @@ import pytest
 from kaput.cluster.admin import Admin
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.java import Java, find_java
+from kaput.cluster.java import Java
 from kaput.cluster.lab import Cluster
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
@@ -22,24 +22,11 @@ CONFIG: dict[str, bool | int | float | str] = {
 
 
 @pytest.fixture(scope="session")
-def java() -> Java:
-    """This machine's Java."""
-    return find_java()
-
-
-@pytest.fixture(scope="session")
 def distribution(java: Java) -> Distribution:
     """The Kafka of ZooKeeper mode, its jars fetched and its archive made."""
     found = resolve(Spec(mode="zookeeper").kafka, java)
     ensure_archive(found, java, lambda text: None)
     return found
-
-
-@pytest.fixture
-def owner() -> Iterator[Owner]:
-    """An owner of a test's own."""
-    with Owner() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

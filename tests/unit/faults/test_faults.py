@@ -11,7 +11,7 @@ from kaput.faults.noop import Noop
 from kaput.faults.pause import Pause
 from kaput.faults.rolling_restart import RollingRestart
 from kaput.faults.stop import Stop
-from kaput.scenario.model import FaultStep
+from kaput.scenario.steps import FaultStep
 
 
 def test_the_catalogue_and_the_scenario_model_agree() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from kaput.errors import UsageError
 from kaput.scenario.loader import load_builtin, load_file
-from kaput.scenario.model import FaultStep
 from kaput.scenario.options import NETWORK_FAULTS, OPTIONS, Options
+from kaput.scenario.steps import FaultStep
 
 FILE = """version: 1
 title: fine

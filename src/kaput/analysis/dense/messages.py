@@ -278,9 +278,8 @@ def _counts(codes: Ints, cells: int) -> list[tuple[int, int]]:
 
 def total(laid: Chunk, summary: Summary) -> None:
     """Adds the chunk's fates and latencies to the sums."""
-    ran = laid.ran
+    ran, everyone = laid.ran, bool(laid.ran.all())
     summary.unsettled += int(np.count_nonzero(laid.unsettled))
-    everyone = bool(ran.all())
     if not everyone:
         summary.phantom_records += int(laid.stored[~ran].sum())
     copies = laid.stored[ran] if laid.stored.max(initial=0) > 1 else np.empty(0, np.int64)
