@@ -50,7 +50,7 @@ def _print_text(results: list[tuple[RunFolder, Findings]], repeated: bool) -> No
 
     console = Console(highlight=False, soft_wrap=True)
     for folder, found in results:
-        console.print(render(found, folder.path))
+        console.print(render(found, folder.title))
     if len(results) > 1:
         console.print(side_by_side([found for _, found in results]))
     if repeated:

@@ -49,9 +49,15 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Paths inside one run folder; `path` is the folder itself."""
+    """Paths inside one run folder; `path` is the folder itself. `origin`: the URL that it was brought from."""
 
     path: Path
+    origin: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Where the user knows it to be."""
+        return self.origin or str(self.path)
 
     @property
     def manifest_path(self) -> Path:

@@ -24,7 +24,7 @@ _EXAMPLES = 3
 _UNAVAILABLE = 3
 
 
-def render(findings: Findings, folder: Path) -> Text:
+def render(findings: Findings, folder: Path | str) -> Text:
     """One run. `folder` is named at the end, for whoever wants to look further."""
     sections = [
         _head(findings),

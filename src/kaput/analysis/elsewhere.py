@@ -1,0 +1,79 @@
+"""Run folders that only Spark's file systems reach (s3a://, hdfs://, ...): brought here, and findings taken back.
+
+Hadoop's own FileSystem, which Spark reads with, does the moving; its settings are Spark's (spark.hadoop.*).
+Not here: judging, which needs a folder on a path that every worker can open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from kaput.errors import EvidenceError, UsageError
+from kaput.evidence.folder import RunFolder
+
+_NEEDED = ("manifest.json", "evidence")
+_BROUGHT = (*_NEEDED, "scenario.yaml")
+_RESULTS = ("manifest.json", "findings.json", "junit.xml", "analysis")
+
+
+def bring(spark: SparkSession, url: str, scratch: Path) -> RunFolder:
+    """Copies what judging needs to a new folder below `scratch`. Raises EvidenceError naming the file."""
+    with _told(url):
+        files, root = _file_system(spark, url)
+        target = scratch / (root.getName() or "run")
+        target.mkdir(parents=True)
+        for name in _BROUGHT:
+            source = _path(spark, root, name)
+            if files.exists(source):
+                files.copyToLocalFile(False, source, _path(spark, str(target / name)), True)
+            elif name in _NEEDED:
+                raise EvidenceError(f"{source.toString()}: not there; is {url} a run folder?")
+    return RunFolder(target, origin=url)
+
+
+def take_back(spark: SparkSession, folder: RunFolder) -> None:
+    """Copies what judging has written to where the folder came from. Raises EvidenceError."""
+    assert folder.origin is not None
+    with _told(folder.origin):
+        files, root = _file_system(spark, folder.origin)
+        files.setWriteChecksum(False)  # else Hadoop puts a file of its own beside each on a file:/ URL
+        for name in _RESULTS:
+            if (folder.path / name).exists():
+                there = _path(spark, root, name)
+                files.delete(there, True)
+                files.copyFromLocalFile(False, True, _path(spark, str(folder.path / name)), there)
+
+
+def check_scratch(spark: SparkSession, scratch: Path | None) -> None:
+    """Workers on other machines must be able to open what is brought. Raises UsageError."""
+    if scratch is None and not spark.sparkContext.master.startswith("local"):
+        raise UsageError(
+            "evidence at a URL is brought here first: give --scratch on a path that workers open"
+        )
+
+
+def _file_system(spark: SparkSession, url: str) -> tuple[Any, Any]:
+    context: Any = spark.sparkContext  # py4j's objects have no types
+    path = _path(spark, url)
+    return path.getFileSystem(context._jsc.hadoopConfiguration()), path
+
+
+def _path(spark: SparkSession, *parts: Any) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.hadoop.fs.Path(*parts)
+
+
+@contextmanager
+def _told(url: str) -> Iterator[None]:
+    """What Hadoop complains of, as a sentence of ours."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        said = str(error.java_exception.getMessage() or error.java_exception.toString()).splitlines()[0]
+        raise EvidenceError(f"{url}: Spark's file system cannot do it: {said}") from None
