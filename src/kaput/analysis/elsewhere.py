@@ -1,4 +1,4 @@
-"""Run folders that only Spark's file systems reach (s3a://, hdfs://, ...): brought here, and findings taken back.
+"""Run folders that only Spark's file systems reach (s3a://, hdfs://): brought here, findings taken back.
 
 Hadoop's own FileSystem, which Spark reads with, does the moving; its settings are Spark's (spark.hadoop.*).
 Not here: judging, which needs a folder on a path that every worker can open.
@@ -52,10 +52,8 @@ def take_back(spark: SparkSession, folder: RunFolder) -> None:
 
 def check_scratch(spark: SparkSession, scratch: Path | None) -> None:
     """Workers on other machines must be able to open what is brought. Raises UsageError."""
-    if scratch is None and not spark.sparkContext.master.startswith("local"):
-        raise UsageError(
-            "evidence at a URL is brought here first: give --scratch on a path that workers open"
-        )
+    if scratch is None and not str(spark.sparkContext.master).startswith("local"):
+        raise UsageError("evidence at a URL is brought here first; give --scratch, a path that workers open")
 
 
 def _file_system(spark: SparkSession, url: str) -> tuple[Any, Any]:

@@ -30,6 +30,7 @@ from kaput.errors import JavaError
 _own: list[driver.Driver] = []  # the JVM that this process started itself, while there is one
 _given: set[str] = set()  # names of the settings that the user gave: they win
 SMALL_ROWS = 500_000
+_WITH_JARS = {"spark.jars", "spark.jars.packages"}  # which Spark's own scripts alone resolve for the driver
 _FITTED = {"spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"}
 _LOG4J = """\
 rootLogger.level = error
@@ -66,7 +67,7 @@ def start(
     settings = SparkConf().setMaster(master).setAppName("kaput")
     settings.setAll([*_settings(scratch, master).items(), *(conf or {}).items()])
     if SparkContext._gateway is None:
-        own_way = _own_way(master)
+        own_way = _own_way(master) and not _WITH_JARS & _given
         gateway = _own_gateway(scratch, options) if own_way else _spark_gateway(settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway, conf=settings)
     try:

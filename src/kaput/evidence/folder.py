@@ -49,7 +49,7 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Paths inside one run folder; `path` is the folder itself. `origin`: the URL that it was brought from."""
+    """Paths inside one run folder; `path` is the folder itself, `origin` the URL that it was brought from."""
 
     path: Path
     origin: str | None = None
