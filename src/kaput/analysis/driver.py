@@ -7,6 +7,7 @@ Not here: whether this way may be taken at all, and Spark's settings (session.py
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -62,6 +63,9 @@ def find_archive(java: Java) -> Path | None:
     """The archive, if there is a whole one. Its name has its size: one cut short crashes the JVM."""
     for archive in cache_dir("cds").glob(f"spark-{key(java)}-*.jsa"):
         if archive.stem.endswith(f"-{archive.stat().st_size}"):
+            # Those least lately used go first, when there are too many (archive.py).
+            with contextlib.suppress(OSError):
+                os.utime(archive)
             return archive
     return None
 
