@@ -59,6 +59,7 @@ def test_two_leaders_at_once(judge: Judge, tmp_path: Path, spark: SparkSession) 
             fault="1-kill",
             first_ack_ns=at(601),
             last_deposed_ack_ns=at(1101),
+            two_leaders_ms=701,
             overlap_ms=500,
             deposed_acks=3,
             deposed_acks_after_election=2,
@@ -90,5 +91,6 @@ def test_nothing_deposed_is_said_as_well(tmp_path: Path, spark: SparkSession) ->
     findings = pipeline.analyse(check(history.write(tmp_path)), spark)
     (change,) = findings.leader_changes
     assert (change.deposed_acks, change.lost, change.overlap_ms) == (0, 0, None)
+    assert change.two_leaders_ms is None
     assert change.first_ack_ns == at(601)
     assert "acknowledged nothing that was overwritten" in leader_sentences(findings)[0]

@@ -85,6 +85,7 @@ def _told(
         fault=change.fault,
         first_ack_ns=first_ns,
         last_deposed_ack_ns=last_ns,
+        two_leaders_ms=None if last_ns is None else max(0.0, (last_ns - change.at_ns) / _MS),
         overlap_ms=overlap,
         deposed_acks=sum(row.acks for row in rows),
         deposed_acks_after_election=sum(row.after_election for row in rows),

@@ -146,7 +146,8 @@ class FaultFindings(Part):
 class LeaderChange(Part):
     """A partition's leadership passing to another broker, and what the deposed one still acknowledged.
 
-    overlap_ms: from the new leader's first acknowledgement to the deposed one's last: two leaders at once.
+    two_leaders_ms: from the election to the deposed leader's last acknowledgement; overlap_ms: from the new
+    leader's first acknowledgement to that: clients of both were told that they had written.
     deposed_acks: acknowledgements that this epoch overwrote. lost_seen: by broker, how many of the lost
     ones it was seen to hold; lost_unseen: how many nobody (null where no replica was looked at), given no
     earlier than lost_unseen_last_ms before the last.
@@ -161,6 +162,7 @@ class LeaderChange(Part):
     fault: str | None = None
     first_ack_ns: int | None = None
     last_deposed_ack_ns: int | None = None
+    two_leaders_ms: float | None = None
     overlap_ms: float | None = None
     deposed_acks: int = 0
     deposed_acks_after_election: int = 0

@@ -32,6 +32,8 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
         f"the old leader had acknowledged {change.deposed_acks:,} that were overwritten, "
         f"{change.deposed_acks_after_election:,} of them after the election"
     )
+    if change.two_leaders_ms:
+        yield f"the last {milliseconds(change.two_leaders_ms)} after it: so long there were two leaders"
     if change.overlap_ms:
         yield f"both acknowledged for {milliseconds(change.overlap_ms)}"
     if change.offsets_used_twice:

@@ -85,6 +85,7 @@ def test_isolation_loses_what_acks_1_acknowledged_and_nothing_else(kaput: Kaput,
     (change,) = result.findings["leader_changes"]
     assert (change["old_leader"], change["lost"]) == (1, lost) and change["leader"] in (2, 3)
     assert change["deposed_acks"] == lost > change["deposed_acks_after_election"] > 0
+    assert change["two_leaders_ms"] > 0
     assert change["lost_after_heal"] == isolate["lost_after_heal"] < lost
     # The deposed leader's own disk is the witness; what came in its last moments may have been missed.
     assert change["lost_seen"]["1"] + change["lost_unseen"] == lost
