@@ -46,6 +46,10 @@ class Standalone:
         # Spark's own scripts set the Scala version; without it the launcher looks for a build tree.
         env = {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_SCALA_VERSION": "2.13"}
         env["PYSPARK_PYTHON"] = sys.executable
+        # What a killed worker or its executor leaves is left among the test's own files.
+        scratch = self._directory / "tmp"
+        scratch.mkdir(exist_ok=True)
+        env |= {"JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={scratch}", "SPARK_LOCAL_DIRS": str(scratch)}
         process = subprocess.Popen(
             [*command, "--host", "127.0.0.1", *work, *ui, *options], stdout=log, stderr=log, env=env
         )

@@ -148,6 +148,7 @@ class Cluster:
             finally:
                 for place in self._places:
                     remove_tree(place.data)
+                    remove_tree(place.scratch)
                 self.network.close()
 
     def _provision(self) -> None:
@@ -172,6 +173,8 @@ class Cluster:
         """Writes what the node is told, and what must be on its disk before its first start."""
         place.folder.mkdir(parents=True, exist_ok=True)
         self._owner.own_path(place.data)
+        self._owner.own_path(place.scratch)
+        place.scratch.mkdir()
         if self._spec.disk_mb is not None and place.broker_port is not None:
             disk.mount(place.data, self._spec.disk_mb)
         if place.role == "zookeeper":
@@ -186,6 +189,8 @@ class Cluster:
             zookeeper.await_departure(self.zookeeper_endpoints, place.id)
 
     def _command(self, place: Place, archive: Path | None) -> list[str]:
+        # Codecs unpack their libraries there, and would leave them in /tmp after a SIGKILL.
+        scratch = f"-Djava.io.tmpdir={place.scratch}"
         if place.role == "zookeeper":
             return java_command(
                 self.java,
@@ -194,9 +199,9 @@ class Cluster:
                 [place.properties],
                 archive=archive,
                 heap=zookeeper.HEAP,
-                flags=zookeeper.FLAGS,
+                flags=(*zookeeper.FLAGS, scratch),
             )
-        flags = zookeeper.BROKER_FLAGS if self.mode == "zookeeper" else ()
+        flags = (*(zookeeper.BROKER_FLAGS if self.mode == "zookeeper" else ()), scratch)
         return java_command(
             self.java, self.distribution, MAIN, [place.properties], archive=archive, flags=flags
         )

@@ -33,6 +33,11 @@ class Place:
         return self.folder / "data"
 
     @property
+    def scratch(self) -> Path:
+        """Temporary files of its JVM; removed at the end."""
+        return self.folder / "tmp"
+
+    @property
     def properties(self) -> Path:
         """Its settings."""
         return self.folder / ("zoo.cfg" if self.role == "zookeeper" else "server.properties")

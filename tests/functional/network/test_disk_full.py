@@ -31,7 +31,7 @@ def test_a_leader_without_room_is_replaced_and_comes_back(kaput: Kaput) -> None:
     assert result.count("lost") == 0
     assert result.findings["leader_changes"][0]["old_leader"] == 1
     (run,) = kaput.runs.iterdir()
-    assert not list(run.glob("brokers/*/data"))
+    assert not list(run.glob("brokers/*/data")) and not list(run.glob("brokers/*/tmp"))
     assert "kaput /" not in Path("/proc/mounts").read_text()
 
 
