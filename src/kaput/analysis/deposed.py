@@ -42,15 +42,22 @@ def leader_changes(
     timeline: Timeline, deposed: Sequence[Deposed], under: Under, seen: Mapping[tuple[Place, int], Seen]
 ) -> list[LeaderChange]:
     """Every time a partition came to be led by another broker, or lost what its leader had acknowledged."""
+    elections = {place: list(_elections(changes)) for place, changes in timeline.changes.items()}
     by_epoch: dict[tuple[Place, int], list[Deposed]] = defaultdict(list)
     for row in deposed:
-        by_epoch[row.place, row.later_epoch].append(row)
+        by_epoch[row.place, _led_from(elections, row.place, row.later_epoch)].append(row)
+    witnessed = {(place, _led_from(elections, place, epoch)): one for (place, epoch), one in seen.items()}
     return [
-        _told(place, change, by_epoch.get((place, epoch), []), _first(under, place, epoch), seen)
-        for place, changes in sorted(timeline.changes.items())
-        for change, epoch in _elections(changes)
+        _told(place, change, by_epoch.get((place, epoch), []), _first(under, place, epoch), witnessed)
+        for place, found in sorted(elections.items())
+        for change, epoch in found
         if change.leader != change.led_before or (place, epoch) in by_epoch
     ]
+
+
+def _led_from(elections: Mapping[Place, Sequence[tuple[Change, int]]], place: Place, epoch: int) -> int:
+    """The first epoch from `epoch` on that anybody led: one without a leader overwrites for its successor."""
+    return min((led for _, led in elections.get(place, ()) if led >= epoch), default=epoch)
 
 
 def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:

@@ -1,0 +1,23 @@
+"""Changes of leader where an epoch without a leader lies between two that have one."""
+
+from __future__ import annotations
+
+from kaput.analysis.deposed import Deposed, leader_changes
+from kaput.analysis.replicas import Seen
+from kaput.analysis.timeline import Change, Timeline
+
+PLACE = ("orders", 0)
+
+
+def test_an_epoch_without_a_leader_overwrites_for_its_successor() -> None:
+    """Nobody leads in epoch 1, broker 2 in epoch 2: what epoch 1 overwrote is told where broker 2 leads."""
+    changes = [
+        Change(0, "leader", 1, 0, (1, 2), None),
+        Change(400_000_000, "leader", -1, 1, (1, 2), 1),
+        Change(470_000_000, "leader", 2, 2, (2,), 1),
+    ]
+    rows = [Deposed(PLACE, 1, None, 3, 3, 2, 0, 1, 100_000_000, 500_000_000)]
+    (change,) = leader_changes(Timeline({PLACE: changes}), rows, {}, {(PLACE, 1): Seen({1: 2}, 1, 0.0)})
+    assert (change.epoch, change.leader, change.old_leader) == (2, 2, 1)
+    assert (change.deposed_acks, change.lost, change.offsets_used_twice) == (3, 3, 1)
+    assert (change.lost_seen, change.lost_unseen) == ({1: 2}, 1)
