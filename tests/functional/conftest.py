@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from driving import Kaput
+from kaput.cluster.admin import Admin
 from kaput.cluster.java import Java, find_java
+from kaput.cluster.lab import Cluster
 from kaput.processes.ownership import Owner
 
 
@@ -28,4 +30,11 @@ def java() -> Java:
 def owner() -> Iterator[Owner]:
     """An owner of a test's own."""
     with Owner() as started:
+        yield started
+
+
+@pytest.fixture
+def admin(cluster: Cluster) -> Iterator[Admin]:
+    """An admin of the cluster that the tests of a directory share."""
+    with Admin(cluster) as started:
         yield started

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from kaput.cluster.admin import Admin
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.java import Java
@@ -33,11 +32,4 @@ def cluster(
     began = time.monotonic()
     with Owner() as owner, Cluster(owner, Spec(controllers=1), distribution, java, folder) as started:
         print(f"3 brokers and 1 controller ready after {time.monotonic() - began:.1f} s")  # noqa: T201
-        yield started
-
-
-@pytest.fixture
-def admin(cluster: Cluster) -> Iterator[Admin]:
-    """An admin of that cluster."""
-    with Admin(cluster) as started:
         yield started

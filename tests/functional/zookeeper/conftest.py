@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from kaput.cluster.admin import Admin
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.java import Java
@@ -37,11 +36,4 @@ def cluster(
     folder = tmp_path_factory.mktemp("brokers")
     spec = Spec(mode="zookeeper", config=CONFIG)
     with Owner() as owner, Cluster(owner, spec, distribution, java, folder) as started:
-        yield started
-
-
-@pytest.fixture
-def admin(cluster: Cluster) -> Iterator[Admin]:
-    """An admin of that cluster."""
-    with Admin(cluster) as started:
         yield started
