@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.analysis.closer.losses import CAUSES, Explained
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import RATES
 from kaput.analysis.inputs import Inputs

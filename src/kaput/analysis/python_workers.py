@@ -15,11 +15,15 @@ def main() -> None:
     sys.path[:] = [entry for entry in sys.path if Path(entry).name != "pyspark.zip"]
     from pyspark.daemon import manager
 
-    import kaput.analysis.dense.engine
-    import kaput.analysis.dense.fates
-    import kaput.analysis.dense.scan  # noqa: F401
-
+    load()
     manager()
+
+
+def load() -> None:
+    """Loads what the tasks need; the first time that compiles their loops."""
+    import kaput.analysis.dense.fates_tasks
+    import kaput.analysis.dense.scan
+    import kaput.analysis.dense.tasks  # noqa: F401
 
 
 if __name__ == "__main__":

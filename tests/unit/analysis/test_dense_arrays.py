@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from hypothesis import given
@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from kaput.analysis.closer.redelivery import overlaps
 from kaput.analysis.dense.columns import constant
 from kaput.analysis.dense.histogram import Histogram
-from kaput.analysis.dense.pack import pack, unpack
+from kaput.analysis.dense.pack import pack, unpack, unpack_all
 from kaput.analysis.dense.pile import MOST, Pile, Piles
 from kaput.analysis.dense.scan import zones
 from kaput.analysis.dense.split import by_key, grouped
 from kaput.analysis.dense.streams import longest, stretch
 from kaput.analysis.dense.summary import Run
+from kaput.analysis.dense.timing import whole_us
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 SMALL = st.integers(0, 300)
@@ -31,19 +32,24 @@ COLUMNS = st.one_of(
 )
 
 
-@given(st.lists(COLUMNS, max_size=4))
-def test_packed_columns_come_back(columns: list[list[int]]) -> None:
-    """Whatever is packed is unpacked as it was."""
-    arrays = [np.array(column, np.int64) for column in columns]
-    assert [column.tolist() for column in unpack(pack(arrays), len(arrays))] == columns
+@given(st.lists(st.lists(COLUMNS, min_size=2, max_size=2), min_size=1, max_size=4))
+def test_packed_columns_come_back(packs: list[list[list[int]]]) -> None:
+    """Whatever is packed is unpacked as it was, several packs one behind the other."""
+    packs = [[column[: min(map(len, columns))] for column in columns] for columns in packs]
+    arrays = [[np.array(column, np.int64) for column in columns] for columns in packs]
+    expected = [list(chain(*columns)) for columns in zip(*packs, strict=True)]
+    assert [column.tolist() for column in unpack_all([pack(each) for each in arrays], 2)] == expected
+    assert [column.tolist() for column in unpack(pack(arrays[0]), 2)] == packs[0]
 
 
 def test_what_is_regular_takes_no_room() -> None:
-    """A constant or a progression costs its head alone; small steps cost a byte each."""
+    """A constant or a progression costs its head alone; small steps cost ten bits each, usual ones two."""
     regular = pack([np.arange(0, 70_000, 7), np.full(10_000, 5), constant(9, 10_000)])
     assert len(regular) < 100
     steps = np.cumsum(np.tile([1, 200], 5_000)) + 2**50
-    assert len(pack([steps])) < 10_100
+    assert len(pack([steps])) < 12_700
+    offsets = np.arange(10_000) + np.repeat(np.arange(100), 100) * 70_000
+    assert len(pack([offsets])) < 3_000
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2)), max_size=120))
@@ -65,7 +71,7 @@ def test_histogram_is_exact(parts: list[list[int]]) -> None:
     total = Histogram()
     for part in parts:
         one = Histogram()
-        one.add_ns(np.array(part, np.int64))
+        one.add_us(np.array([whole_us(value) for value in part], np.int64))
         total.add(one)
     values = [int(value / 1000) for part in parts for value in part]
     assert dict(zip(total.us.tolist(), total.times.tolist(), strict=True)) == {

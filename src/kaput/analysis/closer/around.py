@@ -13,7 +13,7 @@ import numpy as np
 from kaput.analysis.closer.full import NotSettled
 from kaput.analysis.closer.losses import Explained
 from kaput.analysis.dense.context import Reached
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.scan import Span
 from kaput.analysis.dense.streams import longest
 from kaput.analysis.dense.summary import Quiet, Summary, least

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kaput.analysis.closer.found import SHOWN, Records
 from kaput.analysis.closer.redelivery import Commits, Key
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pile import Pile
 from kaput.analysis.dense.scan import Questions, Zones, zones
 from kaput.analysis.dense.split import grouped

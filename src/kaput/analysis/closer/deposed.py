@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from kaput.analysis.closer.losses import DEPOSED, Explained
-from kaput.analysis.dense.pack import NULL
+from kaput.analysis.dense.numbers import NULL
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.names import Names

@@ -7,7 +7,7 @@ from typing import Any
 
 from kaput.analysis.closer.commits import Ahead
 from kaput.analysis.closer.found import SHOWN, first, named
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import Summary
 from kaput.analysis.names import Names

@@ -16,7 +16,7 @@ from kaput.analysis.closer import around, commits, deposed, examples, losses, or
 from kaput.analysis.closer.found import Records
 from kaput.analysis.closer.full import NotSettled
 from kaput.analysis.dense.counted import Counted
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.scan import Answers, Questions, Zones, scan, zones
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.streams import longest

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kaput.analysis.closer.found import Records, first, named
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pile import Pile
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import Edge, Summary

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kaput.analysis.closer.found import first
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pile import Pile
 from kaput.analysis.dense.split import grouped
 

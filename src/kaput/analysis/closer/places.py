@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kaput.analysis.closer.found import SHOWN
 from kaput.analysis.closer.losses import CAUSES, UNCLEAN, UNEXPLAINED, Explained
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pile import Pile, Piles
 
 _IDENTITY = ("place", "offset", "producer", "seq")

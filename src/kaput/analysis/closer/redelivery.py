@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.numbers import Ints
 from kaput.analysis.dense.pile import Pile
 from kaput.analysis.dense.scan import Zones, zones
 from kaput.analysis.dense.split import grouped

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kaput.analysis.closer.found import Records
 from kaput.analysis.closer.full import NotSettled
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.numbers import Ints
 from kaput.analysis.dense.pile import Pile
 from kaput.analysis.dense.readers import Edge, Reader, Steps, joined
 from kaput.analysis.dense.scan import Zones, zones

@@ -6,7 +6,7 @@ there are (work.py) and what is counted in them (sends.py, log.py, deliveries.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.work import Unit
 from kaput.errors import EvidenceError
 
@@ -41,13 +41,16 @@ class Columns:
         array = self.arrays.get(name)
         if array is None:
             return constant(NULL, self.rows)
+        numbers: Ints
         if pa.types.is_boolean(array.type):
             array = array.cast(pa.int8())
         if array.null_count:
             if array.null_count == len(array):
                 return constant(NULL, self.rows)
-            array = pc.fill_null(array.cast(pa.int64()), NULL)
-        numbers: Ints = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+            numbers = self.raw(name).astype(np.int64)
+            numbers[_nulls(array)] = NULL
+            return numbers
+        numbers = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         return numbers
 
     def flags(self, name: str) -> npt.NDArray[np.bool_]:
@@ -85,6 +88,15 @@ class Columns:
         found: npt.NDArray[Any] = np.frombuffer(array.buffers()[1], width)[array.offset :][: self.rows]
         return found
 
+    def blocks(self, rows: int) -> Iterator[Columns]:
+        """The rows in blocks of at most so many, of which nothing is copied."""
+        if self.rows <= rows:
+            yield self
+            return
+        for first in range(0, self.rows, rows):
+            arrays = {name: array.slice(first, rows) for name, array in self.arrays.items()}
+            yield Columns(min(rows, self.rows - first), self.file, self.first_row + first, arrays, self.same)
+
     def only(self, mask: npt.NDArray[np.bool_]) -> Columns:
         """Some of the rows; where they stand in their table is not known any more."""
         arrays = {name: array.filter(pa.array(mask)) for name, array in self.arrays.items()}
@@ -119,6 +131,12 @@ class Columns:
             return constant(-1, self.rows), []
         words = _encoded(array)
         return _indices(words).astype(np.int64), words.dictionary.to_pylist()
+
+
+def _nulls(array: pa.Array) -> npt.NDArray[np.intp]:
+    """The rows that are null, of an array with some."""
+    bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
+    return np.flatnonzero(bits[array.offset :][: len(array)] == 0)
 
 
 def constant(value: int, rows: int) -> Ints:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.homes import Homes
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.readers import NO_EVENTS, Events, Reader, events_of
 from kaput.analysis.names import SHIFT, Names
 from kaput.scenario.vocabulary import OUTCOMES

@@ -17,7 +17,7 @@ from kaput.analysis import faults
 from kaput.analysis.dense import engine, ledger_file
 from kaput.analysis.dense.context import Context, Reached
 from kaput.analysis.dense.group_events import CHANGES, GroupEvents, read_groups
-from kaput.analysis.dense.pack import NULL
+from kaput.analysis.dense.numbers import NULL
 from kaput.analysis.dense.summary import Summary
 from kaput.analysis.dense.work import Plan, plan
 from kaput.analysis.faults import Reach

@@ -9,19 +9,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kaput.analysis.dense import timing
 from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import Context
 from kaput.analysis.dense.log import run_of
-from kaput.analysis.dense.pack import NULL, Ints, pack
+from kaput.analysis.dense.numbers import NULL, Ints
+from kaput.analysis.dense.pack import pack
 from kaput.analysis.dense.readers import Edge, Read, Reader, Steps, steps
 from kaput.analysis.dense.sends import Blob
-from kaput.analysis.dense.split import Rows, by_key, grouped
+from kaput.analysis.dense.split import Rows, apart, grouped
 from kaput.analysis.dense.summary import BACK, JUMP, LATEST, RATES, UNOWNED, Run, Summary
 
 COLUMNS = ("group", "member", "topic", "partition", "offset", "producer", "seq", "intact", "polled_ns")
 TEXTS = ("group", "member", "topic")
 PACKED = 4
-_SECOND = 1_000_000_000
 _MOST_RUNS = 100_000
 Flags = npt.NDArray[np.bool_]
 
@@ -31,12 +32,12 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     group = columns.codes("group", context.groups)
     member = columns.codes("member", context.members)
     place = context.places(columns, columns.codes("topic", context.topics))
-    offset, polled = columns.numbers("offset"), columns.numbers("polled_ns")
+    offset, polled = (np.ascontiguousarray(columns.numbers(name)) for name in ("offset", "polled_ns"))
     producer, seq = columns.numbers("producer"), columns.numbers("seq")
     intact = columns.numbers("intact") != 0
     named = intact & (producer != NULL) & (seq != NULL)
     summary.damaged += columns.rows - int(np.count_nonzero(intact))
-    summary.rate(polled // _SECOND, RATES.index("delivered"))
+    timing.rate(summary, polled, np.zeros(len(polled), np.int64), RATES.index("delivered"))
     _broken(summary, (group, place, offset), intact, named)
     for (g, m, at), rows in grouped(group, member, place):
         _reader(summary, context, (g, at), offset[rows], polled[rows])
@@ -45,10 +46,9 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     chunks, rel = context.chunks(seq)
     if not named.all():
         producer, chunks = np.where(named, producer, NULL), np.where(named, chunks, 0)
-    for (g, of, chunk), rows in by_key(group, producer, chunks):
+    for (g, of, chunk), handed in apart((rel, place, offset, polled), group, producer, chunks):
         if of != NULL:
-            payload = pack((rel[rows], place[rows], offset[rows], polled[rows]))
-            yield Blob(context.part(of, chunk), g, of, chunk, payload, [])
+            yield Blob(context.part(of, chunk), g, of, chunk, pack(handed), [])
 
 
 def _broken(summary: Summary, where: tuple[Ints, Ints, Ints], intact: Flags, named: Flags) -> None:

@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kaput.analysis.dense.columns import open_parquet
 from kaput.analysis.dense.context import OUTCOME, Context
-from kaput.analysis.dense.pack import Ints
-from kaput.analysis.dense.times import MANY
+from kaput.analysis.dense.numbers import MANY, Ints
 
 SENDS, LOG = -2, -1  # sources beside the numbers of groups
 STORED = DELIVERED = MANY + 1  # how many kinds of times there are
@@ -44,9 +42,9 @@ class Asked:
         """What is read of a table."""
         return _COLUMNS[table] + (_PLACE if self.places else ())
 
-    def open(self, table: str, path: str) -> Any:
-        """A file of a table."""
-        return open_parquet(path, (*_TEXTS[table], *(("topic",) if self.places else ())))
+    def texts(self, table: str) -> tuple[str, ...]:
+        """Which of these come as words."""
+        return (*_TEXTS[table], *(("topic",) if self.places else ()))
 
 
 @dataclass

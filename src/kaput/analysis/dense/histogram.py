@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.numbers import Ints
 
 _SHORT = 1 << 18  # up to so many microseconds are counted in one array
 
@@ -24,13 +24,10 @@ class Histogram:
     short: Ints = field(default_factory=_none)
     longer: dict[int, int] = field(default_factory=dict)
 
-    def add_ns(self, durations_ns: Ints) -> None:
-        """Counts durations given in ns. A negative one is cut towards zero, as SQL's division does."""
-        if len(durations_ns) == 0:
+    def add_us(self, us: Ints) -> None:
+        """Counts durations in whole microseconds, of either sign."""
+        if len(us) == 0:
             return
-        us = durations_ns // 1000
-        if int(durations_ns.min()) < 0:
-            us = np.where(durations_ns < 0, -(-durations_ns // 1000), us)
         if int(us.min()) < 0 or int(us.max()) >= _SHORT:
             outside = (us < 0) | (us >= _SHORT)
             for value, times in zip(

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.analysis.dense.context import Context
-from kaput.analysis.dense.messages import Chunk
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.names import SHIFT
 from kaput.scenario.vocabulary import OUTCOMES
+
+if TYPE_CHECKING:
+    from kaput.analysis.dense.messages import Chunk
 
 _ROW_GROUP_ROWS = 250_000  # several chunks: each row group costs something by itself
 _RISING = ("seq", "attempt_ns", "done_ns", "offset", "first_offset")  # stored as differences

@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import Context
-from kaput.analysis.dense.pack import NULL, Ints, pack
+from kaput.analysis.dense.numbers import NULL, Ints
+from kaput.analysis.dense.pack import pack
 from kaput.analysis.dense.sends import Blob
-from kaput.analysis.dense.split import by_key, grouped
+from kaput.analysis.dense.split import apart, grouped
 from kaput.analysis.dense.summary import Run, Summary
 
 COLUMNS = ("topic", "partition", "offset", "leader_epoch", "producer", "seq", "intact")
@@ -39,10 +40,9 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     chunks, rel = context.chunks(seq)
     if not named.all():
         producer, chunks = np.where(named, producer, NULL), np.where(named, chunks, 0)
-    for (of, chunk), rows in by_key(producer, chunks):
+    for (of, chunk), records in apart((rel, place, offset, epoch), producer, chunks):
         if of != NULL:
-            payload = pack((rel[rows], place[rows], offset[rows], epoch[rows]))
-            yield Blob(context.part(of, chunk), SOURCE, of, chunk, payload, [])
+            yield Blob(context.part(of, chunk), SOURCE, of, chunk, pack(records), [])
 
 
 def _broken(summary: Summary, place: Ints, offset: Ints, intact: npt.NDArray[np.bool_]) -> None:

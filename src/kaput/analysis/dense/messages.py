@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kaput.analysis.dense import deliveries, log, sends
+from kaput.analysis.dense import deliveries, log, sends, settling
 from kaput.analysis.dense.context import ACKED, Context
-from kaput.analysis.dense.pack import NULL, Ints, unpack
-from kaput.analysis.dense.split import grouped
+from kaput.analysis.dense.numbers import NULL, Ints
+from kaput.analysis.dense.pack import unpack_all
 from kaput.analysis.dense.summary import Summary
 
 NOT_SENT = 3  # beside the numbers of outcomes
 Flags = npt.NDArray[np.bool_]
-_FOREVER = 2**63 - 1
-_FEW_RUNS = 256
 
 
 @dataclass
@@ -73,22 +70,19 @@ class Chunk:
         return ran
 
     @cached_property
-    def streams(self) -> list[tuple[int, int, Ints]]:
-        """(topic, place, positions in the order of seq) of the run's messages."""
-        ran = np.flatnonzero(self.ran)
-        return [
-            (topic, place, ran[rows]) for (topic, place), rows in grouped(self.topic[ran], self.place[ran])
-        ]
-
-    @cached_property
     def stream(self) -> Ints:
         """For each message the number of its stream; for what is none, one more than there are."""
-        if len(self.streams) == 1 and self.ran.all():
-            return np.zeros(len(self.seq), np.int64)
-        numbers = np.full(len(self.seq), len(self.streams), np.int64)
-        for number, (_, _, rows) in enumerate(self.streams):
-            numbers[rows] = number
-        return numbers
+        return self._numbered[0]
+
+    @cached_property
+    def streams(self) -> list[tuple[int, int]]:
+        """(topic, place) of each stream."""
+        first = self._numbered[1]
+        return list(zip(self.topic[first].tolist(), self.place[first].tolist(), strict=True))
+
+    @cached_property
+    def _numbered(self) -> tuple[Ints, Ints]:
+        return settling.streams(self.topic, self.place, self.ran)
 
 
 Blobs = Mapping[int, Sequence[tuple[Any, Sequence[str]]]]  # by source: payloads, and their words
@@ -122,16 +116,15 @@ def _joined(source: int, parts: Sequence[tuple[Any, Sequence[str]]]) -> tuple[li
     """The columns of all blobs of one source, and the words that errors are numbers of."""
     width = {sends.SOURCE: sends.PACKED, log.SOURCE: log.PACKED}.get(source, deliveries.PACKED)
     words: dict[str, int] = {}
+    if source != sends.SOURCE:
+        return list(unpack_all([payload for payload, _ in parts], width)), []
     found: list[list[Ints]] = []
     for payload, said in parts:
         # Sends that were read where they are laid together are arrays already.
-        columns = list(payload) if isinstance(payload, list) else list(unpack(payload, width))
-        if source == sends.SOURCE:
-            if not isinstance(payload, list):
-                columns = sends.unpacked(columns)
-            if said:
-                known = np.array([words.setdefault(w, len(words)) for w in said] + [-1], np.int64)
-                columns[-1] = known[columns[-1]]
+        columns = payload if isinstance(payload, list) else sends.unpacked(list(unpack_all([payload], width)))
+        if said:
+            known = np.array([words.setdefault(w, len(words)) for w in said] + [-1], np.int64)
+            columns = [*columns[:-1], known[columns[-1]]]
         found.append(columns)
     if len(found) == 1:
         return found[0], list(words)
@@ -152,12 +145,11 @@ def _sent(producer: int, seq: Ints, at: Ints, told: Sequence[Ints], words: list[
     size = len(seq)
     everyone = _each_once(at, size)
     nothing = [NULL, NULL, NOT_SENT, NULL, NULL, NULL, -1]
-    columns = told[1:]
+    columns = [np.ascontiguousarray(column) for column in told[1:]]
     if not everyone:
-        runs = _runs(at)
+        at = np.ascontiguousarray(at)
         columns = [
-            _spread(at, column, size, none) if runs is None else _spread_runs(runs, column, size, none)
-            for column, none in zip(columns, nothing, strict=True)
+            settling.spread(at, column, size, none) for column, none in zip(columns, nothing, strict=True)
         ]
     topic, place, outcome, attempt, done, offset, error = columns
     return Chunk(
@@ -186,54 +178,25 @@ def _each_once(at: Ints, size: int) -> bool:
     return len(at) == size and bool((at == np.arange(size)).all())
 
 
-def _runs(at: Ints) -> list[tuple[int, int, int]] | None:
-    """(first row, row after the last, place of the first) of stretches of neighbours; None for too many."""
-    ends = np.flatnonzero(np.diff(at) != 1) + 1
-    if len(ends) > _FEW_RUNS:
-        return None
-    bounds = [0, *ends.tolist(), len(at)]
-    return [(first, end, int(at[first])) for first, end in pairwise(bounds) if end > first]
-
-
-def _spread_runs(runs: Sequence[tuple[int, int, int]], values: Ints, size: int, nothing: int) -> Ints:
-    """As `_spread`, stretch by stretch: copies instead of look-ups."""
-    spread = np.full(size, nothing, np.int64)
-    for first, end, to in runs:
-        spread[to : to + end - first] = values[first:end]
-    return spread
-
-
-def _spread(at: Ints, values: Ints, size: int, nothing: int) -> Ints:
-    """Values at their places, `nothing` elsewhere."""
-    spread = np.full(size, nothing, np.int64)
-    spread[at] = values
-    return spread
-
-
 def _stored(laid: Chunk, at: Ints, records: Sequence[Ints], summary: Summary) -> None:
     """How often each message is stored, and where first."""
     _, place, offset, epoch = records
-    laid.stored = np.bincount(at, minlength=len(laid.seq))
     laid.copies = at, place, offset, epoch
-    borne_out = (offset == laid.offset[at]) & (place == laid.place[at])
-    laid.borne_out[at if borne_out.all() else at[borne_out]] = True
-    epoch = np.where(epoch >= 0, epoch, NULL)
-    laid.stored_place[at], laid.first_offset[at], laid.epoch[at] = place, offset, epoch
-    if laid.stored.max(initial=0) > 1:
+    laid.stored_place, laid.first_offset, laid.epoch, most = settling.store(
+        at, place, offset, epoch, laid.place, laid.offset, laid.stored, laid.borne_out
+    )
+    if most > 1:
         rows = np.flatnonzero(laid.stored[at] > 1)
         rows = rows[np.lexsort((place[rows], offset[rows], at[rows]))]
         at, place, offset, epoch = at[rows], place[rows], offset[rows], epoch[rows]
         _twice(laid, at, place, offset, summary)
         laid.more_copies = _further(at, place, offset, epoch)
-        first = np.ones(len(at), bool)
-        first[1:] = at[1:] != at[:-1]
-        slots = at[first]
-        laid.stored_place[slots], laid.first_offset[slots] = place[first], offset[first]
-        laid.epoch[slots] = epoch[first]
 
 
 def _further(at: Ints, place: Ints, offset: Ints, epoch: Ints) -> Sequence[Ints]:
     """The first copies in every place but that of the first of all. Rows are in order of (at, offset)."""
+    if not ((at[1:] == at[:-1]) & (place[1:] != place[:-1])).any():
+        return ()
     _, first = np.unique(at, return_index=True)
     _, first_there = np.unique(np.stack([at, place]), axis=1, return_index=True)
     further = np.setdiff1d(first_there, first)
@@ -255,46 +218,29 @@ def _handed(laid: Chunk, group: int, at: Ints, handed: Sequence[Ints]) -> None:
     """How often a group was handed each message, when first, and whether from where it is stored."""
     _, place, offset, polled = handed
     laid.handed[group] = at, place, offset, polled
-    size = len(laid.seq)
-    times = np.bincount(at, minlength=size)
-    elsewhere = (place != laid.stored_place[at]) | (offset != laid.first_offset[at])
-    if elsewhere.any():
-        laid.unsettled[at[elsewhere]] = True
-    first_ns = _spread(at, polled, size, NULL)
-    if times.max(initial=0) > 1:
-        rows = np.flatnonzero(times[at] > 1)
-        first_ns[at[rows]] = _FOREVER
-        np.minimum.at(first_ns, at[rows], polled[rows])
+    times, first_ns = settling.hand(
+        at, place, offset, polled, laid.stored_place, laid.first_offset, laid.unsettled
+    )
     laid.delivered.append(times)
     laid.polled_ns.append(first_ns)
 
 
-def _counts(codes: Ints, cells: int) -> list[tuple[int, int]]:
-    """How often each code below `cells` is there, where it is."""
-    counts = np.bincount(codes, minlength=cells)[:cells]
-    found = np.flatnonzero(counts)
-    return list(zip(found.tolist(), counts[found].tolist(), strict=True))
-
-
 def total(laid: Chunk, summary: Summary) -> None:
     """Adds the chunk's fates and latencies to the sums."""
-    ran, everyone = laid.ran, bool(laid.ran.all())
     summary.unsettled += int(np.count_nonzero(laid.unsettled))
-    if not everyone:
-        summary.phantom_records += int(laid.stored[~ran].sum())
-    copies = laid.stored[ran] if laid.stored.max(initial=0) > 1 else np.empty(0, np.int64)
-    summary.extra_copies += int(copies.sum() - np.count_nonzero(copies))
-    # One number for stream, outcome and stored: those of phantoms and gaps come last, and are not told.
-    state = laid.stream * 9 + laid.outcome * 3 + np.minimum(laid.stored, 2)
-    cells = 9 * len(laid.streams)
-    for cell, messages in _counts(state, cells):
-        topic, place, _ = laid.streams[cell // 9]
-        summary.cells[laid.producer, topic, place, cell // 3 % 3, cell % 3] += messages
-    for group, times in enumerate(laid.delivered):
-        for cell, messages in _counts(state * 3 + np.minimum(times, 2), 3 * cells):
-            topic, place, _ = laid.streams[cell // 27]
-            summary.group_cells[group, topic, place, cell // 9 % 3, cell // 3 % 3, cell % 3] += messages
-    for group, polled in enumerate(laid.polled_ns):
-        heard = (laid.delivered[group] > 0) & ran if not everyone else laid.delivered[group] > 0
-        rows_ = slice(None) if heard.all() else np.flatnonzero(heard)
-        summary.end_to_end[group].add_ns(polled[rows_] - laid.attempt_ns[rows_])
+    count = len(laid.streams)
+    cells, further, phantoms = settling.fates(laid.stream, count, laid.outcome, laid.stored)
+    summary.extra_copies += further
+    summary.phantom_records += phantoms
+    for cell in np.flatnonzero(cells).tolist():
+        topic, place = laid.streams[cell // 9]
+        summary.cells[laid.producer, topic, place, cell // 3 % 3, cell % 3] += int(cells[cell])
+    for group, (times, polled) in enumerate(zip(laid.delivered, laid.polled_ns, strict=True)):
+        cells, took_us = settling.group_fates(
+            laid.stream, count, laid.outcome, laid.stored, times, polled, laid.attempt_ns
+        )
+        for cell in np.flatnonzero(cells).tolist():
+            topic, place = laid.streams[cell // 27]
+            key = group, topic, place, cell // 9 % 3, cell // 3 % 3, cell % 3
+            summary.group_cells[key] += int(cells[cell])
+        summary.end_to_end[group].add_us(took_us)

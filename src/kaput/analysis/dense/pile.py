@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.numbers import Ints
 
 MOST = 3_000_000  # rows, over all piles: some hundred megabytes
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.numbers import Ints
 
 Reader = tuple[int, int, int]  # group, member, place
 
@@ -104,7 +104,13 @@ def steps(read: Read, events: Events) -> tuple[Ends, Strays]:
 def _assignments(events: Events, at_ns: Ints) -> Ints | int:
     """How many changes of assignment came before each delivery; one number where none came between them."""
     first, last = np.searchsorted(events.changed_ns, at_ns[[0, -1]], side="right").tolist()
-    return int(first) if first == last else np.searchsorted(events.changed_ns, at_ns, side="right")
+    return int(first) if first == last else _before(events.changed_ns, at_ns)
+
+
+def _before(events_ns: Ints, at_ns: Ints) -> Ints:
+    """How many events came before each time, or with it; the times are in order, and many more."""
+    begin = np.searchsorted(at_ns, events_ns, side="left")
+    return np.repeat(np.arange(len(events_ns) + 1), np.diff(begin, prepend=0, append=len(at_ns)))
 
 
 def _unowned(events: Events, at_ns: Ints) -> npt.NDArray[np.intp]:
@@ -113,7 +119,7 @@ def _unowned(events: Events, at_ns: Ints) -> npt.NDArray[np.intp]:
     first, last = np.searchsorted(events.at_ns, at_ns[[0, -1]], side="right").tolist()
     if first == last:
         return np.arange(0 if owns[first] else len(at_ns))
-    return np.flatnonzero(~owns[np.searchsorted(events.at_ns, at_ns, side="right")])
+    return np.flatnonzero(~owns[_before(events.at_ns, at_ns)])
 
 
 def joined(stretches: Sequence[Steps]) -> list[tuple[Edge, Edge]] | None:

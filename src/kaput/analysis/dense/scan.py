@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from kaput.analysis.dense import deliveries, log, sends
 from kaput.analysis.dense.columns import Columns, of_row_group, open_parquet
 from kaput.analysis.dense.context import ACKED, OUTCOME, Context
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pile import Piles
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.work import Unit, bounds_of, shared_out, units_of
@@ -28,6 +27,12 @@ if TYPE_CHECKING:
     from kaput.evidence.reading import Evidence
 
 _TASK_ROWS = 4_000_000
+_COLUMNS = {
+    "sends": ("topic", "partition", "attempt_ns", "done_ns", "outcome"),
+    "log": ("topic", "partition", "offset", "producer", "seq", "intact"),
+    "deliveries": ("group", "topic", "partition", "offset", "producer", "seq", "intact", "polled_ns"),
+}
+_TEXTS = {"sends": ("topic", "outcome"), "log": ("topic",), "deliveries": ("group", "topic")}
 
 
 class Zones(NamedTuple):
@@ -143,17 +148,16 @@ def _answering(context: Context, questions: Questions) -> Step:
 
 def _answer(unit: Unit, context: Context, questions: Questions, answers: Answers) -> None:
     if unit.table == "sends":
-        names = [name for name in sends.COLUMNS if name not in ("producer", "seq", "offset", "error")]
-        columns = _read(unit, names, sends.TEXTS)
+        columns = _read(unit)
         answers.counts += _counted(columns, context, questions.spans)
     elif unit.table == "log":
-        columns = _read(unit, log.COLUMNS, log.TEXTS)
+        columns = _read(unit)
         place = context.places(columns, columns.codes("topic", context.topics))
         for (at,), rows in grouped(place):
             if at in questions.log:
                 _keep(answers.piles, "log", columns, rows, questions.log[at], {"place": at})
     else:
-        columns = _read(unit, deliveries.COLUMNS, deliveries.TEXTS)
+        columns = _read(unit)
         place = context.places(columns, columns.codes("topic", context.topics))
         group = columns.codes("group", context.groups)
         for key, rows in grouped(group, place):
@@ -163,8 +167,8 @@ def _answer(unit: Unit, context: Context, questions: Questions, answers: Answers
                 _keep(answers.piles, "deliveries", columns, rows, zones_, where)
 
 
-def _read(unit: Unit, names: Sequence[str], texts: Sequence[str]) -> Columns:
-    return of_row_group(open_parquet(unit.path, texts), unit, names)
+def _read(unit: Unit) -> Columns:
+    return of_row_group(open_parquet(unit.path, _TEXTS[unit.table]), unit, _COLUMNS[unit.table])
 
 
 def _keep(piles: Piles, name: str, columns: Columns, rows: Any, zones_: Zones, where: dict[str, int]) -> None:

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from kaput.analysis.dense import timing
 from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import ACKED, OUTCOME, Context
-from kaput.analysis.dense.pack import NULL, Ints, pack
-from kaput.analysis.dense.split import Rows, by_key, grouped
+from kaput.analysis.dense.numbers import NULL, Ints
+from kaput.analysis.dense.pack import pack
+from kaput.analysis.dense.split import apart, by_key
 from kaput.analysis.dense.streams import stretch
-from kaput.analysis.dense.summary import Quiet, Summary, greatest, least
+from kaput.analysis.dense.summary import RATES, Quiet, Summary, greatest, least
 
 COLUMNS = (
     "producer",
@@ -30,7 +33,7 @@ SOURCE = -2  # of blobs of sends
 PACKED = 8
 _EDGE_TIMES = 65_536  # times kept at the ends of stretches, over all streams of a unit
 _AROUND = 4096
-_SECOND = 1_000_000_000
+Flags = npt.NDArray[np.bool_]
 
 
 class Blob(NamedTuple):
@@ -60,12 +63,12 @@ def by_chunk(
     producer, seq = columns.numbers("producer"), columns.numbers("seq")
     topic = columns.codes("topic", context.topics)
     place = context.places(columns, topic)
-    outcome = columns.codes("outcome", OUTCOME)
-    attempt, done = columns.numbers("attempt_ns"), columns.numbers("done_ns")
+    outcome = np.ascontiguousarray(columns.codes("outcome", OUTCOME))
+    attempt, done = (np.ascontiguousarray(columns.numbers(name)) for name in ("attempt_ns", "done_ns"))
     offset = columns.numbers("offset")
     error, words = columns.texts("error")
-    _times(summary, outcome, attempt, done)
-    _streams(summary, (producer, place), outcome, attempt, done)
+    resolved = _times(summary, outcome, attempt, done)
+    _streams(summary, (producer, place), outcome, attempt, resolved, done != NULL)
     _around_faults(summary, context, place, np.where(outcome == ACKED, done, NULL))
     chunks, rel = context.chunks(seq)
     told = rel, topic, place, outcome, attempt, done, offset, error
@@ -102,42 +105,38 @@ def unpacked(columns: list[Ints]) -> Told:
     return [rel, topic, place, state >> 3, attempt, done, offset, error]
 
 
-def _times(summary: Summary, outcome: Ints, attempt: Ints, done: Ints) -> None:
+def _times(summary: Summary, outcome: Ints, attempt: Ints, done: Ints) -> Ints:
+    """When each attempt was over: where that is not known, when it was made."""
+    resolved: Ints = np.empty(len(attempt), np.int64)
     if len(attempt) == 0:
-        return
+        return resolved
     summary.first_attempt_ns = least(summary.first_attempt_ns, int(attempt.min()))
     summary.last_attempt_ns = greatest(summary.last_attempt_ns, int(attempt.max()))
-    summary.rate(attempt // _SECOND, 0)
-    known = done != NULL
-    resolved = done if known.all() else np.where(known, done, attempt)
-    summary.rates_of(resolved // _SECOND, outcome, 1)
-    known &= outcome == ACKED
-    if known.any():
-        rows = _where(known)
-        acked = done[rows]
-        summary.last_ack_ns = greatest(summary.last_ack_ns, int(acked.max()))
-        summary.ack.add_ns(acked - attempt[rows])
+    took_us, last = timing.acked_after(outcome, attempt, done, resolved)
+    if len(took_us):
+        summary.last_ack_ns = greatest(summary.last_ack_ns, last)
+        summary.ack.add_us(took_us)
+    timing.rate(summary, attempt, np.zeros(len(attempt), np.int64), RATES.index("attempted"))
+    timing.rate(summary, resolved, outcome, RATES.index("acked"))
+    return resolved
 
 
-def _where(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Rows:
-    """The rows of a mask; a slice where it is all of them."""
-    return slice(None) if mask.all() else np.flatnonzero(mask)
-
-
-def _streams(summary: Summary, keys: tuple[Ints, Ints], outcome: Ints, attempt: Ints, done: Ints) -> None:
-    found = [(key, rows) for key, rows in grouped(*keys)]
+def _streams(
+    summary: Summary, keys: tuple[Ints, Ints], outcome: Ints, attempt: Ints, resolved: Ints, known: Flags
+) -> None:
+    columns = attempt, resolved, (outcome == ACKED) & known
+    found = list(apart(columns, *keys, once=True))
     ends = max(16, min(1024, _EDGE_TIMES // max(1, len(found))))
-    for (producer, place), rows in found:
+    for (producer, place), (tried, over, acked) in found:
         if place == NULL:
             continue
         summary.places.add(place)
-        tried, resolved = attempt[rows], done[rows]
-        last = max(int(tried.max()), int(resolved.max()))
-        mine = summary.active.get((producer, place), (int(tried.min()), last))
-        summary.active[producer, place] = min(mine[0], int(tried.min())), max(mine[1], last)
-        acked = resolved[_where((outcome[rows] == ACKED) & (resolved != NULL))]
-        if len(acked):
-            summary.acks[producer, place].append(stretch(acked, ends))
+        first, last = int(tried.min()), max(int(tried.max()), int(over.max()))
+        mine = summary.active.get((producer, place), (first, last))
+        summary.active[producer, place] = min(mine[0], first), max(mine[1], last)
+        times = over if acked.all() else over[acked]
+        if len(times):
+            summary.acks[producer, place].append(stretch(times, ends))
 
 
 def _around_faults(summary: Summary, context: Context, place: Ints, acked: Ints) -> None:

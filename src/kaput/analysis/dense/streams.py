@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.numbers import Ints
 
 
 class Gap(NamedTuple):

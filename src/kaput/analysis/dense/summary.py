@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kaput.analysis.dense.histogram import Histogram
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.numbers import Ints
 from kaput.analysis.dense.pile import Piles
 from kaput.analysis.dense.readers import Reader, Steps
 from kaput.analysis.dense.streams import Stretch
@@ -125,34 +125,6 @@ class Summary:
     under: dict[tuple[int, int, int], int] = field(default_factory=dict)
     first_acks: dict[tuple[int, str], int] = field(default_factory=dict)
     end_to_end: dict[int, Histogram] = field(default_factory=lambda: defaultdict(Histogram))
-
-    def rate(self, seconds: Ints, what: int) -> None:
-        """Counts rows by the second that they fall in."""
-        if len(seconds) == 0:
-            return
-        low = int(seconds.min())
-        if int(seconds.max()) - low < 1 << 20:
-            counts = np.bincount(seconds - low)
-            found = np.flatnonzero(counts)
-            pairs = zip((found + low).tolist(), counts[found].tolist(), strict=True)
-        else:
-            values, times = np.unique(seconds, return_counts=True)
-            pairs = zip(values.tolist(), times.tolist(), strict=True)
-        for second, times_ in pairs:
-            self.rates.setdefault(second, np.zeros(len(RATES), np.int64))[what] += times_
-
-    def rates_of(self, seconds: Ints, kinds: Ints, first: int) -> None:
-        """Counts rows of several kinds by the second that they fall in; kind 0 is counted as `first`."""
-        low = int(seconds.min())
-        if int(seconds.max()) - low >= 1 << 20:
-            for kind in np.unique(kinds).tolist():
-                self.rate(seconds[kinds == kind], first + kind)
-            return
-        width = int(kinds.max()) + 1
-        counts = np.bincount((seconds - low) * width + kinds)
-        for at, times in zip(np.flatnonzero(counts).tolist(), counts[counts > 0].tolist(), strict=True):
-            row = self.rates.setdefault(low + at // width, np.zeros(len(RATES), np.int64))
-            row[first + at % width] += times
 
     def show(self, kind: tuple[str, int, int], rows: Iterable[tuple[Any, ...]]) -> None:
         """Keeps the first few examples: (name, group, topic) of (producer, seq, place, offset, at_ns, ...),

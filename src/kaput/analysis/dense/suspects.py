@@ -5,19 +5,23 @@ Everything that is in order leaves nothing here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from kaput.analysis.dense import settling
 from kaput.analysis.dense.context import ACKED, OUTCOME, Context
 from kaput.analysis.dense.ledger_file import unread
 from kaput.analysis.dense.log import SOURCE as LOG
 from kaput.analysis.dense.messages import Chunk, Flags
-from kaput.analysis.dense.pack import NULL, Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.sends import SOURCE as SENDS
+from kaput.analysis.dense.settling import Facts, Offsets
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import SHOWN, Edge, Order, Summary
+
+NOWHERE: Ints = np.empty(0, np.int64)
+Copies = tuple[Ints, Ints, Ints]  # positions, offset, epoch
 
 
 def gather(laid: Chunk, chunk: int, context: Context, summary: Summary) -> None:
@@ -25,35 +29,42 @@ def gather(laid: Chunk, chunk: int, context: Context, summary: Summary) -> None:
     lost = (laid.outcome == ACKED) & (laid.stored == 0)
     if lost.any():
         lost &= ~unread(laid.place, laid.topic, laid.stored, context)
-    _under(laid, summary)
+    table, islands, elsewhere = settling.facts(
+        laid.stream,
+        len(laid.streams),
+        laid.outcome,
+        laid.done_ns,
+        laid.place,
+        laid.stored,
+        laid.stored_place,
+        laid.epoch,
+        lost,
+    )
+    facts = [settling.Facts(*row) for row in table.tolist()]
+    _under(laid, facts, summary)
     _first_acks(laid, context, summary)
-    _astray(laid, lost, chunk, summary)
+    _astray(laid, facts, lost, islands, chunk, summary)
     _claims(laid, summary)
-    _order(laid, chunk, summary)
+    _order(laid, elsewhere, chunk, summary)
     _examples(laid, summary)
     summary.piles.settle()
 
 
-def _under(laid: Chunk, summary: Summary) -> None:
+def _under(laid: Chunk, facts: Sequence[Facts], summary: Summary) -> None:
     """The first acknowledgement of a message that is stored, in each place and epoch."""
-    known = (laid.outcome == ACKED) & (laid.epoch != NULL) & (laid.done_ns != NULL)
-    everything = known.all() and (laid.epoch == laid.epoch[0]).all()
-    for _, place, slots in laid.streams:
-        if everything:
-            _first_under(summary, (laid.producer, place, int(laid.epoch[0])), laid.done_ns[slots])
-            continue
-        rows = slots[known[slots]]
-        for (epoch,), here in grouped(laid.epoch[rows]):
-            _first_under(summary, (laid.producer, place, epoch), laid.done_ns[rows[here]])
+    for number, told in enumerate(facts):
+        place = laid.streams[number][1]
+        if told.acks and not told.epochs:
+            _first_under(summary, (laid.producer, place, told.epoch), told.done_ns)
+        elif told.acks:
+            known = (laid.outcome == ACKED) & (laid.epoch != NULL) & (laid.done_ns != NULL)
+            rows = np.flatnonzero(known & (laid.stream == number))
+            for (epoch,), here in grouped(laid.epoch[rows]):
+                _first_under(summary, (laid.producer, place, epoch), int(laid.done_ns[rows[here]].min()))
 
 
-def _first_under(summary: Summary, key: tuple[int, int, int], done: Ints) -> None:
-    first = int(done.min())
+def _first_under(summary: Summary, key: tuple[int, int, int], first: int) -> None:
     summary.under[key] = min(summary.under.get(key, first), first)
-
-
-def _rows(mask: Flags) -> slice | npt.NDArray[np.intp]:
-    return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
 def _first_acks(laid: Chunk, context: Context, summary: Summary) -> None:
@@ -74,20 +85,13 @@ def _first_acks(laid: Chunk, context: Context, summary: Summary) -> None:
                 summary.first_acks[number, way] = min(summary.first_acks.get((number, way), first), first)
 
 
-def _astray(laid: Chunk, lost: Flags, chunk: int, summary: Summary) -> None:
+def _astray(
+    laid: Chunk, facts: Sequence[Facts], lost: Flags, islands: Ints, chunk: int, summary: Summary
+) -> None:
     """Acknowledgements that the log does not bear out, and the islands of the lost ones."""
-    islands = np.zeros(len(laid.seq), np.int64)
-    losses = lost.any()
-    for topic, place, slots in laid.streams:
-        stream = laid.producer, topic, place
-        if not losses:
-            summary.edges[stream].append(Edge(chunk, False, False, 0))
-            continue
-        gone = lost[slots]
-        starts = gone & ~np.concatenate([[False], gone[:-1]])
-        islands[slots] = np.cumsum(starts) - 1
-        edge = Edge(chunk, bool(gone[0]), bool(gone[-1]), int(np.count_nonzero(starts)))
-        summary.edges[stream].append(edge)
+    for (topic, place), told in zip(laid.streams, facts, strict=True):
+        edge = Edge(chunk, bool(told.first_lost), bool(told.last_lost), told.islands)
+        summary.edges[laid.producer, topic, place].append(edge)
     rows = np.flatnonzero((laid.claimed & ~laid.borne_out) | lost)
     if len(rows):
         summary.piles["astray"].put(
@@ -129,28 +133,39 @@ def _claims(laid: Chunk, summary: Summary) -> None:
             )
 
 
-def _order(laid: Chunk, chunk: int, summary: Summary) -> None:
+def _order(laid: Chunk, elsewhere: bool, chunk: int, summary: Summary) -> None:
     """The first copies of each place: whether they stand in the log as they were sent, and which do not."""
-    for place, slots, offset, epoch in _first_copies(laid):
-        if len(slots) == 0:
-            continue
-        inverted = bool((offset[1:] < offset[:-1]).any())
-        found = Order(chunk, int(offset.min()), int(offset.max()), inverted)
-        summary.order[laid.producer, place].append(found)
-        if inverted:
-            _disordered(laid, place, slots, offset, epoch, summary)
-
-
-def _first_copies(laid: Chunk) -> Iterator[tuple[int, Ints, Ints, Ints]]:
-    """(place, positions, offset, epoch) of the first copy there of each message, in the order of seq."""
-    held = (laid.stored > 0) & laid.ran
-    if not laid.more_copies and not (held & (laid.stored_place != laid.place)).any():
-        everything = held.all()
-        for _, place, slots in laid.streams:
-            mine = slots if everything else slots[held[slots]]
-            yield place, mine, laid.first_offset[mine], laid.epoch[mine]
+    if laid.more_copies:
+        for place, copies in _first_copies(laid):
+            offset = copies[1]
+            inverted = bool((offset[1:] < offset[:-1]).any())
+            found = Order(chunk, int(offset.min()), int(offset.max()), inverted)
+            _ordered(laid, place, found, copies, summary)
         return
-    at: Ints = np.flatnonzero(held)
+    number, places = laid.stream, [place for _, place in laid.streams]
+    if elsewhere or len(set(places)) < len(places):
+        held = laid.ran & (laid.stored > 0)
+        number, first = settling.streams(np.zeros(len(held), np.int64), laid.stored_place, held)
+        places = laid.stored_place[first].tolist()
+    table = settling.offsets(number, len(places), laid.stored, laid.first_offset).tolist()
+    for this, (place, row) in enumerate(zip(places, table, strict=True)):
+        told = Offsets(*row)
+        if told.held:
+            slots = np.flatnonzero((number == this) & (laid.stored > 0)) if told.inverted else NOWHERE
+            copies = slots, laid.first_offset[slots], laid.epoch[slots]
+            found = Order(chunk, told.low, told.high, bool(told.inverted))
+            _ordered(laid, place, found, copies, summary)
+
+
+def _ordered(laid: Chunk, place: int, found: Order, copies: Copies, summary: Summary) -> None:
+    summary.order[laid.producer, place].append(found)
+    if found.inverted:
+        _disordered(laid, place, copies, summary)
+
+
+def _first_copies(laid: Chunk) -> Iterator[tuple[int, Copies]]:
+    """By place the first copy there of each message, in the order of seq."""
+    at: Ints = np.flatnonzero((laid.stored > 0) & laid.ran)
     copies = [at, laid.stored_place[at], laid.first_offset[at], laid.epoch[at]]
     if laid.more_copies:
         ran = laid.ran[laid.more_copies[0]]
@@ -160,11 +175,12 @@ def _first_copies(laid: Chunk) -> Iterator[tuple[int, Ints, Ints, Ints]]:
         order = np.argsort(copies[0], kind="stable")
         copies = [column[order] for column in copies]
     for (there,), rows in grouped(copies[1]):
-        yield there, copies[0][rows], copies[2][rows], copies[3][rows]
+        yield there, (copies[0][rows], copies[2][rows], copies[3][rows])
 
 
-def _disordered(laid: Chunk, place: int, slots: Ints, offset: Ints, epoch: Ints, summary: Summary) -> None:
+def _disordered(laid: Chunk, place: int, copies: Copies, summary: Summary) -> None:
     """Messages behind a later one; the greatest such one is beside them. Rows are in the order of seq."""
+    slots, offset, epoch = copies
     least_after = np.minimum.accumulate(offset[::-1])[::-1]
     behind = np.flatnonzero(offset[:-1] > least_after[1:])
     # From the left the least offset from there on never falls: the last one below is the greatest seq before.

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kaput.analysis.dense.pack import Ints, pack, unpack
+from kaput.analysis.dense.numbers import MANY, Ints
+from kaput.analysis.dense.pack import pack, unpack
 from kaput.analysis.dense.split import grouped
 
-MANY = 2  # stands for itself and all above
 DENSE_BITS = 20  # wider chunks have no byte for each of their messages
 _LEAST_RUN = 4  # rows in a run, on average, from which on runs are counted and not rows
 _THIN = 64  # a chunk with fewer rows than one for so many places gets no bytes

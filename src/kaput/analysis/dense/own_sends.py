@@ -1,0 +1,35 @@
+"""The sends that a part reads by itself (homes.py): its own rows of each row group, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from kaput.analysis.dense.columns import Columns, of_row_group, open_parquet
+from kaput.analysis.dense.context import Context
+from kaput.analysis.dense.homes import Key
+
+
+def own_sends(
+    part: int, context: Context, names: Sequence[str], texts: Sequence[str]
+) -> Iterator[tuple[Columns, Key]]:
+    """Row groups, each with the key below which no later one has a message."""
+    files: dict[str, Any] = {}
+    for unit, safe in context.homes.own[part] if context.homes.own else ():
+        if unit.path not in files:
+            files = {unit.path: open_parquet(unit.path, texts)}
+        yield _mine(of_row_group(files[unit.path], unit, names), part, context), safe
+
+
+def _mine(columns: Columns, part: int, context: Context) -> Columns:
+    """The rows of a row group of sends that belong to a part: row groups lie across the borders of parts."""
+    producer, chunks = columns.numbers("producer"), columns.numbers("seq") >> context.bits
+    if columns.rows == 0:
+        return columns
+    low, high, who = int(chunks.min()), int(chunks.max()), int(producer[0])
+    if context.part(who, low) == part == context.part(who, high):
+        return columns  # a part has one stretch of a producer: what is between is its own, too
+    known, which = np.unique(chunks, return_inverse=True)
+    return columns.only(np.array([context.part(who, chunk) == part for chunk in known.tolist()])[which])
