@@ -1,7 +1,8 @@
-"""`python -m kaput.analysis.archive`: makes the archive of classes on which the driver's JVM starts quickly.
+"""`python -m kaput.analysis.archive`: makes what an analysis starts quickly on, once.
 
-One session, one analysis of a rehearsal folder, a clean exit: the JVM writes down which classes it loaded.
-Made once for each Java and PySpark; whatever is wrong with it, judging only takes longer.
+The tasks' loops are compiled. And the driver's JVM gets an archive of its classes: one session, one analysis of
+a rehearsal folder, a clean exit, and the JVM writes down which classes it loaded. That is for one Java and one
+PySpark; whatever is wrong with it, judging only takes longer.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kaput.analysis import driver
+from kaput.analysis import driver, python_workers
 from kaput.analysis.rehearsal import rehearse
 from kaput.analysis.session import close, start
 from kaput.cluster.cache import cache_dir, exclusive
@@ -54,8 +55,9 @@ def _prune(root: Path) -> None:
 
 
 def main() -> int:
-    """Makes it, with a word on stderr; the exit status."""
+    """Makes both, with a word on stderr; the exit status."""
     try:
+        python_workers.load()
         java = find_java()
         if driver.find_archive(java) is None:
             sys.stderr.write("preparing quick starts of Spark (once)\n")

@@ -23,6 +23,7 @@ OUT_INTS = types.Array(types.int64, 1, "C")
 OUT_BYTES = types.Array(types.uint8, 1, "C")
 OUT_FLAGS = types.Array(types.boolean, 1, "C")
 INT, FLAG = types.int64, types.boolean
+SIZES = types.UniTuple(INT, 5)  # type: ignore[no-untyped-call]
 
 
 def compiled(*arguments: types.Type) -> Callable[[F], F]:

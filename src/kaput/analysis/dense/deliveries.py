@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kaput.analysis.dense import timing
+from kaput.analysis.dense.by_chunk import by_chunk
 from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import Context
 from kaput.analysis.dense.log import run_of
@@ -17,7 +18,7 @@ from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pack import pack
 from kaput.analysis.dense.readers import Edge, Read, Reader, Steps, steps
 from kaput.analysis.dense.sends import Blob
-from kaput.analysis.dense.split import Rows, apart, grouped
+from kaput.analysis.dense.split import Rows, grouped
 from kaput.analysis.dense.summary import BACK, JUMP, LATEST, RATES, UNOWNED, Run, Summary
 
 COLUMNS = ("group", "member", "topic", "partition", "offset", "producer", "seq", "intact", "polled_ns")
@@ -34,8 +35,8 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     place = context.places(columns, columns.codes("topic", context.topics))
     offset, polled = (np.ascontiguousarray(columns.numbers(name)) for name in ("offset", "polled_ns"))
     producer, seq = columns.numbers("producer"), columns.numbers("seq")
-    intact = columns.numbers("intact") != 0
-    named = intact & (producer != NULL) & (seq != NULL)
+    intact = columns.flags("intact")
+    named = intact & columns.known("producer", "seq")
     summary.damaged += columns.rows - int(np.count_nonzero(intact))
     timing.rate(summary, polled, np.zeros(len(polled), np.int64), RATES.index("delivered"))
     _broken(summary, (group, place, offset), intact, named)
@@ -43,11 +44,9 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
         _reader(summary, context, (g, at), offset[rows], polled[rows])
         unit_rows = _Rows(columns, rows, producer, seq)
         _steps(summary, context, (g, m, at), Read(polled[rows], offset[rows]), unit_rows)
-    chunks, rel = context.chunks(seq)
-    if not named.all():
-        producer, chunks = np.where(named, producer, NULL), np.where(named, chunks, 0)
-    for (g, of, chunk), handed in apart((rel, place, offset, polled), group, producer, chunks):
-        if of != NULL:
+    for (g,), rows in grouped(group):
+        told = place[rows], offset[rows], polled[rows]
+        for (of, chunk), handed in by_chunk(producer[rows], seq[rows], named[rows], context.bits, told):
             yield Blob(context.part(of, chunk), g, of, chunk, pack(handed), [])
 
 

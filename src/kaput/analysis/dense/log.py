@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from kaput.analysis.dense.by_chunk import by_chunk
 from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import Context
-from kaput.analysis.dense.numbers import NULL, Ints
+from kaput.analysis.dense.numbers import Ints
 from kaput.analysis.dense.pack import pack
 from kaput.analysis.dense.sends import Blob
-from kaput.analysis.dense.split import apart, grouped
+from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import Run, Summary
 
 COLUMNS = ("topic", "partition", "offset", "leader_epoch", "producer", "seq", "intact")
@@ -26,8 +27,8 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     place = context.places(columns, columns.codes("topic", context.topics))
     offset, epoch = columns.numbers("offset"), columns.numbers("leader_epoch")
     producer, seq = columns.numbers("producer"), columns.numbers("seq")
-    intact = columns.numbers("intact") != 0
-    who = (producer != NULL) & (seq != NULL)
+    intact = columns.flags("intact")
+    who = columns.known("producer", "seq")
     named = intact & who
     summary.damaged += columns.rows - int(np.count_nonzero(intact))
     _broken(summary, place, offset, intact)
@@ -37,12 +38,8 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
         _between_commits(summary, context, at, offsets)
         if len(offsets) < len(offset[rows]):
             _shared(summary, at, *(column[rows][named[rows]] for column in (offset, producer, seq)))
-    chunks, rel = context.chunks(seq)
-    if not named.all():
-        producer, chunks = np.where(named, producer, NULL), np.where(named, chunks, 0)
-    for (of, chunk), records in apart((rel, place, offset, epoch), producer, chunks):
-        if of != NULL:
-            yield Blob(context.part(of, chunk), SOURCE, of, chunk, pack(records), [])
+    for (of, chunk), records in by_chunk(producer, seq, named, context.bits, (place, offset, epoch)):
+        yield Blob(context.part(of, chunk), SOURCE, of, chunk, pack(records), [])
 
 
 def _broken(summary: Summary, place: Ints, offset: Ints, intact: npt.NDArray[np.bool_]) -> None:

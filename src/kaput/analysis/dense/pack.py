@@ -113,6 +113,18 @@ def _measure(values: Ints) -> tuple[int, int]:
     return usual, size
 
 
+@compiled(INT, OUT_BYTES, INT)
+def _put_long(code: int, out: Bytes, at: int) -> int:
+    size = 4
+    if _size(code) == 12:
+        for place in range(4):
+            out[at + place] = 255
+        at, size = at + 4, 8
+    for place in range(size):
+        out[at + place] = np.uint8((code >> (8 * place)) & 255)
+    return at + size
+
+
 @compiled(INTS, INT, OUT_BYTES)
 def _encode(values: Ints, usual: int, out: Bytes) -> None:
     """Two bits a value, then their bytes."""
@@ -120,22 +132,28 @@ def _encode(values: Ints, usual: int, out: Bytes) -> None:
     out[:at] = 0
     for row in range(1, len(values)):
         code = _code(values[row] - values[row - 1] - usual)
-        out[row >> 2] |= np.uint8(_kind(code) << (2 * (row & 3)))
-        size = _size(code)
-        if size == 12:
-            for place in range(4):
-                out[at + place] = 255
-            at, size = at + 4, 8
-        for place in range(size):
-            out[at + place] = np.uint8((code >> (8 * place)) & 255)
-        at += size
+        kind = _kind(code)
+        if kind == 0:
+            continue
+        out[row >> 2] |= np.uint8(kind << (2 * (row & 3)))
+        out[at] = np.uint8(code & 255)
+        if kind > 1:
+            out[at + 1] = np.uint8((code >> 8) & 255)
+        at += kind
+        if kind == 3:
+            at = _put_long(code, out, at - 3)
+
+
+@compiled(BYTES, INT)
+def _byte(data: Bytes, at: int) -> Any:
+    return np.int64(data[at])
 
 
 @compiled(BYTES, INT, INT)
 def _number(data: Bytes, at: int, size: int) -> int:
     found = 0
     for place in range(size):
-        found |= int(data[at + place]) << (8 * place)
+        found |= _byte(data, at + place) << (8 * place)
     return found
 
 
@@ -144,14 +162,20 @@ def _decode(data: Bytes, first: int, usual: int, values: Ints) -> None:
     at, value = (len(values) + 3) // 4, first
     values[0] = value
     for row in range(1, len(values)):
-        kind = (int(data[row >> 2]) >> (2 * (row & 3))) & 3
-        size = 4 if kind == 3 else kind
-        code = _number(data, at, size)
-        at += size
-        if code == _LONG:
-            code = _number(data, at, 8)
-            at += 8
-        value += usual + (((code >> 1) & _POSITIVE) ^ -(code & 1))
+        value += usual
+        kind = (_byte(data, row >> 2) >> (2 * (row & 3))) & 3
+        if kind:
+            code = _byte(data, at)
+            if kind == 2:
+                code |= _byte(data, at + 1) << 8
+            elif kind == 3:
+                code = _number(data, at, 4)
+                if code == _LONG:
+                    code = _number(data, at + 4, 8)
+                    at += 8
+                at += 1
+            at += kind
+            value += ((code >> 1) & _POSITIVE) ^ -(code & 1)
         values[row] = value
 
 
