@@ -1,8 +1,8 @@
 """`python -m kaput.analysis.archive`: makes what an analysis starts quickly on, once.
 
-The tasks' loops are compiled. And the driver's JVM gets an archive of its classes: one session, one analysis of
-a rehearsal folder, a clean exit, and the JVM writes down which classes it loaded. That is for one Java and one
-PySpark; whatever is wrong with it, judging only takes longer.
+The tasks' loops are compiled. And the driver's JVM gets an archive of its classes: one session, one analysis
+of a rehearsal folder, a clean exit, and the JVM writes down which classes it loaded. That is for one Java and
+one PySpark; whatever is wrong with it, judging only takes longer.
 """
 
 from __future__ import annotations

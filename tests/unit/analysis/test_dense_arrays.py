@@ -16,7 +16,7 @@ from kaput.analysis.dense.pack import pack, unpack, unpack_all
 from kaput.analysis.dense.pile import MOST, Pile, Piles
 from kaput.analysis.dense.scan import zones
 from kaput.analysis.dense.split import by_key, grouped
-from kaput.analysis.dense.streams import longest, stretch
+from kaput.analysis.dense.streams import joined, longest, stretch
 from kaput.analysis.dense.summary import Run
 from kaput.analysis.dense.timing import whole_us
 
@@ -93,6 +93,25 @@ def test_longest_gap_is_that_of_all_times(parts: list[list[int]], ends: int) -> 
     points = sorted([0, *times, last])
     expected = max(pairwise(points), key=lambda pair: (pair[1] - pair[0], -pair[0]))
     assert gap is None or (gap.from_ns, gap.to_ns) == expected
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=40), min_size=1, max_size=6),
+    st.integers(2, 5),
+    st.booleans(),
+)
+def test_joined_stretches_tell_the_same_gap(steps: list[list[int]], ends: int, apart: bool) -> None:
+    """Stretches one after the other become one, from which the longest gap is known as before."""
+    times = np.cumsum(np.array([step for part in steps for step in part], np.int64)) + 5
+    cuts = np.cumsum([len(part) for part in steps])[:-1]
+    parts = [stretch(part, ends) for part in np.split(times, cuts)]
+    if not apart:
+        parts.append(stretch(times[: len(times) // 2 + 1], ends))
+    found = joined(parts, ends)
+    assert len(found) == 1 or len(found) == len(parts)
+    assert not apart or len(found) == 1
+    last = int(times[-1]) + 3
+    assert longest(found, [0, last]) == longest(parts, [0, last])
 
 
 def test_stretches_one_after_the_other_always_tell() -> None:

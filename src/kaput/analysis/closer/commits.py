@@ -21,7 +21,7 @@ from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pile import Pile
 from kaput.analysis.dense.scan import Questions, Zones, zones
 from kaput.analysis.dense.split import grouped
-from kaput.analysis.dense.summary import LATEST, Summary
+from kaput.analysis.dense.summary import Summary
 
 NEVER = 2**63 - 1
 _ALWAYS = -(2**63) + 1
@@ -82,7 +82,7 @@ def buckets(
     for key, at in cuts.items():
         nothing = np.zeros(len(at) + 1, np.int64)
         stored = summary.logged.get(key, nothing)[:-1]
-        handed, latest = summary.handed.get(key, (nothing, np.full((len(at) + 1, LATEST, 2), NULL)))
+        handed, latest = summary.handed_out(key, len(at) + 1)
         again, stray = repeated.get(key, NOT_AGAIN), strays.get(key, np.empty(0, np.int64))
         missing = stored - (handed[:-1] - _counted(at, again.offset, again.times - 1) - _counted(at, stray))
         least, most, passed = _last_firsts(latest[:-1], again, stray, first_positions.get(key))

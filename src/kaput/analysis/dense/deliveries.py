@@ -19,7 +19,7 @@ from kaput.analysis.dense.pack import pack
 from kaput.analysis.dense.readers import Edge, Read, Reader, Steps, steps
 from kaput.analysis.dense.sends import Blob
 from kaput.analysis.dense.split import Rows, grouped
-from kaput.analysis.dense.summary import BACK, JUMP, LATEST, RATES, UNOWNED, Run, Summary
+from kaput.analysis.dense.summary import BACK, JUMP, LATEST, RATES, UNOWNED, Handed, Run, Summary
 
 COLUMNS = ("group", "member", "topic", "partition", "offset", "producer", "seq", "intact", "polled_ns")
 TEXTS = ("group", "member", "topic")
@@ -122,11 +122,11 @@ def _reader(summary: Summary, context: Context, key: tuple[int, int], offsets: I
     cuts = context.commits.get(key)
     if cuts is not None:
         in_order = len(runs) == 1 and runs[0].rising and bool((polled[1:] >= polled[:-1]).all())
-        summary.hand(key, *_between(cuts, offsets, polled, in_order))
+        summary.handed[key].append(_between(cuts, offsets, polled, in_order))
 
 
-def _between(cuts: Ints, offsets: Ints, polled: Ints, in_order: bool) -> tuple[Ints, Ints]:
-    """How many deliveries each bucket has, and its last few, as Summary.hand wants them."""
+def _between(cuts: Ints, offsets: Ints, polled: Ints, in_order: bool) -> Handed:
+    """How many deliveries each bucket has, and its last few."""
     if not in_order:
         bucket = np.searchsorted(cuts, offsets, side="right")
         order = np.lexsort((polled, bucket))
@@ -134,10 +134,13 @@ def _between(cuts: Ints, offsets: Ints, polled: Ints, in_order: bool) -> tuple[I
         counts = np.bincount(bucket, minlength=len(cuts) + 1)
     else:
         counts = np.diff(np.searchsorted(offsets, cuts, side="left"), prepend=0, append=len(offsets))
+    # Of all buckets a stretch of rows has but a few.
+    some = np.flatnonzero(counts)[[0, -1]]
+    counts = counts[some[0] : some[1] + 1].astype(np.int64)
     ends = np.cumsum(counts)
     latest = np.full((len(counts), LATEST, 2), NULL, np.int64)
     for back in range(LATEST):
         there = np.flatnonzero(counts > back)
         rows = ends[there] - 1 - back
         latest[there, back, 0], latest[there, back, 1] = polled[rows], offsets[rows]
-    return counts.astype(np.int64), latest
+    return Handed(int(some[0]), counts, latest)

@@ -31,7 +31,8 @@ COLUMNS = (
 TEXTS = ("topic", "outcome", "error")
 SOURCE = -2  # of blobs of sends
 PACKED = 8
-_EDGE_TIMES = 65_536  # times kept at the ends of stretches, over all streams of a unit
+EDGE_TIMES = 1024  # times kept at either end of a stretch
+_ALL_EDGE_TIMES = 65_536  # fewer, where this were exceeded over all streams of a unit
 _AROUND = 4096
 Flags = npt.NDArray[np.bool_]
 
@@ -126,7 +127,7 @@ def _streams(
 ) -> None:
     columns = attempt, resolved, (outcome == ACKED) & known
     found = list(apart(columns, *keys, once=True))
-    ends = max(16, min(1024, _EDGE_TIMES // max(1, len(found))))
+    ends = max(16, min(EDGE_TIMES, _ALL_EDGE_TIMES // max(1, len(found))))
     for (producer, place), (tried, over, acked) in found:
         if place == NULL:
             continue

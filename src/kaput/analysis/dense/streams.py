@@ -46,6 +46,33 @@ def stretch(times: Ints, ends: int) -> Stretch:
     return Stretch(times[:ends].copy(), times[len(times) - ends :].copy(), gap)
 
 
+def joined(stretches: Sequence[Stretch], ends: int) -> list[Stretch]:
+    """One stretch instead of several, if they come one after the other; otherwise these."""
+    known = sorted((s for s in stretches), key=lambda s: int(s.head[0]))
+    bounds = [(int(s.head[0]), int((s.tail if s.body else s.head)[-1])) for s in known]
+    if len(known) < 2 or any(last > first for (_, last), (first, _) in pairwise(bounds)):
+        return known
+    points = np.concatenate([part for s in known for part in (s.head, s.tail)])
+    gaps = {int(at): s.body for s, at in zip(known, _ends_of_heads(known), strict=True) if s.body}
+    steps = np.diff(points)
+    for at, gap in gaps.items():
+        steps[at] = gap.to_ns - gap.from_ns
+    if not gaps and len(points) <= 2 * ends:
+        return [Stretch(points, np.empty(0, np.int64), None)]
+    head = min([ends, len(points) - 1, *(at + 1 for at in gaps)])
+    tail = max([head, len(points) - ends, *(at + 1 for at in gaps)])
+    at = head - 1 + int(np.argmax(steps[head - 1 : tail]))
+    body = gaps.get(at) or Gap(int(points[at]), int(points[at + 1]))
+    return [Stretch(points[:head].copy(), points[tail:].copy(), body)]
+
+
+def _ends_of_heads(stretches: Sequence[Stretch]) -> Ints:
+    """Where the last time of each one's head stands among the times of all."""
+    sizes = np.array([(len(s.head), len(s.tail)) for s in stretches])
+    ends: Ints = np.cumsum(sizes.sum(axis=1)) - sizes[:, 1] - 1
+    return ends
+
+
 def longest(stretches: Sequence[Stretch], more: Sequence[int]) -> Gap | None:
     """The longest gap between all times and `more` of them, the earliest of equals; None: not known so.
 

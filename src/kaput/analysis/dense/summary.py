@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kaput.analysis.dense.histogram import Histogram
-from kaput.analysis.dense.numbers import Ints
+from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pile import Piles
 from kaput.analysis.dense.readers import Reader, Steps
 from kaput.analysis.dense.streams import Stretch
@@ -56,6 +56,17 @@ class Edge(NamedTuple):
     first: bool
     last: bool
     islands: int
+
+
+class Handed(NamedTuple):
+    """Deliveries of a group from a place between its committed offsets, from the bucket `first` on: how many,
+    and the last few. `latest` has a row a bucket, and in it LATEST times and offsets, the last first; NULL
+    where none is.
+    """
+
+    first: int
+    counts: Ints
+    latest: Ints
 
 
 class Quiet(NamedTuple):
@@ -111,7 +122,7 @@ class Summary:
     begun: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     delivery_runs: dict[tuple[int, int], list[Run]] = field(default_factory=lambda: defaultdict(list))
     steps: dict[Reader, list[Steps]] = field(default_factory=lambda: defaultdict(list))
-    handed: dict[tuple[int, int], tuple[Ints, Ints]] = field(default_factory=dict)
+    handed: dict[tuple[int, int], list[Handed]] = field(default_factory=lambda: defaultdict(list))
     # messages
     cells: Counter[tuple[int, int, int, int, int]] = field(default_factory=Counter)
     group_cells: Counter[tuple[int, int, int, int, int, int]] = field(default_factory=Counter)
@@ -144,7 +155,7 @@ class Summary:
             setattr(self, name, least(getattr(self, name), getattr(other, name)))
         for name in ("last_attempt_ns", "last_ack_ns"):
             setattr(self, name, greatest(getattr(self, name), getattr(other, name)))
-        for name in ("acks", "log_runs", "delivery_runs", "steps", "order", "edges"):
+        for name in ("acks", "log_runs", "delivery_runs", "steps", "handed", "order", "edges"):
             mine = getattr(self, name)
             for key, found in getattr(other, name).items():
                 mine[key].extend(found)
@@ -163,20 +174,17 @@ class Summary:
             self.rates[second] = self.rates[second] + counts if second in self.rates else counts
         for key, counts in other.logged.items():
             self.logged[key] = self.logged[key] + counts if key in self.logged else counts
-        for key, (counts, latest) in other.handed.items():
-            self.hand(key, counts, latest)
 
-    def hand(self, key: tuple[int, int], counts: Ints, latest: Ints) -> None:
-        """Deliveries of a (group, place) between its committed offsets: how many, and the last few of each.
-
-        `latest` has a row a bucket, and in it LATEST times and offsets, the last first; NULL where none is.
-        """
-        if key in self.handed:
-            mine, mine_latest = self.handed[key]
-            both = np.concatenate([mine_latest, latest], axis=1)
+    def handed_out(self, key: tuple[int, int], buckets: int) -> tuple[Ints, Ints]:
+        """Deliveries of a (group, place) between its committed offsets, as Handed, of all buckets."""
+        counts, latest = np.zeros(buckets, np.int64), np.full((buckets, LATEST, 2), NULL)
+        for part in self.handed.get(key, []):
+            here = slice(part.first, part.first + len(part.counts))
+            counts[here] += part.counts
+            both = np.concatenate([latest[here], part.latest], axis=1)
             order = np.argsort(both[:, :, 0], axis=1, kind="stable")[:, : -LATEST - 1 : -1]
-            counts, latest = mine + counts, np.take_along_axis(both, order[:, :, None], axis=1)
-        self.handed[key] = counts, latest
+            latest[here] = np.take_along_axis(both, order[:, :, None], axis=1)
+        return counts, latest
 
     def _add_bounds(self, other: Summary) -> None:
         for stream, (first, last) in other.active.items():

@@ -13,7 +13,8 @@ from kaput.analysis.dense.columns import of_row_group, open_parquet
 from kaput.analysis.dense.context import Context
 from kaput.analysis.dense.homes import END, Key
 from kaput.analysis.dense.own_sends import own_sends
-from kaput.analysis.dense.sends import Blob
+from kaput.analysis.dense.sends import EDGE_TIMES, Blob
+from kaput.analysis.dense.streams import joined
 from kaput.analysis.dense.summary import Summary
 from kaput.analysis.dense.work import Unit
 
@@ -49,11 +50,15 @@ def lay_part(part: int, blobs: Iterable[Blob], context: Context) -> Summary:
             _put(chunks, (blob.producer, blob.chunk), blob.source, blob.payload, blob.words)
     with ExitStack() as stack:
         file = stack.enter_context(ledger_file.LedgerFile(context, part)) if context.ledger else None
+        own = Summary()
         for columns, safe in own_sends(part, context, sends.COLUMNS, sends.TEXTS):
-            for who, chunk, told, words in sends.by_chunk(columns, context, summary):
+            for who, chunk, told, words in sends.by_chunk(columns, context, own):
                 _put(chunks, (who, chunk), sends.SOURCE, told, words)
             _lay(chunks, safe, context, summary, file)
         _lay(chunks, END, context, summary, file)
+    # A part's own sends have no other part's between them.
+    own.acks = {stream: joined(found, EDGE_TIMES) for stream, found in own.acks.items()}
+    summary.add(own)
     return summary
 
 
