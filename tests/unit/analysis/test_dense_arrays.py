@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kaput.analysis.closer.redelivery import overlaps
 from kaput.analysis.dense.columns import constant
 from kaput.analysis.dense.histogram import Histogram
-from kaput.analysis.dense.pack import pack, unpack, unpack_all
+from kaput.analysis.dense.pack import pack, pack_parts, unpack
 from kaput.analysis.dense.pile import MOST, Pile, Piles
 from kaput.analysis.dense.scan import zones
 from kaput.analysis.dense.split import by_key, grouped
@@ -38,8 +38,10 @@ def test_packed_columns_come_back(packs: list[list[list[int]]]) -> None:
     packs = [[column[: min(map(len, columns))] for column in columns] for columns in packs]
     arrays = [[np.array(column, np.int64) for column in columns] for columns in packs]
     expected = [list(chain(*columns)) for columns in zip(*packs, strict=True)]
-    assert [column.tolist() for column in unpack_all([pack(each) for each in arrays], 2)] == expected
-    assert [column.tolist() for column in unpack(pack(arrays[0]), 2)] == packs[0]
+    assert unpack([pack(each) for each in arrays], 2).tolist() == expected
+    bounds = np.cumsum([0, *(len(columns[0]) for columns in packs)])
+    whole = np.array(expected, np.int64).reshape(2, -1)
+    assert list(pack_parts(whole, bounds)) == [pack(each) for each in arrays]
 
 
 def test_what_is_regular_takes_no_room() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from kaput.analysis.dense.compiled import FLAGS, INT, INTS, SIZES, compiled
 from kaput.analysis.dense.numbers import Ints
+from kaput.analysis.dense.pack import pack, pack_parts
 from kaput.analysis.dense.split import apart
 
 _CELLS = 1 << 16  # so many chunks may be told apart, used or not, however few the rows are
@@ -18,9 +18,9 @@ Flags = npt.NDArray[np.bool_]
 
 def by_chunk(
     producer: Ints, seq: Ints, named: Flags, bits: int, columns: tuple[Ints, Ints, Ints]
-) -> Iterator[tuple[tuple[int, ...], Sequence[Ints]]]:
-    """(producer, chunk), and of its rows the place in the chunk and the columns. Rows that are not `named`,
-    and so no messages, are left out.
+) -> Iterator[tuple[int, int, bytes]]:
+    """(producer, chunk), and of its rows the place in the chunk and the columns, packed. Rows that are not
+    `named`, and so no messages, are left out.
     """
     producer, seq, *others = (np.ascontiguousarray(each) for each in (producer, seq, *columns))
     named = np.ascontiguousarray(named)
@@ -29,15 +29,15 @@ def by_chunk(
     if size > _CELLS + rows:
         chosen = np.flatnonzero(named)
         taken = [column[chosen] for column in (seq & ((1 << bits) - 1), *others)]
-        yield from apart(taken, producer[chosen], seq[chosen] >> bits)
+        for (who, chunk), rows_ in apart(taken, producer[chosen], seq[chosen] >> bits):
+            yield who, chunk, pack(rows_)
         return
     if rows == 0:
         return
     sizes = least, first, width, size, bits
-    cells, starts, rel, *moved = _moved(producer, seq, named, sizes, *others)
-    for cell, (begin, end) in zip(cells.tolist(), pairwise([*starts.tolist(), rows]), strict=True):
-        key = least + cell // width, first + cell % width
-        yield key, [column[begin:end] for column in (rel, *moved)]
+    cells, bounds, table = _moved(producer, seq, named, sizes, *others)
+    for cell, payload in zip(cells.tolist(), pack_parts(table, bounds), strict=True):
+        yield least + cell // width, first + cell % width, payload
 
 
 @compiled(INTS, INTS, FLAGS, INT)
@@ -65,27 +65,27 @@ def _moved(
     one: Ints,
     two: Ints,
     three: Ints,
-) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
-    """The cells that have rows, where each begins, and the columns with their rows in that order."""
+) -> tuple[Ints, Ints, Ints]:
+    """The cells that have rows, where each begins (and the last ends), and the columns in that order."""
     least, first, width, size, bits = sizes
     ends, rows = np.zeros(size + 1, np.int64), 0
     for row in range(len(seq)):
         if named[row]:
             ends[(producer[row] - least) * width + (seq[row] >> bits) - first + 1] += 1
             rows += 1
-    cells, starts, found = np.empty(size, np.int64), np.empty(size, np.int64), 0
+    cells, bounds, found = np.empty(size, np.int64), np.empty(size + 1, np.int64), 0
     for cell in range(size):
         if ends[cell + 1]:
-            cells[found], starts[found] = cell, ends[cell]
+            cells[found], bounds[found] = cell, ends[cell]
             found += 1
         ends[cell + 1] += ends[cell]
-    rel, mask = np.empty(rows, np.int64), (1 << bits) - 1
-    moved_one, moved_two, moved_three = np.empty_like(rel), np.empty_like(rel), np.empty_like(rel)
+    bounds[found] = rows
+    table, mask = np.empty((4, rows), np.int64), (1 << bits) - 1
     for row in range(len(seq)):
         if named[row]:
             cell = (producer[row] - least) * width + (seq[row] >> bits) - first
             at = ends[cell]
             ends[cell] = at + 1
-            rel[at] = seq[row] & mask
-            moved_one[at], moved_two[at], moved_three[at] = one[row], two[row], three[row]
-    return cells[:found].copy(), starts[:found].copy(), rel, moved_one, moved_two, moved_three
+            table[0, at] = seq[row] & mask
+            table[1, at], table[2, at], table[3, at] = one[row], two[row], three[row]
+    return cells[:found].copy(), bounds[: found + 1].copy(), table

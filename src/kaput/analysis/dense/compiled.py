@@ -22,6 +22,8 @@ FLAGS = types.Array(types.boolean, 1, "C", readonly=True)
 OUT_INTS = types.Array(types.int64, 1, "C")
 OUT_BYTES = types.Array(types.uint8, 1, "C")
 OUT_FLAGS = types.Array(types.boolean, 1, "C")
+TABLE = types.Array(types.int64, 2, "C", readonly=True)
+OUT_TABLE = types.Array(types.int64, 2, "C")
 INT, FLAG = types.int64, types.boolean
 SIZES = types.UniTuple(INT, 5)  # type: ignore[no-untyped-call]
 

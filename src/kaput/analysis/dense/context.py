@@ -89,7 +89,16 @@ class Context:
         return self.homes.part(producer, chunk)
 
     def events(self, reader: Reader) -> Events:
-        """What changed for one reader."""
+        """What changed for one reader. Asked for each stretch of rows, made once."""
+        if reader not in self._events:
+            self._events[reader] = self._events_of(reader)
+        return self._events[reader]
+
+    @cached_property
+    def _events(self) -> dict[Reader, Events]:
+        return {}
+
+    def _events_of(self, reader: Reader) -> Events:
         assigned = self.assigned.get(reader, ())
         gone = self.gone.get(reader[:2], ())
         changed = [(at, row, True, owns) for at, row, owns in assigned]

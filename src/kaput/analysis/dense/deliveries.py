@@ -15,7 +15,6 @@ from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import Context
 from kaput.analysis.dense.log import run_of
 from kaput.analysis.dense.numbers import NULL, Ints
-from kaput.analysis.dense.pack import pack
 from kaput.analysis.dense.readers import Edge, Read, Reader, Steps, steps
 from kaput.analysis.dense.sends import Blob
 from kaput.analysis.dense.split import Rows, grouped
@@ -46,8 +45,8 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
         _steps(summary, context, (g, m, at), Read(polled[rows], offset[rows]), unit_rows)
     for (g,), rows in grouped(group):
         told = place[rows], offset[rows], polled[rows]
-        for (of, chunk), handed in by_chunk(producer[rows], seq[rows], named[rows], context.bits, told):
-            yield Blob(context.part(of, chunk), g, of, chunk, pack(handed), [])
+        for of, chunk, payload in by_chunk(producer[rows], seq[rows], named[rows], context.bits, told):
+            yield Blob(context.part(of, chunk), g, of, chunk, payload, [])
 
 
 def _broken(summary: Summary, where: tuple[Ints, Ints, Ints], intact: Flags, named: Flags) -> None:

@@ -137,7 +137,7 @@ def lay_part(part: int, blobs: Iterable[Blob], asked: Asked) -> Sums:
         if blob.source == _SUMS:
             sums.add(pickle.loads(blob.payload))
         else:
-            payload = tuple(unpack(blob.payload, 2)) if blob.source == SENDS else blob.payload
+            payload = tuple(unpack([blob.payload], 2)) if blob.source == SENDS else blob.payload
             chunks[blob.producer, blob.chunk][blob.source].append(payload)
     for columns, safe in own_sends(part, asked.context, asked.columns("sends"), asked.texts("sends")):
         for who, chunk, some in told(columns, asked, sums):

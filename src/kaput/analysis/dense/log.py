@@ -11,7 +11,6 @@ from kaput.analysis.dense.by_chunk import by_chunk
 from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import Context
 from kaput.analysis.dense.numbers import Ints
-from kaput.analysis.dense.pack import pack
 from kaput.analysis.dense.sends import Blob
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import Run, Summary
@@ -38,8 +37,8 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
         _between_commits(summary, context, at, offsets)
         if len(offsets) < len(offset[rows]):
             _shared(summary, at, *(column[rows][named[rows]] for column in (offset, producer, seq)))
-    for (of, chunk), records in by_chunk(producer, seq, named, context.bits, (place, offset, epoch)):
-        yield Blob(context.part(of, chunk), SOURCE, of, chunk, pack(records), [])
+    for of, chunk, payload in by_chunk(producer, seq, named, context.bits, (place, offset, epoch)):
+        yield Blob(context.part(of, chunk), SOURCE, of, chunk, payload, [])
 
 
 def _broken(summary: Summary, place: Ints, offset: Ints, intact: npt.NDArray[np.bool_]) -> None:

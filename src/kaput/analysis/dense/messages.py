@@ -17,7 +17,7 @@ import numpy.typing as npt
 from kaput.analysis.dense import deliveries, log, sends, settling
 from kaput.analysis.dense.context import ACKED, Context
 from kaput.analysis.dense.numbers import NULL, Ints
-from kaput.analysis.dense.pack import unpack_all
+from kaput.analysis.dense.pack import unpack
 from kaput.analysis.dense.summary import Summary
 
 NOT_SENT = 3  # beside the numbers of outcomes
@@ -117,11 +117,11 @@ def _joined(source: int, parts: Sequence[tuple[Any, Sequence[str]]]) -> tuple[li
     width = {sends.SOURCE: sends.PACKED, log.SOURCE: log.PACKED}.get(source, deliveries.PACKED)
     words: dict[str, int] = {}
     if source != sends.SOURCE:
-        return list(unpack_all([payload for payload, _ in parts], width)), []
+        return list(unpack([payload for payload, _ in parts], width)), []
     found: list[list[Ints]] = []
     for payload, said in parts:
         # Sends that were read where they are laid together are arrays already.
-        columns = payload if isinstance(payload, list) else sends.unpacked(list(unpack_all([payload], width)))
+        columns = payload if isinstance(payload, list) else sends.unpacked(list(unpack([payload], width)))
         if said:
             known = np.array([words.setdefault(w, len(words)) for w in said] + [-1], np.int64)
             columns = [*columns[:-1], known[columns[-1]]]

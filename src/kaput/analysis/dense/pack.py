@@ -8,68 +8,59 @@ Stream VByte: faster byte-oriented integer compression (2018), with an escape.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kaput.analysis.dense.compiled import BYTES, INT, INTS, OUT_BYTES, OUT_INTS, compiled
+from kaput.analysis.dense.compiled import (
+    BYTES,
+    INT,
+    INTS,
+    OUT_BYTES,
+    OUT_INTS,
+    OUT_TABLE,
+    TABLE,
+    compiled,
+)
 from kaput.analysis.dense.numbers import Ints
 
-_HEAD = struct.Struct("<iqqi")  # count, first value, usual step, and how many bytes follow
+_HEAD = 4  # numbers of eight bytes: how many values, the first, the usual step, how many bytes follow
+_WORST = 13  # bytes a value: two bits and twelve bytes
 _SAMPLES = 63  # steps of which the median is taken for the usual one
 _LONG = 0xFFFFFFFF  # says that the eight bytes after it are the difference
 _POSITIVE = 2**63 - 1
 Bytes = npt.NDArray[np.uint8]
 
 
-def pack(columns: Iterable[npt.NDArray[Any]]) -> bytes:
-    """Columns of whole numbers as bytes, one after the other."""
-    return b"".join(_packed(np.asarray(column)) for column in columns)
+def pack(columns: Sequence[npt.NDArray[Any]]) -> bytes:
+    """Columns of whole numbers, equally long, as bytes."""
+    table = np.array([*columns], np.int64)
+    return next(pack_parts(table, np.array([0, table.shape[1]])))
 
 
-def unpack(data: bytes | memoryview, columns: int) -> Sequence[Ints]:
-    """The columns of `pack`, as int64."""
-    return unpack_all([data], columns)
+def pack_parts(table: Ints, bounds: Ints) -> Iterator[bytes]:
+    """As `pack` each stretch of columns (the rows of the table) between two neighbouring bounds."""
+    columns, rows = table.shape
+    ends = np.empty(len(bounds) - 1, np.int64)
+    out = np.empty(columns * (rows * _WORST + len(ends) * 8 * _HEAD), np.uint8)
+    _pack(table, bounds, out, ends)
+    for begin, end in pairwise([0, *ends.tolist()]):
+        yield out[begin:end].tobytes()
 
 
-def unpack_all(payloads: Sequence[bytes | memoryview], columns: int) -> Sequence[Ints]:
-    """The columns of several `pack`s, one behind the other. Those of one pack are equally long."""
-    counts = [_HEAD.unpack_from(data)[0] for data in payloads]
-    found: list[Ints] = [np.empty(sum(counts), np.int64) for _ in range(columns)]
-    end = 0
-    for data, rows in zip(payloads, counts, strict=True):
-        whole, at, first = np.frombuffer(data, np.uint8), 0, end
-        end = first + rows
-        for column in found:
-            at = _unpacked(data, whole, at, column[first:end])
-    return found
-
-
-def _unpacked(data: bytes | memoryview, whole: Bytes, at: int, values: Ints) -> int:
-    """Unpacks a column; where the next one begins."""
-    _, first, step, told = _HEAD.unpack_from(data, at)
-    at += _HEAD.size
-    if told:
-        _decode(whole[at : at + told], first, step, values)
-    else:
-        _even(first, step, values)
-    return at + int(told)
-
-
-def _packed(values: npt.NDArray[Any]) -> bytes:
-    count = len(values)
-    if count == 0 or values.strides[0] == 0:
-        return _HEAD.pack(count, int(values[0]) if count else 0, 0, 0)
-    numbers = np.ascontiguousarray(values, np.int64)
-    step, size = _measure(numbers)
-    if size == 0:
-        return _HEAD.pack(count, int(numbers[0]), step, 0)
-    out = np.empty((count + 3) // 4 + size, np.uint8)
-    _encode(numbers, step, out)
-    return _HEAD.pack(count, int(numbers[0]), step, len(out)) + out.tobytes()
+def unpack(payloads: Sequence[bytes], columns: int) -> Ints:
+    """The columns of several packs, one behind the other: a row of the table each."""
+    arrays = [np.frombuffer(payload, np.uint8) for payload in payloads]
+    rows = [_number(array, 0, 8) for array in arrays]
+    table: Ints = np.empty((columns, sum(rows)), np.int64)
+    begin = 0
+    for array, count in zip(arrays, rows, strict=True):
+        _unpack(array, table, begin)
+        begin += count
+    return table
 
 
 @compiled(INT)
@@ -78,70 +69,63 @@ def _code(number: int) -> int:
     return (number << 1) ^ (number >> 63)
 
 
-@compiled(INT)
-def _kind(code: int) -> int:
-    """Which of four sizes a difference has."""
-    if code == 0:
-        return 0
-    if 0 < code < 1 << 8:
-        return 1
-    return 2 if 0 < code < 1 << 16 else 3
-
-
-@compiled(INT)
-def _size(code: int) -> int:
-    kind = _kind(code)
-    if kind < 3:
-        return kind
-    return 4 if 0 < code < _LONG else 12
-
-
 @compiled(INTS)
-def _measure(values: Ints) -> tuple[int, int]:
-    """The usual step, the median of some, and the bytes that all steps then take."""
+def _usual(values: Ints) -> int:
+    """The median of some steps."""
     count = len(values) - 1
-    if count < 1:
-        return 0, 0
     samples = min(count, _SAMPLES)
+    if samples < 1:
+        return 0
     steps = np.empty(samples, np.int64)
     for sample in range(samples):
         row = sample * count // samples
         steps[sample] = values[row + 1] - values[row]
-    usual, size = np.sort(steps)[samples // 2], 0
-    for row in range(count):
-        size += _size(_code(values[row + 1] - values[row] - usual))
-    return usual, size
+    return int(np.sort(steps)[samples // 2])
 
 
-@compiled(INT, OUT_BYTES, INT)
-def _put_long(code: int, out: Bytes, at: int) -> int:
-    size = 4
-    if _size(code) == 12:
-        for place in range(4):
-            out[at + place] = 255
-        at, size = at + 4, 8
+@compiled(INT, INT, OUT_BYTES, INT)
+def _put(number: int, size: int, out: Bytes, at: int) -> int:
     for place in range(size):
-        out[at + place] = np.uint8((code >> (8 * place)) & 255)
+        out[at + place] = np.uint8((number >> (8 * place)) & 255)
     return at + size
 
 
-@compiled(INTS, INT, OUT_BYTES)
-def _encode(values: Ints, usual: int, out: Bytes) -> None:
-    """Two bits a value, then their bytes."""
-    at = (len(values) + 3) // 4
-    out[:at] = 0
-    for row in range(1, len(values)):
+@compiled(INTS, OUT_BYTES, INT)
+def _encode(values: Ints, out: Bytes, head: int) -> int:
+    """The head, two bits a value, and their bytes; without the last two if all steps are the usual one."""
+    usual, rows = _usual(values), len(values)
+    begin = head + 8 * _HEAD
+    at = bytes_from = begin + (rows + 3) // 4
+    out[begin:at] = 0
+    for row in range(1, rows):
         code = _code(values[row] - values[row - 1] - usual)
-        kind = _kind(code)
-        if kind == 0:
+        if code == 0:
             continue
-        out[row >> 2] |= np.uint8(kind << (2 * (row & 3)))
-        out[at] = np.uint8(code & 255)
-        if kind > 1:
-            out[at + 1] = np.uint8((code >> 8) & 255)
-        at += kind
-        if kind == 3:
-            at = _put_long(code, out, at - 3)
+        kind = 1 if 0 < code < 1 << 8 else 2 if 0 < code < 1 << 16 else 3
+        out[begin + (row >> 2)] |= np.uint8(kind << (2 * (row & 3)))
+        if kind < 3:
+            out[at] = np.uint8(code & 255)
+            if kind == 2:
+                out[at + 1] = np.uint8(code >> 8)
+            at += kind
+        elif 0 < code < _LONG:
+            at = _put(code, 4, out, at)
+        else:
+            at = _put(code, 8, out, _put(_LONG, 4, out, at))
+    end = at if at > bytes_from else begin
+    head = _put(rows, 8, out, head)
+    head = _put(values[0] if rows else 0, 8, out, head)
+    _put(end - begin, 8, out, _put(usual, 8, out, head))
+    return end
+
+
+@compiled(TABLE, INTS, OUT_BYTES, OUT_INTS)
+def _pack(table: Ints, bounds: Ints, out: Bytes, ends: Ints) -> None:
+    at = 0
+    for part in range(len(bounds) - 1):
+        for column in range(table.shape[0]):
+            at = _encode(table[column, bounds[part] : bounds[part + 1]], out, at)
+        ends[part] = at
 
 
 @compiled(BYTES, INT)
@@ -157,13 +141,19 @@ def _number(data: Bytes, at: int, size: int) -> int:
     return found
 
 
-@compiled(BYTES, INT, INT, OUT_INTS)
-def _decode(data: Bytes, first: int, usual: int, values: Ints) -> None:
-    at, value = (len(values) + 3) // 4, first
-    values[0] = value
+@compiled(BYTES, INT, OUT_INTS)
+def _decode(data: Bytes, head: int, values: Ints) -> int:
+    """Where the next column begins."""
+    value, usual = _number(data, head + 8, 8), _number(data, head + 16, 8)
+    begin, told = head + 8 * _HEAD, _number(data, head + 24, 8)
+    if told == 0:
+        for row in range(len(values)):
+            values[row] = value + row * usual
+        return begin
+    values[0], at = value, begin + (len(values) + 3) // 4
     for row in range(1, len(values)):
         value += usual
-        kind = (_byte(data, row >> 2) >> (2 * (row & 3))) & 3
+        kind = (_byte(data, begin + (row >> 2)) >> (2 * (row & 3))) & 3
         if kind:
             code = _byte(data, at)
             if kind == 2:
@@ -177,9 +167,11 @@ def _decode(data: Bytes, first: int, usual: int, values: Ints) -> None:
             at += kind
             value += ((code >> 1) & _POSITIVE) ^ -(code & 1)
         values[row] = value
+    return at
 
 
-@compiled(INT, INT, OUT_INTS)
-def _even(first: int, step: int, values: Ints) -> None:
-    for row in range(len(values)):
-        values[row] = first + row * step
+@compiled(BYTES, OUT_TABLE, INT)
+def _unpack(data: Bytes, table: Ints, begin: int) -> None:
+    rows, at = _number(data, 0, 8), 0
+    for column in range(table.shape[0]):
+        at = _decode(data, at, table[column, begin : begin + rows])

@@ -198,7 +198,7 @@ def laid(packed: list[Packed], size: int) -> Bytes:
     """The times of every place of a chunk."""
     total = np.zeros(size, np.uint8)
     for number, piece in enumerate(packed, 1):
-        (edges,) = unpack(piece.edges, 1)
+        (edges,) = unpack([piece.edges], 1)
         times = np.frombuffer(piece.times, np.uint8)
         if piece.bits:
             whole = np.unpackbits(np.frombuffer(piece.bits, np.uint8), count=size)
@@ -220,7 +220,7 @@ def found_at(packed: list[Packed], known: Ints) -> Bytes:
     """The times of some places alone, in a chunk that is too wide for bytes."""
     total = np.zeros(len(known), np.uint8)
     for piece in packed:
-        (edges,) = unpack(piece.edges, 1)
+        (edges,) = unpack([piece.edges], 1)
         times = np.concatenate([np.zeros(1, np.uint8), np.frombuffer(piece.times, np.uint8)])
         total += times[np.searchsorted(edges, known, side="right")]
         np.minimum(total, MANY, out=total)
