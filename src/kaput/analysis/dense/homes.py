@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 Key = tuple[int, int]  # (producer, chunk)
 _READ_AGAIN = 1.5  # so many times the rows may be read, because row groups lie across tasks, before it hurts
-END: Key = (2**62, 0)  # after every key
+_FOREVER = 2**62
+END: Key = (_FOREVER, 0)  # after every key
 
 
 class Box(NamedTuple):
@@ -54,6 +55,13 @@ class Homes:
             return (producer * 0x9E3779B1 + chunk) % self.parts
         starts, parts = stretch
         return parts[max(0, bisect_right(starts, chunk) - 1)]
+
+    def stretch(self, producer: int, part: int) -> tuple[int, int]:
+        """The first chunk of a producer that a part has, and the one after its last."""
+        starts, parts = self.stretches[producer]
+        first = parts.index(part)
+        after = starts[first + 1] if first + 1 < len(starts) else _FOREVER
+        return (starts[first] if first else -_FOREVER), after
 
 
 def homes(boxes: Sequence[Box], bits: int, parts: int) -> Homes:

@@ -25,11 +25,14 @@ def own_sends(
 
 def _mine(columns: Columns, part: int, context: Context) -> Columns:
     """The rows of a row group of sends that belong to a part: row groups lie across the borders of parts."""
-    producer, chunks = columns.numbers("producer"), columns.numbers("seq") >> context.bits
     if columns.rows == 0:
         return columns
-    low, high, who = int(chunks.min()), int(chunks.max()), int(producer[0])
-    if context.part(who, low) == part == context.part(who, high):
-        return columns  # a part has one stretch of a producer: what is between is its own, too
-    known, which = np.unique(chunks, return_inverse=True)
-    return columns.only(np.array([context.part(who, chunk) == part for chunk in known.tolist()])[which])
+    seq = columns.numbers("seq")
+    low, after = context.homes.stretch(int(columns.numbers("producer")[0]), part)
+    inside = (seq >> context.bits >= low) & (seq >> context.bits < after)
+    rows = np.flatnonzero(inside)
+    if len(rows) == columns.rows:
+        return columns
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        return columns.part(int(rows[0]), len(rows))
+    return columns.only(inside)
