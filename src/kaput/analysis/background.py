@@ -28,7 +28,7 @@ _GIVE_UP_S = 10
 
 
 class Background:
-    """`prepare` loads what a session needs, `begin` starts one, `forward` hurries it, `session` waits for it.
+    """`prepare` loads what a session needs, `begin` starts one, `session` waits for it.
 
     `rehearse`: the session's first analysis is a rehearsal, while there is still time for one.
     A context manager: at its end the session, if there is one, is stopped, and nothing of it is left.
@@ -53,17 +53,17 @@ class Background:
         """Loads PySpark in the background; starts the session, too, where the JVM can be kept behind."""
         self._pool.submit(_load)
         if self._behind is not None:
-            self.begin()
+            self._submit()
 
     def begin(self) -> None:
-        """Starts the session in the background, once."""
-        if self._promise is None:
-            self._promise = self._pool.submit(self._start)
-
-    def forward(self) -> None:
-        """From here on the JVM has what every process has: nothing is measured any more."""
+        """Starts the session in the background, once; where that is done already, hurries it."""
+        self._submit()
         if self._behind is not None:
             self._behind.forward()
+
+    def _submit(self) -> None:
+        if self._promise is None:
+            self._promise = self._pool.submit(self._start)
 
     def _start(self) -> SparkSession:
         from kaput.analysis.rehearsal import rehearse
@@ -92,7 +92,6 @@ class Background:
         """The session, waited for. Raises JavaError."""
         self._wanted = True
         self.begin()
-        self.forward()
         assert self._promise is not None
         return self._promise.result()
 
@@ -102,7 +101,8 @@ class Background:
 
     def __exit__(self, *error: Any) -> None:
         self._wanted = self._over = True
-        self.forward()
+        if self._behind is not None:
+            self._behind.forward()
         self._pool.shutdown(wait=False, cancel_futures=True)
         try:
             self._stop()

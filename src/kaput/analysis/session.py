@@ -85,7 +85,9 @@ def _own_gateway(scratch: Path, options: Sequence[str], spawned: driver.Spawned)
     log4j = f"-Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()}"
     # C1 alone gets a cache of 48 MB, which the code generated for queries fills: the JVM then sweeps it.
     room = "-XX:ReservedCodeCacheSize=240m"
-    started = driver.launch(java, scratch, {}, [log4j, room, *shared, *options], spawned)
+    # Killed in the midst of its start, it leaves nothing outside its scratch.
+    tidy = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
+    started = driver.launch(java, scratch, {}, [log4j, room, *tidy, *shared, *options], spawned)
     with driver.announced(started):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     _own.append(started)

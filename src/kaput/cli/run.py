@@ -134,7 +134,6 @@ def run_one(plan: Plan, java: Java, spark: Background) -> tuple[RunFolder, Findi
             progress,
             on_load=spark.prepare,
             on_last_heal=spark.begin,
-            on_drain=spark.forward,
         )
         try:
             folder = experiment.run()

@@ -39,8 +39,8 @@ READY_TIMEOUT_S = 60
 
 
 class Experiment:
-    """One run of one scenario. Each is called once: `on_load` when the load begins, `on_last_heal` when no
-    fault is active any more, `on_drain` when every producer is done.
+    """One run of one scenario. `on_load` is called once, when the load begins; `on_last_heal` once, when no
+    fault is active any more.
     """
 
     def __init__(
@@ -55,12 +55,11 @@ class Experiment:
         *,
         on_load: Callable[[], None] = lambda: None,
         on_last_heal: Callable[[], None] = lambda: None,
-        on_drain: Callable[[], None] = lambda: None,
     ) -> None:
         self._scenario, self._seed = scenario, seed
         self._distribution, self._java = distribution, java
         self._progress = progress
-        self._on_load, self._on_last_heal, self._on_drain = on_load, on_last_heal, on_drain
+        self._on_load, self._on_last_heal = on_load, on_last_heal
         self._total = total_messages(scenario)
         self._topics = [topic.name for topic in scenario.topics]
         self._troubles: list[str] = []
@@ -167,7 +166,6 @@ class Experiment:
 
     def _drain(self) -> list[GroupDrain]:
         self._begin("drain")
-        self._on_drain()
         timeout_s = self._scenario.workload.drain.timeout / 1000
         limit = time.monotonic() + timeout_s
         rest = come_to_rest(self._admin, self._topics, timeout_s)
