@@ -10,6 +10,9 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from kaput.analysis.driver import spark_home
 from kaput.cluster.distribution import provide
@@ -112,10 +115,17 @@ class Hdfs:
             return False
         return bool(state["FSState"] == "Operational" and state["NumLiveDataNodes"] == 1)
 
-    def put(self, path: Path, there: str) -> None:
-        """Copies a directory, as `hdfs dfs -put` does."""
-        put = self._run("put", "org.apache.hadoop.fs.FsShell", "-put", str(path), there)
-        assert put.wait(_UP_S) == 0, self._said("put")
+    def put(self, spark: SparkSession, path: Path, there: str) -> None:
+        """Copies a directory, through Hadoop's client in a JVM that runs already."""
+        jvm: Any = spark._jvm
+        hadoop = jvm.org.apache.hadoop
+        settings = hadoop.conf.Configuration()
+        settings.set("dfs.replication", "1")
+        files = hadoop.fs.FileSystem.newInstance(jvm.java.net.URI(self.url), settings)
+        try:
+            files.copyFromLocalFile(hadoop.fs.Path(str(path)), hadoop.fs.Path(self.url + there))
+        finally:
+            files.close()
 
     def read(self, path: str) -> bytes:
         """A file's bytes, from the DataNode by HTTP."""

@@ -28,10 +28,10 @@ def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory, made: Path) -> Iterator[Hdfs]:
+def there(tmp_path_factory: pytest.TempPathFactory, made: Path, spark: SparkSession) -> Iterator[Hdfs]:
     """The file system with that run folder as /one."""
     with hdfs(tmp_path_factory.mktemp("hdfs")) as files:
-        files.put(made, "/one")
+        files.put(spark, made, "/one")
         yield files
 
 
