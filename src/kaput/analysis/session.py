@@ -1,6 +1,6 @@
 """The Spark session that judges: small, quiet, quick to start, and gone without a trace.
 
-`start` makes it here and now; background.py in a thread of low priority, while a run still ends.
+`start` makes it here and now; background.py while there is load, or while a run ends.
 What the user configured (SPARK_CONF_DIR, `conf`) wins over everything set here.
 Not here: what is done with the session (pipeline.py).
 """
