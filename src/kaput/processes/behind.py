@@ -65,7 +65,8 @@ def by_session(pid: int, behind: bool) -> None:
         try:
             (_PROC / str(pid) / "autogroup").write_text("19" if behind else "0")
             return
-        except BlockingIOError:
+        except (BlockingIOError, PermissionError):
+            # The second for a moment in its start, where whoever starts it has changed users.
             if time.monotonic() > limit:
                 return
             time.sleep(0.02)

@@ -111,6 +111,7 @@ def _as_nobody() -> int:
                 behind.take(sleeper.pid)
                 there = _niceness(sleeper.pid)
                 behind.forward()
+                sys.stderr.write(f"{there}, {_niceness(sleeper.pid)}")
                 return 0 if (there, _niceness(sleeper.pid)) == (19, 0) else 1
             finally:
                 sleeper.kill()
