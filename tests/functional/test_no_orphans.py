@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from driving import KAPUT, Kaput
+from kaput.processes.behind import find_way
 
 FAST = ["--set", "workload.producers.0.messages=400000"]
 
@@ -26,32 +27,37 @@ def wait_for(condition: Callable[[], bool], what: str, limit_s: float = 60) -> N
         time.sleep(0.05)
 
 
-def mentions(runs: Path) -> list[str]:
-    """Command lines of living processes that name the run folders: brokers and clients of this test."""
+def mentions(path: Path) -> list[str]:
+    """Command lines of living processes that name the path: brokers, clients, and Spark by its scratch."""
     found = []
     for process in psutil.process_iter():
         try:
             line = " ".join(process.cmdline())
         except psutil.Error:
             continue
-        if str(runs) in line and "kaput run" not in line and process.pid != os.getpid():
+        if str(path) in line and "kaput run" not in line and process.pid != os.getpid():
             found.append(line[:150])
     return found
 
 
 def start(runs: Path, mode: str) -> subprocess.Popen[str]:
-    """A real run in the background, in the middle of its load."""
+    """A real run in the background, in the middle of its load, with temporary files of its own."""
+    scratch = runs.parent / "scratch"
+    scratch.mkdir()
     process = subprocess.Popen(
         [*KAPUT, "run", "leader-kill-lagging-acks-1", "--runs", str(runs), *FAST, "--set", mode],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
     )
     wait_for(lambda: any(runs.glob("*/evidence/sends/*.arrows")), "the first producer")
     assert process.stderr is not None
     for line in process.stderr:
         if "injected: pause" in line:
+            if find_way() is not None:
+                wait_for(lambda: bool(mentions(scratch)), "the start of Spark's Java behind the load")
             return process
     raise AssertionError("the pause was never injected")
 
@@ -73,7 +79,8 @@ def test_an_ended_run_leaves_evidence_and_nothing_else(
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == status
-    wait_for(lambda: not mentions(kaput.runs), "the end of every process", 30)
+    wait_for(lambda: not mentions(kaput.runs.parent), "the end of every process", 30)
+    wait_for(lambda: not list((kaput.runs.parent / "scratch").iterdir()), "the end of temporary files", 30)
     (folder,) = kaput.runs.iterdir()
     wait_for(lambda: not list(folder.glob("brokers/*/data")), "the removal of the brokers' data", 30)
     assert json.loads((folder / "manifest.json").read_text())["state"] == "recording"

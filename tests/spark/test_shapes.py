@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fakes.comparing import comparable, differences, tables
-from fakes.histories import History
+from fakes.histories import History, at
 from kaput.analysis import assemble, inputs
 from kaput.analysis.closer.look import Look
 from kaput.analysis.dense.counted import count
@@ -83,7 +83,17 @@ def _nobody_knows_where() -> History:
     return history.add("end_offsets", topic="orders", partition=1, end_offset=0, drained_to=0)
 
 
-SHAPES = [_sparse, _unequal, _doubled, _all_lost, _unread, _empty, _nobody_knows_where]
+def _in_turns() -> History:
+    """Two producers take turns through a fault, with more acknowledgements than a task tells one by one."""
+    history = History(producers=[{"topic": "orders", "acks": "1", "count": 2}])
+    for seq in range(9_000):
+        for producer in range(2):
+            ms = 1 + seq / 10 + producer / 20 + (40 if seq >= 4_000 else 0)
+            history.acked(producer, seq, 2 * seq + producer, attempt_ns=at(ms), done_ns=at(ms + 1))
+    return history.led(1, 0, -10, [1, 2]).fault(1, 0.5, 2_000).led(2, 1, 0.7, [2])
+
+
+SHAPES = [_in_turns, _sparse, _unequal, _doubled, _all_lost, _unread, _empty, _nobody_knows_where]
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -1,24 +1,30 @@
-"""A Spark session that is wanted later: made in a thread of low priority, while a run still ends.
+"""A Spark session that is wanted later: made while there is load, where its JVM can be kept behind that.
 
+Else, and where Spark's own scripts start the JVM, a thread of low priority makes it while the run ends.
+What a thread does here holds the interpreter's lock: so the JVM alone is kept behind, and not this thread.
 Nothing here imports PySpark before it must: that takes a second, which the start of a run has not to spare.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kaput.analysis import driver
+from kaput.processes.behind import Behind, find_way
 from kaput.processes.ownership import Owner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOW_PRIORITY = 10  # niceness: what is measured must not be disturbed
+_GIVE_UP_S = 10
 
 
 class Background:
@@ -38,13 +44,24 @@ class Background:
         self._promise: Future[SparkSession] | None = None
         self._pool = ThreadPoolExecutor(1, "kaput-spark", initializer=_step_back)
         self._owner = Owner()
+        self._wanted = self._over = False
+        self._jvm: subprocess.Popen[bytes] | None = None
+        way = find_way() if driver.own_way(master or "local", conf or {}) else None
+        self._behind = Behind(way) if way is not None else None
 
     def prepare(self) -> None:
-        """Loads PySpark and the analysis in the background."""
+        """Loads PySpark in the background; starts the session, too, where the JVM can be kept behind."""
         self._pool.submit(_load)
+        if self._behind is not None:
+            self._submit()
 
     def begin(self) -> None:
-        """Starts the session in the background, once."""
+        """Starts the session in the background, once; where that is done already, hurries it."""
+        self._submit()
+        if self._behind is not None:
+            self._behind.forward()
+
+    def _submit(self) -> None:
         if self._promise is None:
             self._promise = self._pool.submit(self._start)
 
@@ -58,14 +75,22 @@ class Background:
             scratch.append(path)
             self._owner.own_path(path)
 
-        session = start(self._master, self._conf, own=own)
-        if self._rehearse:
+        session = start(self._master, self._conf, own=own, spawned=self._spawned)
+        if self._rehearse and not self._wanted:
             # Where it goes with the session's own files, whatever happens to this process.
             rehearse(session, scratch[0] / "rehearsal")
         return session
 
+    def _spawned(self, process: subprocess.Popen[bytes]) -> None:
+        self._jvm = process
+        if self._over:
+            process.kill()
+        elif self._behind is not None:
+            self._behind.take(process.pid)
+
     def session(self) -> SparkSession:
         """The session, waited for. Raises JavaError."""
+        self._wanted = True
         self.begin()
         assert self._promise is not None
         return self._promise.result()
@@ -75,14 +100,26 @@ class Background:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._wanted = self._over = True
+        if self._behind is not None:
+            self._behind.forward()
         self._pool.shutdown(wait=False, cancel_futures=True)
         try:
-            if self._promise is not None and self._promise.done() and self._promise.exception() is None:
-                from kaput.analysis.session import close
-
-                close(self._promise.result())
+            self._stop()
         finally:
             self._owner.__exit__(*error)
+
+    def _stop(self) -> None:
+        """Stops the session; one that is not there yet is not waited for."""
+        if self._promise is None or self._promise.cancelled():
+            return
+        if not self._promise.done() and self._jvm is not None:
+            self._jvm.kill()
+        wait([self._promise], _GIVE_UP_S)
+        if self._promise.done() and self._promise.exception() is None:
+            from kaput.analysis.session import close
+
+            close(self._promise.result())
 
 
 def _step_back() -> None:

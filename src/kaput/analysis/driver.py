@@ -15,7 +15,7 @@ import os
 import struct
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +29,8 @@ START_TIMEOUT_S = 60
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 # C1 only: the queries are over before C2 would pay. One collector thread: the heap is small.
 FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-
-
+Spawned = Callable[[subprocess.Popen[bytes]], object]
+_WITH_JARS = {"spark.jars", "spark.jars.packages"}  # which Spark's own scripts alone resolve for the driver
 _REHEARSAL = "2"  # counted on when an analysis comes to load other classes than before
 
 
@@ -70,8 +70,24 @@ def find_archive(java: Java) -> Path | None:
     return None
 
 
-def launch(java: Java, scratch: Path, settings: Mapping[str, str], options: Sequence[str]) -> Driver:
-    """Starts the JVM with Spark's settings and more JVM options. Raises JavaError with its last words."""
+def own_way(master: str, settings: Iterable[str]) -> bool:
+    """Whether the JVM may be started without Spark's scripts: not when the user has set anything for them."""
+    theirs = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
+    local = master.startswith("local") and os.name == "posix"
+    return local and not any(map(os.environ.get, theirs)) and not _WITH_JARS.intersection(settings)
+
+
+def launch(
+    java: Java,
+    scratch: Path,
+    settings: Mapping[str, str],
+    options: Sequence[str],
+    spawned: Spawned = lambda process: None,
+) -> Driver:
+    """Starts the JVM with Spark's settings and more JVM options; `spawned` is told of it at once.
+
+    Raises JavaError with its last words.
+    """
     command = _command(java, settings, options)
     info, log = scratch / "gateway", scratch / "jvm.log"
     env = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info), "SPARK_HOME": str(spark_home())}
@@ -84,6 +100,7 @@ def launch(java: Java, scratch: Path, settings: Mapping[str, str], options: Sequ
             env=env,
             start_new_session=True,  # a terminal's Ctrl-C must not reach it before us
         )
+    spawned(process)
     limit = time.monotonic() + START_TIMEOUT_S
     while not info.exists():
         if process.poll() is not None or time.monotonic() > limit:

@@ -1,6 +1,6 @@
 """The Spark session that judges: small, quiet, quick to start, and gone without a trace.
 
-`start` makes it here and now; background.py in a thread of low priority, while a run still ends.
+`start` makes it here and now; background.py while there is load, or while a run ends.
 What the user configured (SPARK_CONF_DIR, `conf`) wins over everything set here.
 Not here: what is done with the session (pipeline.py).
 """
@@ -30,7 +30,6 @@ from kaput.errors import JavaError
 _own: list[driver.Driver] = []  # the JVM that this process started itself, while there is one
 _given: set[str] = set()  # names of the settings that the user gave: they win
 SMALL_ROWS = 500_000
-_WITH_JARS = {"spark.jars", "spark.jars.packages"}  # which Spark's own scripts alone resolve for the driver
 _FITTED = {"spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"}
 _LOG4J = """\
 rootLogger.level = error
@@ -48,11 +47,12 @@ def start(
     conf: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
     own: Callable[[Path], object] = lambda path: None,
+    spawned: driver.Spawned = lambda process: None,
 ) -> SparkSession:
     """A session on `master`: local, or a cluster's address. None: as SPARK_CONF_DIR says, else local.
 
     `options` are more flags of a local driver's JVM; `own` is told of the directory that must not outlive
-    this process.
+    this process, `spawned` of the JVM where this process starts it itself.
     Raises JavaError when no JVM comes up.
     """
     theirs = _user_defaults()
@@ -67,8 +67,10 @@ def start(
     settings = SparkConf().setMaster(master).setAppName("kaput")
     settings.setAll([*_settings(scratch, master).items(), *(conf or {}).items()])
     if SparkContext._gateway is None:
-        own_way = _own_way(master) and not _WITH_JARS & _given
-        gateway = _own_gateway(scratch, options) if own_way else _spark_gateway(settings, scratch)
+        if driver.own_way(master, _given):
+            gateway = _own_gateway(scratch, options, spawned)
+        else:
+            gateway = _spark_gateway(settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway, conf=settings)
     try:
         return SparkSession.builder.config(conf=settings).getOrCreate()
@@ -76,20 +78,16 @@ def start(
         raise JavaError(f"Spark's Java ended while the session began: {error}") from None
 
 
-def _own_way(master: str) -> bool:
-    """Whether the JVM may be started without Spark's scripts: not when the user has set anything for them."""
-    theirs = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
-    return master.startswith("local") and os.name == "posix" and not any(map(os.environ.get, theirs))
-
-
-def _own_gateway(scratch: Path, options: Sequence[str]) -> Any:
+def _own_gateway(scratch: Path, options: Sequence[str], spawned: driver.Spawned) -> Any:
     java = find_java()
     archive = None if options else driver.find_archive(java)
     shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive else []
     log4j = f"-Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()}"
     # C1 alone gets a cache of 48 MB, which the code generated for queries fills: the JVM then sweeps it.
     room = "-XX:ReservedCodeCacheSize=240m"
-    started = driver.launch(java, scratch, {}, [log4j, room, *shared, *options])
+    # Killed in the midst of its start, it leaves nothing outside its scratch.
+    tidy = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
+    started = driver.launch(java, scratch, {}, [log4j, room, *tidy, *shared, *options], spawned)
     with driver.announced(started):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     _own.append(started)

@@ -46,16 +46,27 @@ class Distribution:
 def resolve(version: str, java: Java, progress: Progress = lambda done, total: None) -> Distribution:
     """The locked jars of a version; fetches what is missing, telling `progress`. Raises DistributionError."""
     locked = read_lock(version)
+    jars = provide(f"Kafka {version}", locked, java, progress)
+    return Distribution(version, jars, _identity(locked))
+
+
+def provide(
+    what: str, locked: list[LockedJar], java: Java, progress: Progress = lambda done, total: None
+) -> tuple[Path, ...]:
+    """Locked jars from the cache; those of `what` that are missing are fetched. Raises DistributionError."""
     root = cache_dir("jars")
     if _missing(locked, root):
         with exclusive(root / ".lock", TOTAL_TIMEOUT_S):
             # Another kaput may have fetched them while this one waited.
             missing = _missing(locked, root)
             if missing:
-                _fetch(version, missing, java, root, progress)
-    identity = hashlib.sha256("\n".join(jar.line() for jar in locked).encode()).hexdigest()[:16]
-    _verify(locked, root, root / f".verified-{identity}.json")
-    return Distribution(version, tuple(root / jar.relative for jar in locked), identity)
+                _fetch(what, missing, java, root, progress)
+    _verify(locked, root, root / f".verified-{_identity(locked)}.json")
+    return tuple(root / jar.relative for jar in locked)
+
+
+def _identity(locked: list[LockedJar]) -> str:
+    return hashlib.sha256("\n".join(jar.line() for jar in locked).encode()).hexdigest()[:16]
 
 
 def from_home(home: Path) -> Distribution:
@@ -73,7 +84,7 @@ def _missing(locked: list[LockedJar], root: Path) -> list[LockedJar]:
     return [jar for jar in locked if not (root / jar.relative).is_file()]
 
 
-def _fetch(version: str, missing: list[LockedJar], java: Java, root: Path, progress: Progress) -> None:
+def _fetch(what: str, missing: list[LockedJar], java: Java, root: Path, progress: Progress) -> None:
     """Into a directory of its own first: a jar appears in the cache whole and verified, or not at all."""
     done = 0
 
@@ -88,7 +99,7 @@ def _fetch(version: str, missing: list[LockedJar], java: Java, root: Path, progr
         try:
             fetch([(jar.group, jar.artifact, jar.version) for jar in missing], java, staging, on_file)
         except DistributionError as error:
-            raise DistributionError(f"Kafka {version}: {error}") from None
+            raise DistributionError(f"{what}: {error}") from None
         finally:
             _keep(missing, staging, root)
     progress(len(missing), len(missing))

@@ -5,7 +5,7 @@ In SQL: reference/faults.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from kaput.analysis.closer.losses import Explained
 from kaput.analysis.dense.context import Reached
 from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.scan import Span
-from kaput.analysis.dense.streams import longest
+from kaput.analysis.dense.streams import longest, stretch
 from kaput.analysis.dense.summary import Quiet, Summary, least
 from kaput.analysis.faults import Span as Times
 from kaput.analysis.names import Names
@@ -51,8 +51,13 @@ def first_acks(
     return found
 
 
-def silences(reached: Sequence[Reached], summary: Summary) -> dict[str, int]:
-    """By fault: the longest time in ns without an acknowledgement from a place it reached."""
+def silences(
+    reached: Sequence[Reached], summary: Summary, read: Callable[[Reached], Ints | None]
+) -> dict[str, int]:
+    """By fault: the longest time in ns without an acknowledgement from a place it reached.
+
+    `read` gives all times of one between effect and recovery: producers may take turns there.
+    """
     ends: dict[int, tuple[int, int]] = {}
     for (_, place), (first, last) in summary.active.items():
         mine = ends.get(place, (first, last))
@@ -60,13 +65,16 @@ def silences(reached: Sequence[Reached], summary: Summary) -> dict[str, int]:
     found: dict[str, int] = {}
     for number, one in enumerate(reached):
         if one.place in ends:
-            gap = _silence(one, summary.silent.get(number, Quiet([], False, None)), ends[one.place])
+            quiet = summary.silent.get(number, Quiet([], False, None))
+            gap = _silence(one, quiet, ends[one.place], read)
             if gap is not None:
                 found[one.fault] = max(found.get(one.fault, gap), gap)
     return found
 
 
-def _silence(one: Reached, quiet: Quiet, ends: tuple[int, int]) -> int | None:
+def _silence(
+    one: Reached, quiet: Quiet, ends: tuple[int, int], read: Callable[[Reached], Ints | None]
+) -> int | None:
     """The longest gap that begins before the recovery and ends after the fault took effect."""
     points = [end for end in ends if one.effective_ns < end < one.recovered_ns]
     after = [end for end in ends if end > one.effective_ns and end >= one.recovered_ns]
@@ -78,6 +86,9 @@ def _silence(one: Reached, quiet: Quiet, ends: tuple[int, int]) -> int | None:
     if len(points) + sum(len(s.head) + len(s.tail) for s in quiet.within) < 2:
         return None
     gap = longest(quiet.within, points)
+    if gap is None:
+        times = read(one)
+        gap = longest([stretch(times, len(times))], points) if times is not None else None
     if gap is None:
         raise NotSettled("acknowledgements around a fault are in no order of time")
     return gap.to_ns - gap.from_ns

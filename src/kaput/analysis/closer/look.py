@@ -12,7 +12,18 @@ from pyspark.sql import SparkSession
 
 from kaput.analysis import latency, outputs, replicas
 from kaput.analysis.account import Account
-from kaput.analysis.closer import around, commits, deposed, examples, losses, order, places, redelivery, steps
+from kaput.analysis.closer import (
+    acks,
+    around,
+    commits,
+    deposed,
+    examples,
+    losses,
+    order,
+    places,
+    redelivery,
+    steps,
+)
 from kaput.analysis.closer.found import Records
 from kaput.analysis.closer.full import NotSettled
 from kaput.analysis.dense.counted import Counted
@@ -101,7 +112,11 @@ class Look:
         account.first_acks = around.first_acks(
             counted.context.reached, self.summary, counted.partitions, self.names
         )
-        account.quiet = around.silences(counted.context.reached, self.summary)
+        account.quiet = around.silences(
+            counted.context.reached,
+            self.summary,
+            lambda one: acks.times(self.given.evidence, self.names, one),
+        )
         self.explained = losses.explain(
             self.summary,
             account.timeline,

@@ -1,0 +1,155 @@
+"""The session that starts behind a load: what its JVM is given, and that nothing of it is ever left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kaput.processes.behind import by_session, find_way
+from kaput.processes.records import start_of
+
+WAITING = Path(__file__).with_name("waiting.py")
+BOUND_S = 60.0
+
+
+class Waiting:
+    """The running script, with temporary files and a registry of its own."""
+
+    def __init__(self, way: str, directory: Path) -> None:
+        self.scratch = directory / "scratch"
+        self.scratch.mkdir()
+        env = {**os.environ, "TMPDIR": str(self.scratch), "XDG_STATE_HOME": str(directory / "state")}
+        self.errors = directory / "stderr"
+        with self.errors.open("wb") as errors:
+            self.popen = subprocess.Popen(
+                [sys.executable, str(WAITING), way],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=env,
+            )
+
+    def said(self) -> str:
+        """Its next line."""
+        assert self.popen.stdout is not None
+        line = self.popen.stdout.readline().strip()
+        assert line, self.errors.read_text()
+        return line
+
+    def go_on(self) -> None:
+        """What it waits for."""
+        assert self.popen.stdin is not None
+        self.popen.stdin.write("\n")
+        self.popen.stdin.flush()
+
+    def ended(self) -> int:
+        """Its exit status."""
+        return self.popen.wait(BOUND_S)
+
+
+@pytest.fixture
+def waiting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Waiting]:
+    """The script, told by which way the JVM goes behind."""
+    started = Waiting(request.param, tmp_path)
+    yield started
+    started.popen.kill()
+    started.popen.communicate()
+
+
+def _eventually(condition: Callable[[], bool], what: str) -> None:
+    limit = time.monotonic() + BOUND_S
+    while not condition():
+        assert time.monotonic() < limit, what
+        time.sleep(0.02)
+
+
+def _threads(pid: int) -> list[int]:
+    pids = [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+    return [int(task.name) for each in pids for task in Path(f"/proc/{each}/task").iterdir()]
+
+
+def _sessions(pid: int) -> set[int]:
+    return {os.getsid(tid) for tid in [pid, *(c.pid for c in psutil.Process(pid).children(recursive=True))]}
+
+
+@pytest.mark.skipif(find_way() is not by_session, reason="sessions are not scheduled as groups here")
+@pytest.mark.parametrize("waiting", ["found"], indirect=True)
+def test_the_jvms_session_is_behind_until_it_is_waited_for(waiting: Waiting) -> None:
+    """And Python's workers, which the rehearsal has made, are in that session."""
+    jvm = int(waiting.said())
+    assert Path(f"/proc/{jvm}/autogroup").read_text().endswith("nice 19\n")
+    assert waiting.said() == "ready"
+    assert len(psutil.Process(jvm).children(recursive=True)) > 0
+    assert _sessions(jvm) == {jvm}
+    assert Path(f"/proc/{jvm}/autogroup").read_text().endswith("nice 19\n")
+    waiting.go_on()
+    assert waiting.said() == "10"
+    assert Path(f"/proc/{jvm}/autogroup").read_text().endswith("nice 0\n")
+    _goes(waiting, jvm)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="the policy leads back for root")
+@pytest.mark.parametrize("waiting", ["by_thread"], indirect=True)
+def test_every_thread_of_jvm_and_workers_is_behind_until_it_is_waited_for(waiting: Waiting) -> None:
+    """Those of the workers as well, and nobody is left with a low priority afterwards."""
+    jvm = int(waiting.said())
+    assert {os.sched_getscheduler(tid) for tid in _threads(jvm)} == {os.SCHED_IDLE}
+    assert waiting.said() == "ready"
+    assert len(psutil.Process(jvm).children(recursive=True)) > 0
+    assert {os.sched_getscheduler(tid) for tid in _threads(jvm)} == {os.SCHED_IDLE}
+    waiting.go_on()
+    assert waiting.said() == "10"
+    assert {os.sched_getscheduler(tid) for tid in _threads(jvm)} == {os.SCHED_OTHER}
+    own = os.getpriority(os.PRIO_PROCESS, waiting.popen.pid)
+    assert {os.getpriority(os.PRIO_PROCESS, tid) for tid in _threads(jvm)} == {own}
+    _goes(waiting, jvm)
+
+
+@pytest.mark.parametrize("waiting", ["none"], indirect=True)
+def test_where_no_way_leads_back_the_jvm_starts_when_it_is_wanted(waiting: Waiting) -> None:
+    """No JVM while there is load."""
+    assert waiting.said() == "prepared"
+    waiting.go_on()
+    jvm = int(waiting.said())
+    assert waiting.said() == "10"
+    _goes(waiting, jvm)
+
+
+def _goes(waiting: Waiting, jvm: int) -> None:
+    waiting.go_on()
+    assert waiting.ended() == 0, waiting.errors.read_text()
+    _is_gone(waiting, jvm)
+
+
+def _is_gone(waiting: Waiting, jvm: int) -> None:
+    _eventually(lambda: start_of(jvm) is None, "the JVM's end")
+    _eventually(lambda: not list(waiting.scratch.iterdir()), "the removal of the temporary files")
+    assert not Path(f"/tmp/hsperfdata_{psutil.Process().username()}/{jvm}").exists()
+    assert "Traceback" not in waiting.errors.read_text()
+
+
+@pytest.mark.parametrize("waiting", ["found"], indirect=True)
+@pytest.mark.parametrize("ready", [False, True])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+)
+@pytest.mark.skipif(find_way() is None, reason="the JVM does not start early here")
+def test_however_it_is_ended_while_the_jvm_is_behind_nothing_is_left(
+    waiting: Waiting, ready: bool, number: signal.Signals, status: int
+) -> None:
+    """In the midst of the JVM's start, which nobody waits for, and when all is ready."""
+    jvm = int(waiting.said())
+    if ready:
+        assert waiting.said() == "ready"
+    waiting.popen.send_signal(number)
+    assert waiting.ended() == status, waiting.errors.read_text()
+    _is_gone(waiting, jvm)

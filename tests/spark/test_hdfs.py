@@ -1,0 +1,78 @@
+"""A run folder on a real HDFS, judged by the command as users have it: the same findings as from a path."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from driving import KAPUT
+from kaput.bench.generate import generate, shape_of
+from kaput.bench.plan import Plan
+from spark.hdfs import Hdfs, hdfs
+
+TIMEOUT_S = 120
+MESSAGES = 20_000
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    """A run folder with everything planted."""
+    path = tmp_path_factory.mktemp("made") / "run"
+    generate(Plan(shape_of(MESSAGES, 10, 10, 1, seed=3), 0.001), path, spark, lambda _done, _all: None)
+    return path
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory, made: Path, spark: SparkSession) -> Iterator[Hdfs]:
+    """The file system with that run folder as /one."""
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as files:
+        files.put(spark, made, "/one")
+        yield files
+
+
+def _analyze(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*KAPUT, "analyze", *words], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+
+
+def test_a_folder_on_hdfs_is_judged_as_on_a_path(made: Path, there: Hdfs, tmp_path: Path) -> None:
+    """The same findings, which stand beside the evidence with the ledger; nothing is left in the scratch."""
+    url = f"{there.url}/one"
+    done = _analyze(str(made), url, "--json", "--scratch", str(tmp_path))
+    assert done.returncode == 1, done.stderr
+    by_path, by_url = json.loads(done.stdout)
+    assert by_path == by_url
+    assert {a["name"]: a["count"] for a in by_url["anomalies"]}["lost"] > 0
+    assert by_url["totals"]["sent"] == MESSAGES
+    assert json.loads(there.read("/one/findings.json")) == by_url
+    assert json.loads(there.read("/one/manifest.json"))["state"] == "analysed"
+    here = {path.name for path in (made / "analysis").iterdir()}
+    assert set(there.names("/one/analysis")) == here
+    assert any(name.endswith(".parquet") for name in there.names("/one/analysis/ledger"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_hdfs_does_not_have_is_said(there: Hdfs, tmp_path: Path) -> None:
+    """A sentence with the URL, exit 2, nothing left."""
+    done = _analyze(f"{there.url}/two", "--scratch", str(tmp_path))
+    assert done.returncode == 2
+    assert f"{there.url}/two/manifest.json: not there; is {there.url}/two a run folder?" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_node_that_is_gone_is_said(there: Hdfs, tmp_path: Path) -> None:
+    """Names are still to be had, and what they stand for is not."""
+    there.kill_data_node()
+    soon = ["--conf", "spark.hadoop.dfs.client.max.block.acquire.failures=0"]  # else it tries for 20 s
+    done = _analyze(f"{there.url}/one", "--scratch", str(tmp_path), *soon)
+    assert done.returncode == 2, done.stderr
+    assert f"{there.url}/one: Spark's file system cannot do it: Could not obtain block" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
