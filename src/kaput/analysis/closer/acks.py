@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from kaput.analysis.dense.context import Reached
-from kaput.analysis.dense.pack import Ints
+from kaput.analysis.dense.numbers import Ints
 from kaput.analysis.names import Names
 from kaput.errors import EvidenceError
 from kaput.evidence.reading import Evidence
