@@ -251,13 +251,14 @@ def test_a_batch_with_a_mistake_is_refused(tmp_path: Path, wrong: dict[str, Valu
 
 
 def test_attempts_through_the_mapping_are_the_same(tmp_path: Path) -> None:
-    """A hot loop that writes the slots itself leaves what `attempt` leaves, across a mapping's end."""
+    """A hot loop that writes the cells itself leaves what `attempt` leaves, across a mapping's end."""
     slots = 1 << 17
     writer, seq = AttemptWriter(tmp_path, 3, "orders"), 0
     while seq < slots + 5:
-        for at in range(seq, end := min(writer.room(seq), slots + 5)):
-            writer.slots[at - writer.base] = at + 1
-        seq = end
+        with writer.cells(seq, slots + 5) as cells:
+            for place in range(len(cells)):
+                cells[place] = seq + place + 1
+            seq += len(cells)
     writer.close()
     found = read_attempts(tmp_path / "evidence" / "sends" / "producer-3.attempts")
     assert found is not None and found.attempt_ns.tolist() == list(range(1, slots + 6))
