@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,43 +55,87 @@ class Identities(NamedTuple):
 
 
 class BulkDecoder:
-    """Decodes the payloads of one run."""
+    """Decodes the payloads of one run. What few are told apart costs as much as thousands: `gather` those."""
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
-        self._siblings: dict[int, _Siblings] = {}
+        self._known: dict[int, _Siblings] = {}  # by size
+        self._siblings = self._known[HEADER_BYTES] = _Siblings(HEADER_BYTES)  # of what is joined
+        self._joined: list[bytes] = []
+        self._rows = 0
+        self._decoded: list[Identities] = []
 
-    def decode(self, payloads: list[bytes | None]) -> Identities:
-        """`Codec.decode` of each: in bulk where all are of one size and the first is intact."""
-        step = max(1, _ROWS_BYTES // max(1, len(payloads[0] or b""))) if payloads else 1
-        if len(payloads) <= step:
-            return self._decode(payloads)
-        parts = [self._decode(payloads[at : at + step]) for at in range(0, len(payloads), step)]
-        return Identities(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    def decode(self, payloads: Sequence[bytes | None]) -> Identities:
+        """`Codec.decode` of each."""
+        self.gather(payloads)
+        return self.gathered()
 
-    def _decode(self, payloads: list[bytes | None]) -> Identities:
-        count = len(payloads)
-        first = self._codec.decode(payloads[0]).identity if payloads else None
-        found = self._siblings_of(payloads) if first is not None else None
-        if first is None or found is None:
-            producer, seq = np.full(count, NULL_INT, np.int32), np.full(count, NULL_LONG, np.int64)
-            intact, left = np.zeros(count, np.bool_), list(range(count))
-        else:
-            producer, seq, intact = found
-            left = [] if intact.all() else np.flatnonzero(~intact).tolist()
-            producer[left], seq[left] = NULL_INT, NULL_LONG
-        for at in left:
-            intact[at], identity = self._codec.decode(payloads[at])
-            if identity is not None:
-                producer[at], seq[at] = identity.producer, identity.seq
-        return Identities(producer, seq, intact)
-
-    def _siblings_of(self, payloads: list[bytes | None]) -> Identities | None:
-        size = len(payloads[0] or b"")
-        siblings = self._siblings.get(size)
+    def gather(self, payloads: Sequence[bytes | None]) -> None:
+        """Takes down payloads, to be decoded together with others; no object of them is kept."""
+        siblings = self._siblings_of(payloads[0]) if payloads else None
         if siblings is None:
-            siblings = self._siblings[size] = _Siblings(size)
-        return siblings.read(payloads)
+            return self._one_by_one(payloads)
+        for at in range(0, len(payloads), siblings.at_once):
+            some = payloads[at : at + siblings.at_once]
+            joined = siblings.join(some)
+            if joined is None:
+                self._one_by_one(some)
+                continue
+            if siblings is not self._siblings or self._rows + len(some) > siblings.at_once:
+                self._settle()
+                self._siblings = siblings
+            self._joined.append(joined)
+            self._rows += len(some)
+        return None
+
+    def gathered(self) -> Identities:
+        """`Codec.decode` of each that was gathered since the last call, in that order."""
+        self._settle()
+        decoded, self._decoded = self._decoded, []
+        if len(decoded) == 1:
+            return decoded[0]
+        decoded.append(_nobody(0))
+        return Identities(*(np.concatenate(columns) for columns in zip(*decoded, strict=True)))
+
+    def _siblings_of(self, payload: bytes | None) -> _Siblings | None:
+        """None for a size that no message of ours is known to have."""
+        size = len(payload or b"")
+        if size not in self._known and self._codec.decode(payload).identity is not None:
+            self._known[size] = _Siblings(size)
+        return self._known.get(size)
+
+    def _settle(self) -> None:
+        """Decodes what is joined: in bulk where the first is intact."""
+        if not self._joined:
+            return
+        joined, siblings = b"".join(self._joined), self._siblings
+        self._joined.clear()
+        self._rows = 0
+        if self._codec.decode(joined[: siblings.size]).identity is None:
+            self._one_by_one(siblings.split(joined))
+            return
+        found = siblings.read(joined)
+        if not found.intact.all():
+            payloads = siblings.split(joined)
+            for at in np.flatnonzero(~found.intact).tolist():
+                self._fill(found, at, payloads[at])
+        self._decoded.append(found)
+
+    def _one_by_one(self, payloads: Sequence[bytes | None]) -> None:
+        self._settle()
+        found = _nobody(len(payloads))
+        for at, payload in enumerate(payloads):
+            self._fill(found, at, payload)
+        self._decoded.append(found)
+
+    def _fill(self, found: Identities, at: int, payload: bytes | None) -> None:
+        found.intact[at], identity = self._codec.decode(payload)
+        known = identity is not None
+        found.producer[at], found.seq[at] = identity[:2] if known else (NULL_INT, NULL_LONG)  # type: ignore[index]
+
+
+def _nobody(count: int) -> Identities:
+    return Identities(np.zeros(count, np.int32), np.zeros(count, np.int64), np.zeros(count, np.bool_))
 
 
 class _Siblings:
@@ -102,38 +147,38 @@ class _Siblings:
     """
 
     def __init__(self, size: int) -> None:
-        self._size = size
-        # Bytes that no payload can know stand between them, so that all of one size are told from others
-        # that only add up to it.
+        self.size = size
+        # Bytes that no payload can know stand after each, so that all of one size are told from others that
+        # only add up to it.
         self._gap = os.urandom(_GAP_BYTES + -size % _WORD)
         self._width = (size + len(self._gap)) // _WORD
-        alike = np.full((self._width, _WORD), 0xFF, np.uint8)
-        alike.reshape(-1)[STAMP_AT - 4 : CRC_AT - 1] = 0
-        alike.reshape(-1)[CRC_AT:HEADER_BYTES] = 0
-        self._alike: _Words = alike.view(_WORDS)[:, 0]  # the bits in which siblings do not differ
-        self._grow(self._alike, 0)
+        self.at_once = max(1, _ROWS_BYTES // (self._width * _WORD))
+        alike = np.full(self._width * _WORD, 0xFF, np.uint8)
+        alike[STAMP_AT - 4 : CRC_AT - 1] = 0
+        alike[CRC_AT:HEADER_BYTES] = 0
+        self._alike: _Words = alike.view(_WORDS)  # the bits in which siblings do not differ
+        self._model(self._alike, 0)
         self._changes: dict[int, _Unsigned] = {}
 
-    def _grow(self, first: _Words, count: int) -> None:
-        """What `count` siblings of `first` have in common, one after the other."""
-        self._common = first & self._alike
-        self._masks, self._commons = np.tile(self._alike, count), np.tile(self._common, count)
-        self._scratch = np.empty(count * self._width, np.uint64)
-
-    def read(self, payloads: list[bytes | None]) -> Identities | None:
-        """Who each is, and whether it is an intact sibling of the first, which is intact.
-
-        None where they are not all of one size; nothing is said of who is no sibling.
-        """
-        count, whole = len(payloads), self._width * _WORD
+    def join(self, payloads: Sequence[bytes | None]) -> bytes | None:
+        """Them in a row, each with its gap; None where they do not even add up to this size."""
         try:
             joined = self._gap.join([*payloads, b""])  # type: ignore[list-item]
         except TypeError:  # a payload of None
             return None
-        flat = np.frombuffer(joined, _WORDS) if len(joined) == count * whole else None
-        if flat is None:
-            return None
-        rows = flat.reshape(count, self._width)
+        return joined if len(joined) == len(payloads) * self._width * _WORD else None
+
+    def split(self, joined: bytes) -> list[bytes]:
+        """What was joined."""
+        return joined.split(self._gap)[:-1]
+
+    def read(self, joined: bytes) -> Identities:
+        """Who each is, and whether it is an intact sibling of the first, which is intact.
+
+        What is said of who is none means nothing.
+        """
+        flat = np.frombuffer(joined, _WORDS)
+        rows = flat.reshape(-1, self._width)
         intact = self._has_in_common(flat, rows)
         seq, sent = rows[:, _SEQ].copy(), rows[:, _SENT]
         who = rows[:, _PRODUCER] ^ rows[0, _PRODUCER]
@@ -148,16 +193,24 @@ class _Siblings:
         producer = (rows[:, _PRODUCER] >> np.uint64(32)).astype(np.uint32).byteswap().view(np.int32)
         return Identities(producer, seq.byteswap().view(np.int64), intact)
 
+    def _model(self, first: _Words, count: int) -> None:
+        """What `count` siblings of `first` have in common, one after the other."""
+        self._common = first & self._alike
+        self._masks, self._commons = np.tile(self._alike, count), np.tile(self._common, count)
+        self._scratch = np.empty(count * self._width, np.uint64)
+
     def _has_in_common(self, flat: _Words, rows: _Words) -> Bools:
         """Which rows have in common with the first whatever siblings have, and stand between their gaps."""
         if len(flat) > len(self._scratch) or ((rows[0] & self._alike) != self._common).any():
-            self._grow(rows[0], max(len(rows), len(self._scratch) // self._width))
+            self._model(rows[0], max(len(rows), len(self._scratch) // self._width))
         scratch = self._scratch[: len(flat)]
         np.bitwise_and(flat, self._masks[: len(flat)], out=scratch)
         differs = scratch != self._commons[: len(flat)]
         if differs.any():
-            unlike: Bools = differs.reshape(rows.shape).any(axis=1)
-            return ~unlike
+            alike: Bools = ~differs.reshape(rows.shape).any(axis=1)
+            # Where a gap is out of its place, the next payload starts elsewhere, too.
+            alike[1:] &= alike[:-1].copy()
+            return alike
         return np.ones(len(rows), np.bool_)
 
     def _change(self, crc: _Unsigned, changed: _Words, at: int) -> None:
@@ -177,6 +230,6 @@ class _Siblings:
 
     def _of_byte(self, at: int) -> _Unsigned:
         """What each value of the byte at one place changes, relative to zero."""
-        rest = bytes(self._size - CRC_BYTES - at - 1)
+        rest = bytes(self.size - CRC_BYTES - at - 1)
         zero = zlib.crc32(b"\0" + rest)
         return np.array([zlib.crc32(bytes([b]) + rest) ^ zero for b in range(256)], np.uint32)
