@@ -69,7 +69,7 @@ def test_payloads_that_only_add_up_to_one_size_are_not_mixed_up() -> None:
 
 
 def test_a_message_at_the_end_of_a_longer_record_is_none() -> None:
-    """A short record makes up for what stands before the message: sizes add up, and it stands in its place."""
+    """A short record makes up for what stands before the message: their sizes add up."""
     first, second = small.encode(0, 0, NOW), small.encode(0, 1, NOW)
     said = BulkDecoder(Codec(RUN)).decode([first, b"x" * 50, b"y" * 10 + second, second])
     assert list(said.intact) == [True, True, True, True]
