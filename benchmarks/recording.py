@@ -1,8 +1,10 @@
 """What evidence costs: a producer and a group member beside the same loops that only count.
 
 Every side is a process of its own on one cluster of kaput's own (3 brokers, replication factor 3, acks=all,
-as fast as it goes), all in one run and in turns. A counting side is the same loop with the same codec, calls
-of the client and pauses; it has a callback (or a loop over the messages) that counts, and records nothing.
+as fast as it goes), all in one run and in turns: evidence, counting, counting, evidence in each round. A
+counting side is the same loop with the same codec, calls of the client and pauses; it has a callback (or a
+loop over the messages) that counts, and records nothing. `of counting` is the median over the pairs of
+neighbours, which a busy moment of the machine meets both.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ KAFKA = "4.3.1"
 PAYLOAD_BYTES = 100
 SIDE_TIMEOUT_S = 120
 SIDES = ("evidence", "counting")
+TURNS = (*SIDES, *reversed(SIDES))
+READS = 3  # how many times as many messages a member reads: it is that much faster
 
 
 class CountingSender(Sender):
@@ -151,11 +155,11 @@ def consume(order: MemberOrder, side: str, wanted: int) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Row:
-    """One side of one role: medians over its rounds."""
+    """One side of one role: medians over its turns."""
 
     role: str
     side: str
-    rounds: int
+    turns: int
     messages_per_s: float
     cpu_us_per_message: float
     peak_mib: float
@@ -171,19 +175,27 @@ class Bench:
         self._run_id = str(uuid.uuid4())
         self._turns = 0
 
-    def produce(self, side: str, topic: str | None = None) -> dict[str, float]:
+    def warm(self, topic: str) -> None:
+        """Makes what the members read, which warms the brokers up."""
+        self._admin.create_topics([Topic(name=topic)])
+        self._produce("counting", topic, READS * self._messages)
+
+    def produce(self, side: str) -> dict[str, float]:
         """A producer of one side, to a topic of its own."""
+        topic = f"topic-{self._turns}"
+        self._admin.create_topics([Topic(name=topic)])
+        return self._produce(side, topic, self._messages)
+
+    def _produce(self, side: str, topic: str, messages: int) -> dict[str, float]:
         folder = self._next_folder()
-        name = topic or folder.name
-        self._admin.create_topics([Topic(name=name)])
         Counters(folder / "counters", 1, create=True)
         order = ProducerOrder(
             folder=str(folder),
             run_id=self._run_id,
             producer=0,
-            topic=name,
+            topic=topic,
             partitions=1,
-            messages=self._messages,
+            messages=messages,
             duration_ms=None,
             rate=0.0,
             payload_bytes=PAYLOAD_BYTES,
@@ -195,14 +207,14 @@ class Bench:
             producers=1,
             thresholds=[],
         )
-        return self._side("produce", side, folder, order)
+        return self._side("produce", side, folder, order, messages)
 
     def consume(self, side: str, topic: str) -> dict[str, float]:
         """A lone member of one side, in a group of its own, from the start of `topic`."""
         folder = self._next_folder()
         config = member_config(self._lab.bootstrap_servers, Group(id=folder.name, topics=[topic]), "member-1")
         order = MemberOrder(str(folder), self._run_id, folder.name, "member-1", [topic], config)
-        return self._side("consume", side, folder, order)
+        return self._side("consume", side, folder, order, READS * self._messages)
 
     def _next_folder(self) -> Path:
         self._turns += 1
@@ -211,11 +223,11 @@ class Bench:
         return folder
 
     def _side(
-        self, role: str, side: str, folder: Path, order: ProducerOrder | MemberOrder
+        self, role: str, side: str, folder: Path, order: ProducerOrder | MemberOrder, messages: int
     ) -> dict[str, float]:
         path = folder / "order.json"
         write_order(path, order)
-        command = [sys.executable, __file__, "--side", role, side, str(path), str(self._messages)]
+        command = [sys.executable, __file__, "--side", role, side, str(path), str(messages)]
         told = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=SIDE_TIMEOUT_S).stdout
         spent: dict[str, float] = json.loads(told.splitlines()[-1])
         if side == "evidence":
@@ -234,13 +246,13 @@ def measure(rounds: int, messages: int) -> list[Row]:
         folder = Path(name)
         with Lab(owner, Cluster(brokers=3), jars, java, folder / "brokers") as lab, Admin(lab) as admin:
             bench = Bench(lab, admin, folder, messages)
-            bench.produce("counting", "warm")
+            bench.warm("warm")
             for turn in range(rounds):
-                for side in SIDES if turn % 2 == 0 else reversed(SIDES):
+                for side in TURNS if turn % 2 == 0 else TURNS[::-1]:
                     spents.setdefault(("produce", side), []).append(bench.produce(side))
-                for side in SIDES if turn % 2 == 0 else reversed(SIDES):
+                for side in TURNS if turn % 2 == 0 else TURNS[::-1]:
                     spents.setdefault(("consume", side), []).append(bench.consume(side, "warm"))
-    return [row for role in ("produce", "consume") for row in _rows(role, spents, messages)]
+    return [*_rows("produce", spents, messages), *_rows("consume", spents, READS * messages)]
 
 
 def _rows(role: str, spents: dict[tuple[str, str], list[dict[str, float]]], messages: int) -> tuple[Row, Row]:
@@ -258,7 +270,8 @@ def _rows(role: str, spents: dict[tuple[str, str], list[dict[str, float]]], mess
         )
         for side in SIDES
     )
-    ratio = evidence.messages_per_s / counting.messages_per_s
+    pairs = zip(*(spents[(role, side)] for side in SIDES), strict=True)
+    ratio = statistics.median(counted["seconds"] / recorded["seconds"] for recorded, counted in pairs)
     size = median("evidence", "bytes") / messages
     return Row(**{**asdict(evidence), "ratio": ratio, "bytes_per_message": size}), counting
 
@@ -266,14 +279,14 @@ def _rows(role: str, spents: dict[tuple[str, str], list[dict[str, float]]], mess
 def table(rows: list[Row]) -> str:
     """The rows in Markdown."""
     lines = [
-        "| role | side | rounds | messages/s | of counting | CPU us/message | bytes/message | peak MiB |",
+        "| role | side | turns | messages/s | of counting | CPU us/message | bytes/message | peak MiB |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
         ratio = f"{row.ratio:.2f}" if row.ratio is not None else ""
         size = f"{row.bytes_per_message:.1f}" if row.bytes_per_message is not None else ""
         lines.append(
-            f"| {row.role} | {row.side} | {row.rounds} | {row.messages_per_s:,.0f} | {ratio} "
+            f"| {row.role} | {row.side} | {row.turns} | {row.messages_per_s:,.0f} | {ratio} "
             f"| {row.cpu_us_per_message:.2f} | {size} | {row.peak_mib:.0f} |"
         )
     return "\n".join(lines)
@@ -290,9 +303,9 @@ def _be_a_side(role: str, side: str, order: str, messages: str) -> dict[str, flo
 def main() -> None:
     """Measures and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round, about half a minute")
+    parser.add_argument("--quick", action="store_true", help="one round, about a minute")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--messages", type=int, default=300_000, help="of each side in each round")
+    parser.add_argument("--messages", type=int, default=500_000, help="of each side in each round")
     parser.add_argument("--side", nargs=4, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.side:

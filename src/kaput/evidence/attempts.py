@@ -34,33 +34,31 @@ class AttemptWriter:
         name = topic.encode()
         self._file.write(_HEADER.pack(_MAGIC, producer, len(name), name))
         self._file.flush()
-        self.base = 0  # the seq that slots[0] stands for
-        self._map, self.slots = self._mapped(0)
+        self._base = 0  # the seq that _slots[0] stands for
+        self._map, self._slots = self._mapped(0)
 
     def _mapped(self, chunk: int) -> tuple[mmap.mmap, memoryview]:
         self._file.truncate(_PAGE_START + (chunk + 1) * _CHUNK)
         mapped = mmap.mmap(self._file.fileno(), _CHUNK, offset=_PAGE_START + chunk * _CHUNK)
         return mapped, memoryview(mapped).cast("q")
 
-    def room(self, seq: int) -> int:
-        """Maps the place of `seq`, and says before which seq the mapping ends.
+    def cells(self, start: int, end: int) -> memoryview:
+        """For hot loops: storing into its cells notes attempts, from `start` on, as `attempt` does.
 
-        For hot loops: up to there `slots[seq - base] = at_ns` notes an attempt, as `attempt` does. Both
-        change with the next call.
+        Ends where the mapping ends, if that is before `end`. To be let go of before the next call.
         """
-        if seq - self.base >= _SLOTS:
+        if start - self._base >= _SLOTS:
             self._unmap()
-            self.base = seq - seq % _SLOTS
-            self._map, self.slots = self._mapped(self.base // _SLOTS)
-        return self.base + _SLOTS
+            self._base = start - start % _SLOTS
+            self._map, self._slots = self._mapped(self._base // _SLOTS)
+        return self._slots[start - self._base : end - self._base]
 
     def attempt(self, seq: int, at_ns: int) -> None:
         """Notes that `seq` is about to be sent (again: the last time counts)."""
-        self.room(seq)
-        self.slots[seq - self.base] = at_ns
+        self.cells(seq, seq + 1)[0] = at_ns
 
     def _unmap(self) -> None:
-        self.slots.release()
+        self._slots.release()
         self._map.close()
 
     def close(self) -> None:

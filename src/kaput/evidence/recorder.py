@@ -22,6 +22,8 @@ from kaput.evidence.schemas import TABLES
 NULL_LONG = -(2**63)
 NULL_INT = -(2**31)
 
+_WORD = pa.dictionary(pa.int16(), pa.string())
+
 # A whole column at once: an array, or the one value of all rows.
 Values = np.ndarray[Any, Any] | str | int | bool | None
 
@@ -50,7 +52,8 @@ class _Numbers:
 class _Words:
     """A text column: each word is kept once, the rows hold its number."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: pa.DataType) -> None:
+        self._type = dtype
         self._numbers: dict[str, int] = {}
         self._rows: array[int] = array("i")
         self.append: Callable[[int], None] = self._rows.append
@@ -64,7 +67,8 @@ class _Words:
     def take(self) -> pa.Array:
         rows = np.array(self._rows)
         del self._rows[:]
-        return pa.array(list(self._numbers), type=pa.string()).take(pa.array(rows, mask=rows == NULL_INT))
+        words, numbers = pa.array(list(self._numbers), pa.string()), pa.array(rows, mask=rows == NULL_INT)
+        return pa.DictionaryArray.from_arrays(numbers, words).cast(self._type)
 
 
 class _Objects:
@@ -93,14 +97,19 @@ def _column(dtype: pa.DataType) -> _Numbers | _Words | _Objects:
         return _Numbers("b", dtype, None)
     if pa.types.is_float64(dtype):
         return _Numbers("d", dtype, None)
-    return _Words() if pa.types.is_string(dtype) else _Objects(dtype)
+    return _Words(dtype) if pa.types.is_string(dtype) or dtype == _WORD else _Objects(dtype)
+
+
+def _streamed(field: pa.Field) -> pa.Field:
+    """A column as it is written: words that are never null are a number each, which is half of a row."""
+    return field.with_type(_WORD) if pa.types.is_string(field.type) and not field.nullable else field
 
 
 class Recorder:
     """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows. Not safe across threads."""
 
     def __init__(self, folder: Path, table: str, writer: str) -> None:
-        self.schema: pa.Schema = TABLES[table].schema
+        self.schema: pa.Schema = pa.schema([_streamed(field) for field in TABLES[table].schema])
         self._columns = [_column(field.type) for field in self.schema]
         self._pending = 0
         self._shared: dict[str, tuple[Any, pa.Array]] = {}
@@ -170,7 +179,12 @@ class Recorder:
             raise ValueError(f"column {field.name} is never null")
         of, made = self._shared.get(field.name, (None, None))
         if made is None or of != value or len(made) < count:
-            made = pa.repeat(pa.scalar(value, field.type), count)
+            if field.type == _WORD:
+                made = pa.DictionaryArray.from_arrays(
+                    np.zeros(count, np.int16), pa.array([value], pa.string())
+                )
+            else:
+                made = pa.repeat(pa.scalar(value, field.type), count)
             self._shared[field.name] = (value, made)
         return made.slice(0, count)
 

@@ -92,15 +92,15 @@ class Sender:
 
     def send(self, start: int, end: int) -> int:
         """Messages `start` to before `end`, or fewer: the seq that is next. A full queue is waited for."""
-        end = min(end, self.attempts.room(start))
-        slots, topic = self.attempts.slots, self.order.topic
+        cells, topic = self.attempts.cells(start, end), self.order.topic
+        end = start + len(cells)
         encode, produce, time_ns = self.encode, self.client.produce, time.time_ns
-        seqs, places = range(start, end), itertools.count(start - self.attempts.base)
+        seqs, places = range(start, end), range(len(cells))
         messages = zip(seqs, places, self.keys(start), self.partitions(start), strict=False)
         seq, attempt_ns = start, 0
         try:
             for seq, place, key, partition in messages:
-                slots[place] = attempt_ns = time_ns()
+                cells[place] = attempt_ns = time_ns()
                 produce(topic, encode(seq, attempt_ns), key, partition)
         except BufferError:
             self.serve(0.05)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -14,16 +14,7 @@ from kaput.cluster.collecting import collect_cluster_events
 from kaput.cluster.lab import Cluster
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
-
-
-def eventually(condition: Callable[[], bool], bound_s: float = 40) -> bool:
-    """Whether the condition came true within the bound."""
-    limit = time.monotonic() + bound_s
-    while not condition():
-        if time.monotonic() > limit:
-            return False
-        time.sleep(0.05)
-    return True
+from waiting import eventually
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -20,18 +19,9 @@ from kaput.cluster.znodes import Znode, read_znode
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.model import Topic
+from waiting import eventually
 
 BOUND_S = 40
-
-
-def eventually(condition: Callable[[], bool], bound_s: float = BOUND_S) -> bool:
-    """Whether the condition came true within the bound."""
-    limit = time.monotonic() + bound_s
-    while not condition():
-        if time.monotonic() > limit:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def acknowledged_ns(cluster: Cluster, topic: str) -> int:

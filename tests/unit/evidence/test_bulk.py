@@ -2,6 +2,7 @@
 
 import uuid
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,6 +66,37 @@ def test_payloads_that_only_add_up_to_one_size_are_not_mixed_up() -> None:
     said = BulkDecoder(Codec(RUN)).decode([first, second + first[:30], first[30:]])
     assert list(said.intact) == [True, False, True]
     assert list(said.seq) == [0, NULL_LONG, NULL_LONG]
+
+
+def test_a_message_at_the_end_of_a_longer_record_is_none() -> None:
+    """A short record makes up for what stands before the message: their sizes add up."""
+    first, second = small.encode(0, 0, NOW), small.encode(0, 1, NOW)
+    said = BulkDecoder(Codec(RUN)).decode([first, b"x" * 50, b"y" * 10 + second, second])
+    assert list(said.intact) == [True, True, True, True]
+    assert list(said.seq) == [0, NULL_LONG, NULL_LONG, 1]
+
+
+@given(st.lists(st.lists(payloads, max_size=8), max_size=6))
+def test_what_is_gathered_little_by_little_is_the_same(parts: list[list[bytes | None]]) -> None:
+    """In the order in which it came, and nothing of it a second time."""
+    decoder, every = BulkDecoder(Codec(RUN)), [payload for part in parts for payload in part]
+    for part in parts:
+        decoder.gather(part)
+    said, wanted = decoder.gathered(), [Codec(RUN).decode(payload) for payload in every]
+    assert said.intact.tolist() == [one.intact for one in wanted]
+    assert said.seq.tolist() == [one.identity.seq if one.identity else NULL_LONG for one in wanted]
+    assert len(decoder.gathered().seq) == 0
+
+
+def test_thousands_are_decoded_like_few() -> None:
+    """More than fit into one step, of several producers, one of them damaged."""
+    made: list[bytes | None] = [large.encode(seq % 5, seq, NOW + seq * 977) for seq in range(70_000)]
+    made[65_000] = damaged(large.encode(0, 65_000, NOW), 70, 1)
+    said = BulkDecoder(Codec(RUN)).decode(made)
+    assert np.flatnonzero(~said.intact).tolist() == [65_000]
+    wanted = np.arange(70_000)
+    wanted[65_000] = NULL_LONG
+    assert (said.seq == wanted).all() and (said.producer[:65_000] == wanted[:65_000] % 5).all()
 
 
 def test_stamps_come_back_from_own_payloads() -> None:

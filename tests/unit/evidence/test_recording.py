@@ -105,6 +105,28 @@ def test_a_stream_cut_in_its_first_bytes_is_an_empty_table(tmp_path: Path) -> No
     assert rows(folder, "sends") == []
 
 
+def test_wherever_a_stream_is_cut_whole_batches_are_kept(tmp_path: Path) -> None:
+    """Also where the words change, and the cut parts new words from the rows that use them."""
+    with Recorder(tmp_path, "sends", "p") as recorder:
+        for seq in range(4):
+            recorder.row(0, seq, f"topic-{seq % 3}", 0, 1, 2, "unknown", None, f"error {seq}")
+            recorder.flush()
+            columns: dict[str, Values] = {"producer": 0, "seq": np.array([seq]), "topic": f"other-{seq}"}
+            recorder.batch(1, columns | {"attempt_ns": 1, "outcome": "acked"})
+    whole = (tmp_path / "evidence" / "sends" / "p.arrows").read_bytes()
+    wanted = [(seq, topic) for seq in range(4) for topic in (f"topic-{seq % 3}", f"other-{seq}")]
+    most = 0
+    for cut in range(0, len(whole) + 1, 8):  # what Arrow writes comes in eights
+        folder = RunFolder(tmp_path / str(cut))
+        folder.table("sends").mkdir(parents=True)
+        (folder.table("sends") / "p.arrows").write_bytes(whole[:cut])
+        seal(folder)
+        kept = [(row["seq"], row["topic"]) for row in rows(folder, "sends")]
+        assert kept == wanted[: len(kept)] and len(kept) >= most
+        most = len(kept)
+    assert most == len(wanted)
+
+
 def test_attempts_without_outcome_become_unknown(tmp_path: Path) -> None:
     """What a killed producer had attempted but not recorded is unknown, with its attempt's time."""
     folder = RunFolder(tmp_path)
@@ -251,13 +273,14 @@ def test_a_batch_with_a_mistake_is_refused(tmp_path: Path, wrong: dict[str, Valu
 
 
 def test_attempts_through_the_mapping_are_the_same(tmp_path: Path) -> None:
-    """A hot loop that writes the slots itself leaves what `attempt` leaves, across a mapping's end."""
+    """A hot loop that writes the cells itself leaves what `attempt` leaves, across a mapping's end."""
     slots = 1 << 17
     writer, seq = AttemptWriter(tmp_path, 3, "orders"), 0
     while seq < slots + 5:
-        for at in range(seq, end := min(writer.room(seq), slots + 5)):
-            writer.slots[at - writer.base] = at + 1
-        seq = end
+        with writer.cells(seq, slots + 5) as cells:
+            for place in range(len(cells)):
+                cells[place] = seq + place + 1
+            seq += len(cells)
     writer.close()
     found = read_attempts(tmp_path / "evidence" / "sends" / "producer-3.attempts")
     assert found is not None and found.attempt_ns.tolist() == list(range(1, slots + 6))

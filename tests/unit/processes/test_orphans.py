@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,19 +11,10 @@ import pytest
 from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
 from kaput.processes.records import MARKER, Record, Started, all_records, own_marker, start_of
+from waiting import eventually
 
 PARENT = Path(__file__).parent / "parent.py"
 BOUND_S = 15.0
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether the condition came true within the bound."""
-    limit = time.monotonic() + BOUND_S
-    while not condition():
-        if time.monotonic() > limit:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 class Parent:
@@ -63,7 +52,7 @@ def test_sigkill_of_the_parent_leaves_nothing(parent: Parent) -> None:
     """The guardian ends all children, the stopped, the stubborn and the grandchild, and removes the data."""
     parent.popen.kill()
     parent.popen.wait()
-    assert eventually(parent.nothing_left)
+    assert eventually(parent.nothing_left, BOUND_S)
 
 
 def test_sigkill_of_guardian_and_parent_is_reaped_at_the_next_start(parent: Parent) -> None:
@@ -74,7 +63,7 @@ def test_sigkill_of_guardian_and_parent_is_reaped_at_the_next_start(parent: Pare
     assert start_of(parent.children[0]) is not None
     reaped = reap_orphans()
     assert {"sleeper-0", "sleeper-1", "sleeper-2", "stubborn"} <= set(reaped)
-    assert eventually(parent.nothing_left)
+    assert eventually(parent.nothing_left, BOUND_S)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -83,7 +72,7 @@ def test_a_signal_ends_everything_and_exits_130(parent: Parent, number: int) -> 
     for _ in range(3):
         parent.popen.send_signal(number)
     assert parent.popen.wait(BOUND_S) == 130
-    assert eventually(parent.nothing_left)
+    assert eventually(parent.nothing_left, BOUND_S)
 
 
 def test_a_living_owner_is_left_alone(parent: Parent) -> None:
@@ -92,7 +81,7 @@ def test_a_living_owner_is_left_alone(parent: Parent) -> None:
     assert all(start_of(pid) is not None for pid in parent.children)
     parent.popen.kill()
     parent.popen.wait()
-    assert eventually(parent.nothing_left)
+    assert eventually(parent.nothing_left, BOUND_S)
 
 
 def test_a_process_id_used_again_is_not_touched(tmp_path: Path) -> None:

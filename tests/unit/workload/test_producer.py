@@ -33,7 +33,7 @@ class Client:
     def produce(self, topic: str, payload: bytes, key: bytes | None, partition: int) -> None:
         identity = Codec(RUN).decode(payload).identity
         assert identity is not None and topic == "orders"
-        noted = self._sender.attempts.slots[identity.seq - self._sender.attempts.base]
+        noted = self._sender.attempts.cells(identity.seq, identity.seq + 1)[0]
         assert noted == identity.sent_ns, "the attempt is noted before the send"
         if identity.seq in self._trouble:
             raise self._trouble.pop(identity.seq)

@@ -138,8 +138,8 @@ def test_errors_and_refusals_are_rows_too(tmp_path: Path) -> None:
     assert rows[0]["attempt_ns"] == NOW
 
 
-def test_however_many_one_poll_reports_few_are_held(tmp_path: Path) -> None:
-    """A poll that brings ten thousand reports holds a few hundred of them at most, and none afterwards."""
+def test_however_many_one_poll_reports_none_is_held(tmp_path: Path) -> None:
+    """A poll may bring ten thousand reports: each is the client's again when its callback returns."""
     to = replace(order(tmp_path), messages=10_000)
     held = []
 
@@ -156,4 +156,4 @@ def test_however_many_one_poll_reports_few_are_held(tmp_path: Path) -> None:
 
     rows = rows_of(to, tell)
     assert [row["seq"] for row in rows] == list(range(10_000))
-    assert max(held) <= 256 and held[-1] == 0
+    assert max(held) <= 1 and held[-1] == 0

@@ -1,0 +1,16 @@
+"""Waits for conditions, with a bound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def eventually(condition: Callable[[], bool], bound_s: float = 40) -> bool:
+    """Whether the condition came true within the bound."""
+    limit = time.monotonic() + bound_s
+    while not condition():
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.02)
+    return True
