@@ -16,7 +16,7 @@ import pytest
 from kaput.processes.behind import by_session, find_way
 from kaput.processes.records import start_of
 
-WAITING = Path(__file__).with_name("waiting.py")
+WAITING = Path(__file__).with_name("behind_load.py")
 BOUND_S = 60.0
 
 
