@@ -6,6 +6,7 @@ worker. Here it comes from the installed package, and the workers are forked wit
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -16,6 +17,8 @@ def main() -> None:
     from pyspark.daemon import manager
 
     load()
+    # PySpark collects garbage after each task: what is loaded is none, and is not to be looked at each time.
+    gc.freeze()
     manager()
 
 

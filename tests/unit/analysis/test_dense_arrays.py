@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaput.analysis.closer.redelivery import overlaps
+from kaput.analysis.dense.buckets import between
 from kaput.analysis.dense.columns import constant
 from kaput.analysis.dense.histogram import Histogram
+from kaput.analysis.dense.numbers import NULL
 from kaput.analysis.dense.pack import pack, pack_parts, unpack
 from kaput.analysis.dense.pile import MOST, Pile, Piles
 from kaput.analysis.dense.scan import zones
@@ -124,6 +126,28 @@ def test_stretches_one_after_the_other_always_tell() -> None:
     assert gap is not None
     steps = np.diff(times)
     assert gap.to_ns - gap.from_ns == steps.max()
+
+
+@given(
+    st.lists(st.integers(0, 20), max_size=5, unique=True),
+    st.lists(st.tuples(st.integers(0, 22), st.integers(0, 9)), max_size=40),
+    st.integers(1, 4),
+)
+def test_buckets_know_their_latest_deliveries(
+    cuts: list[int], rows: list[tuple[int, int]], kept: int
+) -> None:
+    """Each bucket between cuts counts its rows and keeps the last few, the last first."""
+    cuts = sorted(cuts)
+    columns = [np.array([row[i] for row in rows], np.int64) for i in (0, 1)]
+    counts, latest = between(np.array(cuts, np.int64), *columns, kept)
+    for bucket in range(len(cuts) + 1):
+        mine = [row for row in rows if sum(cut <= row[0] for cut in cuts) == bucket]
+        ordered = [
+            mine[at] for at in sorted(range(len(mine)), key=lambda at: (mine[at][1], at), reverse=True)
+        ]
+        told = [pair for pair in latest[bucket].reshape(-1, 2).tolist() if pair[0] != NULL]
+        assert counts[bucket] == len(mine)
+        assert told == [[mine[at][1], mine[at][0]] for at in last_first[:kept]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=8))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kaput.analysis.dense import timing
+from kaput.analysis.dense.buckets import between
 from kaput.analysis.dense.by_chunk import by_chunk
 from kaput.analysis.dense.columns import Columns
 from kaput.analysis.dense.context import Context
@@ -120,26 +121,13 @@ def _reader(summary: Summary, context: Context, key: tuple[int, int], offsets: I
     summary.begin(key, (first, int(offsets[polled == first].min())))
     cuts = context.commits.get(key)
     if cuts is not None:
-        in_order = len(runs) == 1 and runs[0].rising and bool((polled[1:] >= polled[:-1]).all())
-        summary.handed[key].append(_between(cuts, offsets, polled, in_order))
+        summary.handed[key].append(_between(cuts, offsets, polled))
 
 
-def _between(cuts: Ints, offsets: Ints, polled: Ints, in_order: bool) -> Handed:
+def _between(cuts: Ints, offsets: Ints, polled: Ints) -> Handed:
     """How many deliveries each bucket has, and its last few."""
-    if not in_order:
-        bucket = np.searchsorted(cuts, offsets, side="right")
-        order = np.lexsort((polled, bucket))
-        offsets, polled = offsets[order], polled[order]
-        counts = np.bincount(bucket, minlength=len(cuts) + 1)
-    else:
-        counts = np.diff(np.searchsorted(offsets, cuts, side="left"), prepend=0, append=len(offsets))
+    counts, latest = between(cuts, np.ascontiguousarray(offsets), np.ascontiguousarray(polled), LATEST)
     # Of all buckets a stretch of rows has but a few.
     some = np.flatnonzero(counts)[[0, -1]]
-    counts = counts[some[0] : some[1] + 1].astype(np.int64)
-    ends = np.cumsum(counts)
-    latest = np.full((len(counts), LATEST, 2), NULL, np.int64)
-    for back in range(LATEST):
-        there = np.flatnonzero(counts > back)
-        rows = ends[there] - 1 - back
-        latest[there, back, 0], latest[there, back, 1] = polled[rows], offsets[rows]
-    return Handed(int(some[0]), counts, latest)
+    here = slice(int(some[0]), int(some[1]) + 1)
+    return Handed(here.start, counts[here].copy(), latest[here].reshape(-1, LATEST, 2).copy())
