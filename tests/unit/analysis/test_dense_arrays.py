@@ -142,9 +142,7 @@ def test_buckets_know_their_latest_deliveries(
     counts, latest = between(np.array(cuts, np.int64), *columns, kept)
     for bucket in range(len(cuts) + 1):
         mine = [row for row in rows if sum(cut <= row[0] for cut in cuts) == bucket]
-        ordered = [
-            mine[at] for at in sorted(range(len(mine)), key=lambda at: (mine[at][1], at), reverse=True)
-        ]
+        last_first = sorted(range(len(mine)), key=lambda at: (mine[at][1], at), reverse=True)
         told = [pair for pair in latest[bucket].reshape(-1, 2).tolist() if pair[0] != NULL]
         assert counts[bucket] == len(mine)
         assert told == [[mine[at][1], mine[at][0]] for at in last_first[:kept]]
