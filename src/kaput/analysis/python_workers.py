@@ -25,6 +25,7 @@ def main() -> None:
 def load() -> None:
     """Loads what the tasks need; the first time that compiles their loops."""
     import kaput.analysis.dense.fates_tasks
+    import kaput.analysis.dense.held
     import kaput.analysis.dense.scan
     import kaput.analysis.dense.tasks  # noqa: F401
 

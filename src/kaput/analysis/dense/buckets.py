@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kaput.analysis.dense.compiled import INT, INTS, compiled
+from kaput.analysis.dense.counting import first_above
 from kaput.analysis.dense.numbers import NULL, Ints
 
 
@@ -15,21 +16,19 @@ def between(cuts: Ints, offsets: Ints, polled: Ints, kept: int) -> tuple[Ints, I
     """
     counts = np.zeros(len(cuts) + 1, np.int64)
     latest = np.full((len(cuts) + 1, 2 * kept), NULL, np.int64)
-    bucket = 0
+    bucket, oldest = 0, kept - 1
     for row in range(len(offsets)):
         offset, at_ns = offsets[row], polled[row]
-        # Mostly it is the bucket of the row before, or the next one.
-        if bucket < len(cuts) and offset >= cuts[bucket]:
-            bucket += 1
+        # Mostly it is the bucket of the row before.
         if (bucket < len(cuts) and offset >= cuts[bucket]) or (bucket and offset < cuts[bucket - 1]):
-            bucket = np.searchsorted(cuts, offset, side="right")
+            bucket = first_above(cuts, 0, len(cuts), offset)
         counts[bucket] += 1
-        mine = latest[bucket]
-        if mine[2 * kept - 2] > at_ns:
+        if latest[bucket, 2 * oldest] > at_ns:
             continue
-        place = kept - 1
-        while place and mine[2 * place - 2] <= at_ns:
-            mine[2 * place], mine[2 * place + 1] = mine[2 * place - 2], mine[2 * place - 1]
+        place = oldest
+        while place and latest[bucket, 2 * place - 2] <= at_ns:
+            latest[bucket, 2 * place] = latest[bucket, 2 * place - 2]
+            latest[bucket, 2 * place + 1] = latest[bucket, 2 * place - 1]
             place -= 1
-        mine[2 * place], mine[2 * place + 1] = at_ns, offset
+        latest[bucket, 2 * place], latest[bucket, 2 * place + 1] = at_ns, offset
     return counts, latest

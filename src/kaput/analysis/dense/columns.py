@@ -101,6 +101,11 @@ class Columns:
         arrays = {name: array.slice(first, rows) for name, array in self.arrays.items()}
         return Columns(rows, self.file, self.first_row + first, arrays, self.same)
 
+    def take(self, rows: npt.NDArray[np.intp]) -> Columns:
+        """Some of the rows, by their positions; where they stand in their table is not known any more."""
+        arrays = {name: array.take(pa.array(rows)) for name, array in self.arrays.items()}
+        return Columns(len(rows), self.file, self.first_row, arrays, self.same)
+
     def only(self, mask: npt.NDArray[np.bool_]) -> Columns:
         """Some of the rows; where they stand in their table is not known any more."""
         arrays = {name: array.filter(pa.array(mask)) for name, array in self.arrays.items()}

@@ -29,3 +29,15 @@ def order(code: Ints, size: int) -> tuple[npt.NDArray[np.intp], Ints]:
         positions[ends[cell]] = row
         ends[cell] += 1
     return positions, starts[:found].copy()
+
+
+@compiled(INTS, INT, INT, INT)
+def first_above(values: Ints, first: int, last: int, value: int) -> int:
+    """The first place from `first` on, before `last`, whose value is above; else `last`."""
+    while first < last:
+        middle = (first + last) // 2
+        if values[middle] > value:
+            last = middle
+        else:
+            first = middle + 1
+    return first

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from kaput.analysis.dense.columns import Columns, of_row_group, open_parquet
 from kaput.analysis.dense.context import ACKED, OUTCOME, Context
 from kaput.analysis.dense.numbers import NULL, Ints
-from kaput.analysis.dense.pile import Piles
+from kaput.analysis.dense.pile import Pile, Piles
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.work import Unit, bounds_of, shared_out, units_of
 
@@ -151,41 +151,41 @@ def _answer(unit: Unit, context: Context, questions: Questions, answers: Answers
         columns = _read(unit)
         answers.counts += _counted(columns, context, questions.spans)
     elif unit.table == "log":
-        columns = _read(unit)
-        place = context.places(columns, columns.codes("topic", context.topics))
-        for (at,), rows in grouped(place):
-            if at in questions.log:
-                _keep(answers.piles, "log", columns, rows, questions.log[at], {"place": at})
+        _keep(_read(unit), context, questions.log, answers.piles["log"])
     else:
         columns = _read(unit)
-        place = context.places(columns, columns.codes("topic", context.topics))
-        group = columns.codes("group", context.groups)
-        for key, rows in grouped(group, place):
-            if key in questions.deliveries:
-                where = {"grp": key[0], "place": key[1]}
-                zones_ = questions.deliveries[key[0], key[1]]
-                _keep(answers.piles, "deliveries", columns, rows, zones_, where)
+        for (group,), rows in grouped(columns.codes("group", context.groups)):
+            mine = columns if isinstance(rows, slice) else columns.take(rows)
+            zones_ = {place: found for (of, place), found in questions.deliveries.items() if of == group}
+            _keep(mine, context, zones_, answers.piles["deliveries"], grp=group)
 
 
 def _read(unit: Unit) -> Columns:
     return of_row_group(open_parquet(unit.path, _TEXTS[unit.table]), unit, _COLUMNS[unit.table])
 
 
-def _keep(piles: Piles, name: str, columns: Columns, rows: Any, zones_: Zones, where: dict[str, int]) -> None:
-    offset = columns.numbers("offset")[rows]
-    held = np.flatnonzero(zones_.hold(offset))
-    if len(held) == 0:
+def _keep(columns: Columns, context: Context, zones_: Mapping[int, Zones], pile: Pile, **of: int) -> None:
+    """The rows that lie in a zone of their place, for the pile."""
+    if not zones_:
         return
-    producer, seq = columns.numbers("producer")[rows][held], columns.numbers("seq")[rows][held]
-    nobody = (columns.numbers("intact")[rows][held] == 0) | (producer == NULL) | (seq == NULL)
-    found = {
-        "offset": offset[held],
-        "producer": np.where(nobody, NULL, producer),
-        "seq": np.where(nobody, NULL, seq),
-    }
-    if name == "deliveries":
-        found["at_ns"] = columns.numbers("polled_ns")[rows][held]
-    piles[name].put(**found, **where)
+    from kaput.analysis.dense.held import held  # compiled: the driver goes without
+
+    place = context.places(columns, columns.codes("topic", context.topics))
+    rows = held(place, columns.numbers("offset"), zones_)
+    if len(rows) == 0:
+        return
+    columns = columns.take(rows)
+    producer, seq = columns.numbers("producer"), columns.numbers("seq")
+    nobody = ~columns.flags("intact") | (producer == NULL) | (seq == NULL)
+    times = {"at_ns": columns.numbers("polled_ns")} if of else {}
+    pile.put(
+        offset=columns.numbers("offset"),
+        producer=np.where(nobody, NULL, producer),
+        seq=np.where(nobody, NULL, seq),
+        place=place[rows],
+        **times,
+        **of,
+    )
 
 
 def _counted(columns: Columns, context: Context, spans: Sequence[Span]) -> Ints:

@@ -121,47 +121,49 @@ def _cell(topic: int, place: int, size: int) -> int:
     return (mixed ^ (mixed >> 29)) & (size - 1)
 
 
-@compiled(INTS, INTS, FLAGS)
 def streams(topic: Ints, place: Ints, ran: Flags) -> tuple[Ints, Ints]:
     """For each message the number of its stream, and a message of each; what did not run has the next number.
 
-    Streams are numbered as they come. They are found by hashing, but mostly it is that of the message before.
+    Streams are numbered as they come.
     """
-    size = len(topic)
-    number, first = np.empty(size, np.int64), np.empty(16, np.int64)
-    table = np.full(64, -1, np.int64)
+    room = 64
+    while True:
+        number, first, found = _numbered(topic, place, ran, room)
+        if found >= 0:
+            return number, first[:found].copy()
+        room *= 16
+
+
+@compiled(INTS, INTS, FLAGS, INT)
+def _numbered(topic: Ints, place: Ints, ran: Flags, room: int) -> tuple[Ints, Ints, int]:
+    """Numbers, a message of each, and how many there are: -1 for more than there is room for.
+
+    They are found by hashing; mostly it is the stream of the message before.
+    """
+    number, first = np.empty(len(topic), np.int64), np.empty(room, np.int64)
+    size = 4 * room
+    table = np.full(size, -1, np.int64)
     found, last = 0, -1
-    for slot in range(size):
+    for slot in range(len(topic)):
         if not ran[slot]:
             number[slot] = -1
             continue
-        if last >= 0 and topic[first[last]] == topic[slot] and place[first[last]] == place[slot]:
-            number[slot] = last
-            continue
-        cell = _cell(topic[slot], place[slot], len(table))
-        while table[cell] >= 0:
-            other = first[table[cell]]
-            if topic[other] == topic[slot] and place[other] == place[slot]:
-                break
-            cell = (cell + 1) & (len(table) - 1)
-        last = table[cell]
-        if last < 0:
-            if found == len(first):
-                first = np.concatenate((first, np.empty(found, np.int64)))
-            last, table[cell], first[found] = found, found, slot
-            found += 1
-            if 4 * found > len(table):
-                table = np.full(4 * len(table), -1, np.int64)
-                for known in range(found):
-                    cell = _cell(topic[first[known]], place[first[known]], len(table))
-                    while table[cell] >= 0:
-                        cell = (cell + 1) & (len(table) - 1)
-                    table[cell] = known
+        if last < 0 or topic[first[last]] != topic[slot] or place[first[last]] != place[slot]:
+            cell = _cell(topic[slot], place[slot], size)
+            last = table[cell]
+            while last >= 0 and (topic[first[last]] != topic[slot] or place[first[last]] != place[slot]):
+                cell = (cell + 1) & (size - 1)
+                last = table[cell]
+            if last < 0:
+                if found == room:
+                    return number, first, -1
+                last, table[cell], first[found] = found, found, slot
+                found += 1
         number[slot] = last
-    for slot in range(size):
+    for slot in range(len(topic)):
         if number[slot] < 0:
             number[slot] = found
-    return number, first[:found].copy()
+    return number, first, found
 
 
 @compiled(INTS, INT, INTS, INTS)

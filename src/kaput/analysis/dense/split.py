@@ -14,7 +14,7 @@ from kaput.analysis.dense.numbers import NULL, Ints
 
 Rows = slice | npt.NDArray[np.intp]
 _FEW_RUNS = 32  # so many slices are taken as they come before sorting pays
-_MANY_ROWS = 4096  # from which on keys are counted
+_MANY_ROWS = 100_000  # from which on keys are counted
 _CELLS = 1 << 16  # so many keys may be told apart, used or not, however few the rows are
 
 

@@ -25,7 +25,8 @@ _SURE = 32  # writers may shorten longer texts in statistics
 _TASK_ROWS = 4_000_000
 _CHUNK_BITS = 15  # 2**15 messages a chunk: its arrays stay in a core's cache
 _WIDEST_BITS = 40
-_PART_ROWS = 6_000_000  # events that one reducing task holds, packed
+_PART_ROWS = 15_000_000  # events that one reducing task holds, packed
+_SMALL_ROWS = 500_000  # one task of each kind is enough
 _PARTS = 48  # no more as long as they hold: a reading task keeps some blobs of each
 _MOST_PART_ROWS = 24_000_000
 
@@ -54,7 +55,7 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     """Tasks of about equal size, at least one a core where there is much to do."""
     cores = cores or os.cpu_count() or 1
     rows = sum(evidence.tables[table].rows for table in TABLES)
-    if rows <= _PART_ROWS // 12:
+    if rows <= _SMALL_ROWS:
         return cut(evidence, parts=1, tasks=1)
     parts = max(cores, min(_PARTS, rows // _PART_ROWS), math.ceil(rows / _MOST_PART_ROWS))
     return cut(evidence, parts, tasks=max(cores, math.ceil(rows / _TASK_ROWS)))
