@@ -6,12 +6,13 @@ import statistics
 from itertools import chain, pairwise
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kaput.analysis.closer.redelivery import overlaps
 from kaput.analysis.dense.buckets import between
-from kaput.analysis.dense.columns import constant
+from kaput.analysis.dense.columns import Columns, constant
 from kaput.analysis.dense.histogram import Histogram
 from kaput.analysis.dense.numbers import NULL
 from kaput.analysis.dense.pack import pack, pack_parts, unpack
@@ -54,6 +55,23 @@ def test_what_is_regular_takes_no_room() -> None:
     assert len(pack([steps])) < 12_700
     offsets = np.arange(10_000) + np.repeat(np.arange(100), 100) * 70_000
     assert len(pack([offsets])) < 3_000
+
+
+@given(
+    st.sampled_from([pa.bool_(), pa.int32(), pa.int64()]),
+    st.lists(st.none() | st.integers(0, 1), max_size=40),
+    st.integers(0, 9),
+)
+def test_columns_with_nulls_are_read_as_they_are(
+    kind: pa.DataType, values: list[int | None], first: int
+) -> None:
+    """Numbers and booleans of any width, NULL where nothing is, also of a part of the rows."""
+    array = pa.array(values, pa.int64()).cast(kind)
+    columns = Columns(len(values), arrays={"c": array})
+    expected = [NULL if value is None else value for value in values]
+    assert columns.numbers("c").tolist() == expected
+    part = columns.part(min(first, len(values)), max(0, len(values) - first))
+    assert part.numbers("c").tolist() == expected[first:]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2)), max_size=120))

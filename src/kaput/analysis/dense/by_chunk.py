@@ -10,9 +10,8 @@ import numpy.typing as npt
 from kaput.analysis.dense.compiled import FLAGS, INT, INTS, SIZES, compiled
 from kaput.analysis.dense.numbers import Ints
 from kaput.analysis.dense.pack import pack, pack_parts
-from kaput.analysis.dense.split import apart
+from kaput.analysis.dense.split import apart, countable
 
-_CELLS = 1 << 16  # so many chunks may be told apart, used or not, however few the rows are
 Flags = npt.NDArray[np.bool_]
 
 
@@ -26,7 +25,7 @@ def by_chunk(
     named = np.ascontiguousarray(named)
     rows, least, most, first, last = _bounds(producer, seq, named, bits)
     width, size = last - first + 1, (last - first + 1) * (most - least + 1)
-    if size > _CELLS + rows:
+    if not countable(size, rows):
         chosen = np.flatnonzero(named)
         taken = [column[chosen] for column in (seq & ((1 << bits) - 1), *others)]
         for (who, chunk), rows_ in apart(taken, producer[chosen], seq[chosen] >> bits):

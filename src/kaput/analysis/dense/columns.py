@@ -47,7 +47,7 @@ class Columns:
         if array.null_count:
             if array.null_count == len(array):
                 return constant(NULL, self.rows)
-            numbers = self.raw(name).astype(np.int64)
+            numbers = _raw(array).astype(np.int64)
             numbers[_nulls(array)] = NULL
             return numbers
         numbers = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
@@ -84,9 +84,7 @@ class Columns:
         array = self.arrays.get(name)
         if array is None or array.null_count == self.rows:
             return self.numbers(name)
-        width = array.type.to_pandas_dtype()
-        found: npt.NDArray[Any] = np.frombuffer(array.buffers()[1], width)[array.offset :][: self.rows]
-        return found
+        return _raw(array)
 
     def blocks(self, rows: int) -> Iterator[Columns]:
         """The rows in blocks of at most so many, of which nothing is copied."""
@@ -105,11 +103,6 @@ class Columns:
         """Some of the rows, by their positions; where they stand in their table is not known any more."""
         arrays = {name: array.take(pa.array(rows)) for name, array in self.arrays.items()}
         return Columns(len(rows), self.file, self.first_row, arrays, self.same)
-
-    def only(self, mask: npt.NDArray[np.bool_]) -> Columns:
-        """Some of the rows; where they stand in their table is not known any more."""
-        arrays = {name: array.filter(pa.array(mask)) for name, array in self.arrays.items()}
-        return Columns(int(np.count_nonzero(mask)), self.file, self.first_row, arrays, self.same)
 
     def bytes_of(self, name: str, numbers: Mapping[str, int]) -> npt.NDArray[np.uint8]:
         """A text column without nulls by small numbers of its words. Raises KeyError for an unknown word."""
@@ -140,6 +133,13 @@ class Columns:
             return constant(-1, self.rows), []
         words = _encoded(array)
         return _indices(words).astype(np.int64), words.dictionary.to_pylist()
+
+
+def _raw(array: pa.Array) -> npt.NDArray[Any]:
+    """Whole numbers as they lie in memory, with anything where they are null."""
+    width = array.type.to_pandas_dtype()
+    found: npt.NDArray[Any] = np.frombuffer(array.buffers()[1], width)[array.offset :][: len(array)]
+    return found
 
 
 def _nulls(array: pa.Array) -> npt.NDArray[np.intp]:

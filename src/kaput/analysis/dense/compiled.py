@@ -24,7 +24,7 @@ OUT_BYTES = types.Array(types.uint8, 1, "C")
 OUT_FLAGS = types.Array(types.boolean, 1, "C")
 TABLE = types.Array(types.int64, 2, "C", readonly=True)
 OUT_TABLE = types.Array(types.int64, 2, "C")
-INT, FLAG = types.int64, types.boolean
+INT = types.int64
 SIZES = types.UniTuple(INT, 5)  # type: ignore[no-untyped-call]
 
 

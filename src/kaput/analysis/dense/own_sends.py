@@ -35,4 +35,4 @@ def _mine(columns: Columns, part: int, context: Context) -> Columns:
         return columns
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
         return columns.part(int(rows[0]), len(rows))
-    return columns.only(inside)
+    return columns.take(rows)

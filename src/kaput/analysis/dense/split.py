@@ -93,7 +93,7 @@ def _order(keys: list[Ints]) -> tuple[npt.NDArray[np.intp], list[int]]:
     for key, low, span in zip(keys[1:], lows[1:], spans[1:], strict=True):
         code *= span
         code += key - low
-    if len(code) < _MANY_ROWS or size > _CELLS + len(code):
+    if len(code) < _MANY_ROWS or not countable(size, len(code)):
         # Small keys make a small code: a radix sort.
         small = code.astype(np.uint16) if size <= 2**16 else code
         return _with_starts([code], np.argsort(small, kind="stable"))
@@ -101,6 +101,11 @@ def _order(keys: list[Ints]) -> tuple[npt.NDArray[np.intp], list[int]]:
 
     positions, starts = order(code, size)
     return positions, starts.tolist()
+
+
+def countable(size: int, rows: int) -> bool:
+    """Whether a cell for each of `size` keys costs no more than the rows do."""
+    return size <= _CELLS + rows
 
 
 def _with_starts(keys: list[Ints], order: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], list[int]]:

@@ -48,7 +48,7 @@ def stretch(times: Ints, ends: int) -> Stretch:
 
 def joined(stretches: Sequence[Stretch], ends: int) -> list[Stretch]:
     """One stretch instead of several, if they come one after the other; otherwise these."""
-    known = sorted((s for s in stretches), key=lambda s: int(s.head[0]))
+    known = sorted(stretches, key=lambda s: int(s.head[0]))
     bounds = [(int(s.head[0]), int((s.tail if s.body else s.head)[-1])) for s in known]
     if len(known) < 2 or any(last > first for (_, last), (first, _) in pairwise(bounds)):
         return known
