@@ -11,9 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from driving import KAPUT
-from kaput.bench.generate import generate, shape_of
-from kaput.bench.plan import Plan
 from spark.hdfs import Hdfs, hdfs
+from spark.planted import planted
 
 TIMEOUT_S = 120
 MESSAGES = 20_000
@@ -22,9 +21,7 @@ MESSAGES = 20_000
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
     """A run folder with everything planted."""
-    path = tmp_path_factory.mktemp("made") / "run"
-    generate(Plan(shape_of(MESSAGES, 10, 10, 1, seed=3), 0.001), path, spark, lambda _done, _all: None)
-    return path
+    return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.001, spark)
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from driving import KAPUT
-from kaput.bench.generate import generate, shape_of
-from kaput.bench.plan import Plan
+from spark.planted import planted
 from spark.standalone import standalone
 
 TIMEOUT_S = 240
@@ -27,9 +26,7 @@ MESSAGES = 3_000_000
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
     """A run folder with everything planted."""
-    path = tmp_path_factory.mktemp("made") / "run"
-    generate(Plan(shape_of(MESSAGES, 10, 10, 1, seed=3), 0.0001), path, spark, lambda _done, _all: None)
-    return path
+    return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.0001, spark)
 
 
 @pytest.fixture(scope="module")
