@@ -24,11 +24,12 @@ def test_nodes_differ_by_their_ports() -> None:
 @pytest.mark.parametrize(
     "action",
     [
-        lambda network: network.run(1, ["true"]),
-        lambda network: network.link(1),
+        lambda network: network.filter(1),
+        lambda network: network.queue(1, inward=True),
+        lambda network: network.connections(1, ["10.77.0.2"]),
+        lambda network: network.tear_down(1, ["10.77.0.2"]),
         lambda network: network.socket(1),
         lambda network: network.spawn(1, ["true"], "x"),
-        lambda network: network.namespace(1),
     ],
 )
 def test_there_is_nothing_to_break(action: Callable[[Loopback], object]) -> None:

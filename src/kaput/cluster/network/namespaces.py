@@ -17,10 +17,11 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from kaput.cluster.network.entering import inside
+from kaput.cluster.network.interface import Connection, PacketFilter, Queue
 from kaput.cluster.network.tools import call, tool
 from kaput.errors import LabError
 from kaput.processes.ownership import OwnedProcess, Owner
@@ -86,6 +87,18 @@ class Namespaces:
     def link(self, node: int) -> str:
         """`kaput1` for node 1: the end that is on the bridge."""
         return f"kaput{node}"
+
+    def filter(self, node: int) -> PacketFilter:
+        raise NotImplementedError
+
+    def queue(self, node: int, inward: bool) -> Queue:
+        raise NotImplementedError
+
+    def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
+        raise NotImplementedError
+
+    def tear_down(self, node: int, peers: Collection[str]) -> None:
+        raise NotImplementedError
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
         """Made by a thread that visits the namespace; the socket stays there, whoever uses it."""
