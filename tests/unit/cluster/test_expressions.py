@@ -1,4 +1,4 @@
-"""Rules in the kernel's words: nothing of them is lost on the way, and numbers are as the kernel compares them."""
+"""Rules in the kernel's words: nothing of them is lost on the way, and numbers are as it compares them."""
 
 from __future__ import annotations
 
