@@ -29,6 +29,7 @@ from kaput.evidence.findings import (
     Run,
     Stored,
     Totals,
+    UnreadPartition,
 )
 from kaput.scenario.vocabulary import GROUP_ANOMALIES, OUTCOMES, RUN_ANOMALIES
 from kaput.verdict.facts import (
@@ -40,7 +41,6 @@ from kaput.verdict.facts import (
     GroupFacts,
     Loss,
     Reordered,
-    UnreadPartition,
 )
 from kaput.verdict.judge import Judgement, judge
 
@@ -78,6 +78,7 @@ def findings(given: Inputs, account: Account) -> Findings:
             difference=facts.acked - partitions.end_offsets_sum,
         ),
         faults=[_fault(reach, account) for reach in account.reaches],
+        unread_partitions=list(facts.unread_partitions),
         leader_changes=leader_changes(account.timeline, account.deposed, account.under, account.seen),
         unavailability=measured.unavailability(account, given.names),
         latency_ms=Latency(
@@ -97,7 +98,12 @@ def _facts(given: Inputs, account: Account) -> Facts:
         counts={name: _count(account, name) for name in RUN_ANOMALIES},
         unread=tally.stored("unread"),
         unread_partitions=[
-            UnreadPartition(*place, *given.ends.get(place, (None, None))[::-1])
+            UnreadPartition(
+                topic=place[0],
+                partition=place[1],
+                end_offset=given.ends[place][0] if place in given.ends else None,
+                drained_to=given.ends[place][1] if place in given.ends else None,
+            )
             for place in account.partitions.unread
         ],
         losses=[

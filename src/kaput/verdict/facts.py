@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kaput.evidence.findings import UnreadPartition
 from kaput.evidence.folder import State
 from kaput.scenario import vocabulary
 
@@ -89,16 +90,6 @@ class FaultFacts:
     def proven(self) -> bool:
         """Whether it is shown to have bitten (see vocabulary.proven)."""
         return vocabulary.proven(self.fault, self.bit, self.effective_ns)
-
-
-@dataclass(frozen=True)
-class UnreadPartition:
-    """A partition that was not read to its end: up to where, of what; None where no end was recorded."""
-
-    topic: str
-    partition: int
-    drained_to: int | None = None
-    end_offset: int | None = None
 
 
 @dataclass(frozen=True)

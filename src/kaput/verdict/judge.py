@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import GROUP_ANOMALIES, Verdict
 from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.expectations import compare
-from kaput.verdict.facts import Facts, FaultFacts, GroupFacts, UnreadPartition
+from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
 
 _PARTITIONS_NAMED = 5
 # Never permitted, whatever the configuration: what each one means, after its count.

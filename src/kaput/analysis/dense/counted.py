@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from kaput.analysis import faults
 from kaput.analysis.dense import engine, ledger_file
 from kaput.analysis.dense.context import Context, Reached
-from kaput.analysis.dense.group_events import CHANGES, GroupEvents, read_groups
+from kaput.analysis.dense.group_events import GroupEvents, read_groups
 from kaput.analysis.dense.numbers import NULL
 from kaput.analysis.dense.summary import Summary
 from kaput.analysis.dense.work import Plan, plan
@@ -129,10 +129,15 @@ def _context(given: Inputs, groups: GroupEvents, work: Plan, ledger: Path | None
         complete=frozenset(names.code(place) for place, (end, drained) in ends.items() if end == drained),
         complete_topics=_complete_topics(given, _complete(given, ends, set())),
         assigned=groups.assigned,
+        given_up=groups.given_up,
         gone=groups.gone,
         commits={key: np.unique([offset for offset, _, _ in rows]) for key, rows in groups.commits.items()},
         ledger=str(ledger) if ledger else None,
-        judged=frozenset(group for group, kinds in groups.kinds.items() if kinds & CHANGES),
+        judged=frozenset(
+            (group, place)
+            for (group, _, place), rows in groups.assigned.items()
+            if any(owns for _, owns in rows)
+        ),
         reached=(),
     )
 

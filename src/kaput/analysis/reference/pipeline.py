@@ -116,8 +116,7 @@ class _Analysis:
         yield order.reordered(frames) if doubles else order.inverted(frames)
         if not frames.names.groups:
             return
-        changing = {KIND["assigned"], KIND["revoked"], KIND["lost"]}
-        yield groups.out_of_step(self.steps, [g for g, kinds in partitions.kinds.items() if kinds & changing])
+        yield groups.out_of_step(self.steps, frames)
         yield commits.redelivered(frames)
         if any(KIND["committed"] in kinds for kinds in partitions.kinds.values()):
             yield commits.commit_ahead(frames, partitions.begun_ns)
