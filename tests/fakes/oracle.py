@@ -164,11 +164,7 @@ class Oracle:
 
     def reassigned(self, one: Row, two: Row, events: list[Row]) -> bool:
         """Whether the member's assignment of that partition changed between two deliveries."""
-        return any(
-            concerns(e, one)
-            and one["polled_ns"] < e["at_ns"] <= two["polled_ns"]
-            for e in events
-        )
+        return any(concerns(e, one) and one["polled_ns"] < e["at_ns"] <= two["polled_ns"] for e in events)
 
     def unassigned(self, mine: list[Row], events: list[Row]) -> int:
         """Records handed to a member that does not own their partition, where anybody was assigned it."""
