@@ -6,7 +6,7 @@ Not here: what the values mean (analysis), sealing what a run left (sealing.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,15 +52,19 @@ class Evidence:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """A small table's rows in file order (faults, cluster_events, end_offsets). Raises EvidenceError."""
+        return [row for _, row in self.located(name)]
+
+    def located(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The same rows, each with where it is: its file and its number in it, from 1 on."""
         found = self.tables[name]
-        rows: list[dict[str, Any]] = []
+        columns = [n for n in found.table.schema.names if n not in found.lacking]
         for path in found.files:
-            columns = [n for n in found.table.schema.names if n not in found.lacking]
             try:
-                rows += pq.ParquetFile(path).read(columns=columns).to_pylist()
+                rows = pq.ParquetFile(path).read(columns=columns).to_pylist()
             except (pa.ArrowException, OSError) as error:
                 raise _broken(path, error) from None
-        return [{**dict.fromkeys(found.lacking), **row} for row in rows]
+            for number, row in enumerate(rows, 1):
+                yield f"{path}, row {number}", {**dict.fromkeys(found.lacking), **row}
 
 
 def check(folder: RunFolder) -> Evidence:
