@@ -16,6 +16,18 @@ import pyarrow.parquet as pq
 
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest, RunFolder
+from kaput.evidence.parquet import (
+    DAMAGE,
+    broken,
+    check_footer,
+    footer_of,
+    only_value,
+    open_file,
+    read_row_group,
+    statistics_of,
+    table_of,
+    words_of,
+)
 from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, TABLES, Table
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -23,6 +35,7 @@ _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("group_events", "kind"): GROUP_EVENT_KINDS,
     ("cluster_events", "kind"): CLUSTER_EVENT_KINDS,
 }
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 # Which distinct words the analysis needs to know beforehand.
 _LISTED = (
     ("sends", "topic"),
@@ -53,14 +66,25 @@ class Evidence:
     def rows(self, name: str) -> list[dict[str, Any]]:
         """A small table's rows in file order (faults, cluster_events, end_offsets). Raises EvidenceError."""
         found = self.tables[name]
-        rows: list[dict[str, Any]] = []
-        for path in found.files:
-            columns = [n for n in found.table.schema.names if n not in found.lacking]
-            try:
-                rows += pq.ParquetFile(path).read(columns=columns).to_pylist()
-            except (pa.ArrowException, OSError) as error:
-                raise _broken(path, error) from None
-        return [{**dict.fromkeys(found.lacking), **row} for row in rows]
+        schema = pa.schema([field for field in found.table.schema if field.name not in found.lacking])
+        absent = dict.fromkeys(found.lacking)
+        known = {column: words for (table, column), words in self.words.items() if table == name}
+        return [{**absent, **row} for path in found.files for row in _rows(path, schema, known)]
+
+
+def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = table_of(path, schema).to_pylist()
+    except DAMAGE as error:
+        raise broken(path, error) from None
+    for name, words in known.items():
+        if strange := {row[name] for row in rows} - words - {None}:
+            raise broken(path, f"column {name!r} has {min(strange)!r}, which its footer denies")
+    for name in (field.name for field in schema if pa.types.is_list(field.type)):
+        for number, row in enumerate(rows):
+            if row[name] is not None and None in row[name]:
+                raise EvidenceError(f"{path}: row {number + 1}: the list {name!r} has a null in it")
+    return rows
 
 
 def check(folder: RunFolder) -> Evidence:
@@ -85,10 +109,11 @@ def _check_table(folder: RunFolder, table: Table, required: bool) -> TableFiles:
         if required:
             raise EvidenceError(f"{directory}: table {table.name} is required and has no Parquet file")
         return TableFiles(table)
-    footers = [_footer(path) for path in files]
+    footers = [footer_of(path) for path in files]
     lacking: list[set[str]] = []
     for path, footer in zip(files, footers, strict=True):
-        lacking.append(_check_columns(table, path, footer.schema.to_arrow_schema()))
+        check_footer(path, footer)
+        lacking.append(_check_columns(table, path, _schema(path, footer)))
         _check_nulls(table, path, footer)
     for path, absent in zip(files, lacking, strict=True):
         if absent != lacking[0]:
@@ -96,21 +121,21 @@ def _check_table(folder: RunFolder, table: Table, required: bool) -> TableFiles:
     return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]))
 
 
-def _footer(path: Path) -> pq.FileMetaData:
+def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
     try:
-        return pq.read_metadata(path)
-    except (pa.ArrowException, OSError) as error:
-        raise _broken(path, error) from None
-
-
-def _broken(path: Path, error: Exception) -> EvidenceError:
-    return EvidenceError(f"{path}: not a whole Parquet file ({str(error).splitlines()[0]})")
+        return footer.schema.to_arrow_schema()
+    except DAMAGE as error:
+        raise broken(path, error) from None
 
 
 def _check_columns(table: Table, path: Path, found: pa.Schema) -> set[str]:
     """The optional columns that the file lacks."""
-    mistakes = []
+    mistakes = [
+        f"column {name!r} is there twice" for name in table.schema.names if found.names.count(name) > 1
+    ]
     for field in table.schema:
+        if mistakes and found.names.count(field.name) > 1:
+            continue
         if field.name not in found.names:
             if field.name not in table.optional_columns:
                 mistakes.append(f"column {field.name!r} is missing")
@@ -125,10 +150,9 @@ def _check_columns(table: Table, path: Path, found: pa.Schema) -> set[str]:
 
 def _same_kind(wanted: pa.DataType, found: pa.DataType) -> bool:
     """Whether two types hold the same values; how text is encoded and list items are named is no matter."""
-    if pa.types.is_dictionary(found):
-        found = found.value_type
     if pa.types.is_string(wanted):
-        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+        text = found.value_type if pa.types.is_dictionary(found) else found
+        return any(is_text(text) for is_text in _TEXTS)
     if pa.types.is_map(wanted):
         return bool(
             pa.types.is_map(found)
@@ -145,27 +169,19 @@ def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
     for field in table.schema:
         if field.nullable or pa.types.is_nested(field.type):
             continue
-        for group in range(footer.num_row_groups):
-            statistics = footer.row_group(group).column(_leaf(footer, field.name)).statistics
+        for index in range(footer.num_row_groups):
+            statistics = statistics_of(footer.row_group(index), field.name)
             nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
             if nulls is None:
-                nulls = _values(path, group, field.name).null_count
+                nulls = _values(path, index, field.name).null_count
             if nulls:
                 raise EvidenceError(
                     f"{path}: table {table.name}: column {field.name!r} has {nulls} nulls, and may have none"
                 )
 
 
-def _leaf(footer: pq.FileMetaData, name: str) -> int:
-    """The column's position among the leaves of the Parquet schema."""
-    return next(i for i in range(footer.num_columns) if footer.schema.column(i).path == name)
-
-
-def _values(path: Path, group: int, name: str) -> pa.ChunkedArray:
-    try:
-        return pq.ParquetFile(path, read_dictionary=[name]).read_row_group(group, columns=[name]).column(0)
-    except (pa.ArrowException, OSError) as error:
-        raise _broken(path, error) from None
+def _values(path: Path, index: int, name: str) -> pa.ChunkedArray:
+    return read_row_group(open_file(path, [name]), path, index, [name]).column(0)
 
 
 def _check_words(found: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:
@@ -185,17 +201,15 @@ def _distinct(files: Iterable[Path], column: str) -> frozenset[str]:
     """The distinct texts of a column; row groups of one value alone are settled by their statistics."""
     words: set[str] = set()
     for path in files:
-        footer = _footer(path)
-        for group in range(footer.num_row_groups):
-            chunk = footer.row_group(group)
-            statistics = chunk.column(_leaf(footer, column)).statistics
-            if chunk.num_rows == 0:
+        footer = footer_of(path)
+        for index in range(footer.num_row_groups):
+            group = footer.row_group(index)
+            if group.num_rows == 0:
                 continue
-            if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
-                least = str(statistics.min)
-                # Writers may shorten long texts in statistics: only short ones are taken at their word.
-                if len(least) < 32:
-                    words.add(least)
-                    continue
-            words.update(w for w in _values(path, group, column).unique().to_pylist() if w is not None)
+            only = only_value(statistics_of(group, column))
+            if only is not None:
+                words.add(str(only))
+                continue
+            found = _values(path, index, column)
+            words.update(word for word in words_of(path, column, found.unique()) if word is not None)
     return frozenset(words)
