@@ -7,7 +7,7 @@ Not here: what the values mean (analysis), sealing what a run left (sealing.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,16 @@ _LISTED = (
 
 @dataclass(frozen=True)
 class TableFiles:
-    """One table as found: its files (none: an empty table), rows, and the columns that all of them lack."""
+    """One table as found: its files (none: an empty table), rows, and the columns that all of them lack.
+
+    `voids`: by file, the columns that have no type since all that they hold is null (pandas writes such).
+    """
 
     table: Table
     files: tuple[Path, ...] = ()
     rows: int = 0
     lacking: frozenset[str] = frozenset()
+    voids: Mapping[Path, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Evidence:
     def rows(self, name: str) -> list[dict[str, Any]]:
         """A small table's rows in file order (faults, cluster_events, end_offsets). Raises EvidenceError."""
         found = self.tables[name]
-        schema = pa.schema([field for field in found.table.schema if field.name not in found.lacking])
+        schema = pa.schema([column for column in found.table.schema if column.name not in found.lacking])
         absent = dict.fromkeys(found.lacking)
         known = {column: words for (table, column), words in self.words.items() if table == name}
         return [{**absent, **row} for path in found.files for row in _rows(path, schema, known)]
@@ -80,7 +84,7 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
     for name, words in known.items():
         if strange := {row[name] for row in rows} - words - {None}:
             raise broken(path, f"column {name!r} has {min(strange)!r}, which its footer denies")
-    for name in (field.name for field in schema if pa.types.is_list(field.type)):
+    for name in (column.name for column in schema if pa.types.is_list(column.type)):
         for number, row in enumerate(rows):
             if row[name] is not None and None in row[name]:
                 raise EvidenceError(f"{path}: row {number + 1}: the list {name!r} has a null in it")
@@ -111,14 +115,17 @@ def _check_table(folder: RunFolder, table: Table, required: bool) -> TableFiles:
         return TableFiles(table)
     footers = [footer_of(path) for path in files]
     lacking: list[set[str]] = []
+    voids: dict[Path, frozenset[str]] = {}
     for path, footer in zip(files, footers, strict=True):
         check_footer(path, footer)
-        lacking.append(_check_columns(table, path, _schema(path, footer)))
+        schema = _schema(path, footer)
+        lacking.append(_check_columns(table, path, schema))
+        voids[path] = frozenset(n for n in table.schema.names if n in schema.names and _is_void(schema, n))
         _check_nulls(table, path, footer)
     for path, absent in zip(files, lacking, strict=True):
         if absent != lacking[0]:
             raise EvidenceError(f"{path}: its columns are not those of {files[0].name} beside it")
-    return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]))
+    return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]), voids)
 
 
 def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
@@ -130,22 +137,25 @@ def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
 
 def _check_columns(table: Table, path: Path, found: pa.Schema) -> set[str]:
     """The optional columns that the file lacks."""
-    mistakes = [
-        f"column {name!r} is there twice" for name in table.schema.names if found.names.count(name) > 1
-    ]
-    for field in table.schema:
-        if mistakes and found.names.count(field.name) > 1:
-            continue
-        if field.name not in found.names:
-            if field.name not in table.optional_columns:
-                mistakes.append(f"column {field.name!r} is missing")
-        elif not _same_kind(field.type, found.field(field.name).type):
-            mistakes.append(
-                f"column {field.name!r} is {found.field(field.name).type}, the contract says {field.type}"
-            )
+    mistakes = []
+    for column in table.schema:
+        name, times = column.name, found.names.count(column.name)
+        if times > 1:
+            mistakes.append(f"column {name!r} is there twice")
+        elif times == 0:
+            if name not in table.optional_columns:
+                mistakes.append(f"column {name!r} is missing")
+        elif not (
+            _same_kind(column.type, found.field(name).type) or (column.nullable and _is_void(found, name))
+        ):
+            mistakes.append(f"column {name!r} is {found.field(name).type}, the contract says {column.type}")
     if mistakes:
         raise EvidenceError(f"{path}: table {table.name}: {'; '.join(mistakes)}")
     return {name for name in table.optional_columns if name not in found.names}
+
+
+def _is_void(found: pa.Schema, name: str) -> bool:
+    return bool(pa.types.is_null(found.field(name).type))
 
 
 def _same_kind(wanted: pa.DataType, found: pa.DataType) -> bool:
@@ -166,17 +176,17 @@ def _same_kind(wanted: pa.DataType, found: pa.DataType) -> bool:
 
 
 def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
-    for field in table.schema:
-        if field.nullable or pa.types.is_nested(field.type):
+    for column in table.schema:
+        if column.nullable or pa.types.is_nested(column.type):
             continue
         for index in range(footer.num_row_groups):
-            statistics = statistics_of(footer.row_group(index), field.name)
+            statistics = statistics_of(footer.row_group(index), column.name)
             nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
             if nulls is None:
-                nulls = _values(path, index, field.name).null_count
+                nulls = _values(path, index, column.name).null_count
             if nulls:
                 raise EvidenceError(
-                    f"{path}: table {table.name}: column {field.name!r} has {nulls} nulls, and may have none"
+                    f"{path}: table {table.name}: column {column.name!r} has {nulls} nulls, and may have none"
                 )
 
 

@@ -125,7 +125,8 @@ class Columns:
         """A text column by the numbers of its words; NULL for null. Raises EvidenceError for another word."""
         if name in self.same:
             return constant(self._number(name, self.same[name], numbers), self.rows)
-        if name not in self.arrays:
+        array = self.arrays.get(name)
+        if array is None or array.null_count == self.rows:
             return constant(NULL, self.rows)
         return self._coded(name, numbers)
 

@@ -6,8 +6,10 @@ where the partition is not known. The small tables are read on the driver: input
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -86,10 +88,23 @@ def _read(spark: SparkSession, found: TableFiles, in_order: bool) -> DataFrame:
     ddl = ", ".join(f"`{f.name}` {_DDL[f.type]}" for f in fields)
     if not found.files:
         return spark.createDataFrame([], ", ".join([ddl, *(f"`{name}` {kind}" for name, kind in order)]))
-    frame = spark.read.schema(ddl).parquet(*(_address(path) for path in found.files))
-    if in_order:
-        frame = frame.selectExpr("*", "_metadata.file_name AS file", "_metadata.row_index AS row")
-    return frame
+    alike: dict[frozenset[str], list[str]] = defaultdict(list)
+    for path in found.files:
+        alike[found.voids.get(path, frozenset())].append(_address(path))
+    frames = [_columns(spark, fields, void, in_order, files) for void, files in alike.items()]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _columns(
+    spark: SparkSession, fields: Sequence[pa.Field], void: frozenset[str], in_order: bool, files: list[str]
+) -> DataFrame:
+    """The columns of some files; `void`: those that have no type there, which Spark would refuse to read."""
+    ddl = ", ".join(f"`{f.name}` {_DDL[f.type]}" for f in fields if f.name not in void)
+    columns = [
+        f"CAST(NULL AS {_DDL[f.type]}) AS `{f.name}`" if f.name in void else f"`{f.name}`" for f in fields
+    ]
+    order = ["_metadata.file_name AS file", "_metadata.row_index AS row"] if in_order else []
+    return spark.read.schema(ddl).parquet(*files).selectExpr(*columns, *order)
 
 
 def _address(path: Path) -> str:
