@@ -21,14 +21,8 @@ def differences(found: object, expected: object) -> dict[str, object]:
 
 
 def comparable(findings: Findings) -> dict[str, object]:
-    """The findings as keys and values, without what a story may choose among equals."""
+    """The findings as keys and values."""
     told = findings.model_dump()
-    for anomaly in told["anomalies"]:
-        for example in anomaly["examples"]:
-            if anomaly["name"] in ("commit-ahead", "redelivered", "inconsistent-offset"):
-                example.pop("story")
-            if anomaly["name"] in ("corrupt", "inconsistent-offset"):
-                example.pop("seq")
     return {key: dict(enumerate(value)) if isinstance(value, list) else value for key, value in told.items()}
 
 

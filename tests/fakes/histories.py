@@ -94,8 +94,9 @@ class History:
         return self.add("faults", brokers=[broker], injected_ns=at(injected), healed_ns=healed_ns, **row)
 
     def read_to_end(self) -> History:
-        """end_offsets for every partition that any row names, all read to their end."""
-        places = {
+        """end_offsets for every partition that any row or the scenario names, all read to their end."""
+        places = {(t["name"], p) for t in self.topics for p in range(t.get("partitions", 1))}
+        places |= {
             (row["topic"], row["partition"])
             for table in ("sends", "log", "deliveries")
             for row in self.rows[table]

@@ -51,6 +51,13 @@ class Oracle:
         """How often each message was handed to the group."""
         return Counter(who(d) for d in self.deliveries if d["group"] == group and named(d))
 
+    def unread_partitions(self) -> set[Place]:
+        """The partitions of the run that were not read to their end."""
+        rows = [*self.sends, *self.log, *self.history.rows["end_offsets"]]
+        known = {place(r) for r in rows if r["partition"] is not None}
+        known |= {(t["name"], p) for t in self.history.topics for p in range(t.get("partitions", 1))}
+        return known - self.read_to_end
+
     def fates(self) -> Counter[tuple[str, str]]:
         """Messages by (outcome, stored)."""
         return Counter((s["outcome"], self.stored(s)) for s in self.sends)
@@ -146,7 +153,8 @@ class Oracle:
     def steps(self, mine: list[Row], events: list[Row], odd: Callable[[Row, Row], bool]) -> int:
         """Odd steps between a member's consecutive deliveries from a partition, its assignment unchanged."""
         readers = defaultdict(list)
-        for d in sorted(mine, key=lambda d: d["polled_ns"]):
+        # What was polled at one moment is one poll, in the order of its offsets.
+        for d in sorted(mine, key=lambda d: (d["polled_ns"], d["offset"])):
             readers[d["member"], place(d)].append(d)
         return sum(
             odd(one, two) and not self.reassigned(one, two, events)
@@ -156,29 +164,22 @@ class Oracle:
 
     def reassigned(self, one: Row, two: Row, events: list[Row]) -> bool:
         """Whether the member's assignment of that partition changed between two deliveries."""
-        return any(
-            e["kind"] in ("assigned", "revoked", "lost")
-            and (e["member"], place(e)) == (one["member"], place(one))
-            and one["polled_ns"] < e["at_ns"] <= two["polled_ns"]
-            for e in events
-        )
+        return any(concerns(e, one) and one["polled_ns"] < e["at_ns"] <= two["polled_ns"] for e in events)
 
     def unassigned(self, mine: list[Row], events: list[Row]) -> int:
-        """Records handed to a member that does not own their partition; not judged without assignments."""
-        if not any(e["kind"] in ("assigned", "revoked", "lost") for e in events):
-            return 0
-        return sum(not self.owns(d, events) for d in mine)
+        """Records handed to a member that does not own their partition, where anybody was assigned it."""
+        assigned = {place(e) for e in events if e["kind"] == "assigned" and None not in place(e)}
+        return sum(place(d) in assigned and not self.owns(d, events) for d in mine)
 
     def owns(self, delivery: Row, events: list[Row]) -> bool:
         """Whether the last thing that happened to the member's ownership by then was an assignment."""
         past = [
             e["kind"]
-            for e in sorted(events, key=lambda e: e["at_ns"])
-            if e["member"] == delivery["member"]
-            and e["at_ns"] <= delivery["polled_ns"]
+            for e in sorted(events, key=lambda e: (e["at_ns"], e["kind"] == "assigned"))
+            if e["at_ns"] <= delivery["polled_ns"]
             and (
-                (e["kind"] in ("assigned", "revoked", "lost") and place(e) == place(delivery))
-                or e["kind"] in ("left", "killed")
+                concerns(e, delivery)
+                or (e["kind"] in ("left", "killed") and e["member"] == delivery["member"])
             )
         ]
         return bool(past) and past[-1] == "assigned"
@@ -199,6 +200,18 @@ class Oracle:
             if place(r) == place(commit) and first <= r["offset"] < commit["offset"]
         }
         return bool(owed - by_then)
+
+
+def concerns(event: Row, delivery: Row) -> bool:
+    """Whether an event changes what the member of a delivery owns of its partition.
+
+    Where no partition is named, nothing is assigned; revoked and lost is everything (of a topic, if named).
+    """
+    if event["member"] != delivery["member"] or event["kind"] not in ("assigned", "revoked", "lost"):
+        return False
+    if None not in place(event):
+        return place(event) == place(delivery)
+    return event["kind"] != "assigned" and event["topic"] in (None, delivery["topic"])
 
 
 def who(row: Row) -> tuple[int, int]:

@@ -112,6 +112,9 @@ class World:
             history.event(kind, ms, **reader, topic=None, partition=None)
         elif kind == "committed":
             history.event(kind, ms, draw(st.integers(0, 7)), **reader, **self._place())
+        elif draw(st.integers(0, 5)) == 0:
+            topic = draw(st.none() | st.sampled_from(self.topics))
+            history.event(kind, ms, **reader, topic=topic, partition=None)
         else:
             offset = draw(st.none() | st.integers(0, 3)) if kind == "assigned" else None
             history.event(kind, ms, offset, **reader, **self._place())

@@ -27,6 +27,7 @@ from property.strategies import histories
 def _summary(findings: Findings) -> dict[str, object]:
     return {
         "fates": {(f.outcome, f.stored): f.count for f in findings.fates},
+        "unread": sorted((u.topic, u.partition) for u in findings.unread_partitions),
         "run": {a.name: a.count for a in findings.anomalies if a.group is None},
         "groups": {
             g.group: {
@@ -43,6 +44,7 @@ def _expected(history: History) -> dict[str, object]:
     oracle = Oracle(history)
     return {
         "fates": dict(oracle.fates()),
+        "unread": sorted(oracle.unread_partitions()),
         "run": oracle.run_counts(),
         "groups": {
             group: {

@@ -29,9 +29,19 @@ from kaput.evidence.findings import (
     Run,
     Stored,
     Totals,
+    UnreadPartition,
 )
 from kaput.scenario.vocabulary import GROUP_ANOMALIES, OUTCOMES, RUN_ANOMALIES
-from kaput.verdict.facts import Displaced, Facts, FaultFacts, GroupFacts, Loss, Reordered
+from kaput.verdict.facts import (
+    ORDINARY,
+    Circumstances,
+    Displaced,
+    Facts,
+    FaultFacts,
+    GroupFacts,
+    Loss,
+    Reordered,
+)
 from kaput.verdict.judge import Judgement, judge
 
 _STORED: tuple[Stored, ...] = ("0", "1", "n", "unread")
@@ -68,6 +78,7 @@ def findings(given: Inputs, account: Account) -> Findings:
             difference=facts.acked - partitions.end_offsets_sum,
         ),
         faults=[_fault(reach, account) for reach in account.reaches],
+        unread_partitions=list(facts.unread_partitions),
         leader_changes=leader_changes(account.timeline, account.deposed, account.under, account.seen),
         unavailability=measured.unavailability(account, given.names),
         latency_ms=Latency(
@@ -86,8 +97,17 @@ def _facts(given: Inputs, account: Account) -> Facts:
         acked=tally.outcome("acked"),
         counts={name: _count(account, name) for name in RUN_ANOMALIES},
         unread=tally.stored("unread"),
+        unread_partitions=[
+            UnreadPartition(
+                topic=place[0],
+                partition=place[1],
+                end_offset=given.ends[place][0] if place in given.ends else None,
+                drained_to=given.ends[place][1] if place in given.ends else None,
+            )
+            for place in account.partitions.unread
+        ],
         losses=[
-            Loss(r.producer, names.topics[r.topic], r.cause, r.messages, r.epochs_known, r.isr_of_one)
+            Loss(r.producer, names.topics[r.topic], r.cause, r.messages, Circumstances._make(r.known))
             for r in account.losses
         ],
         duplicates=dict(tally.duplicates),
@@ -98,8 +118,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
                 r.producer,
                 r.cause or "unexplained",
                 r.places,
-                bool(r.epochs_known),
-                bool(r.isr_of_one),
+                Circumstances._make(r.known) if r.known else ORDINARY,
             )
             for r in account.displaced
         ],
@@ -112,12 +131,12 @@ def _facts(given: Inputs, account: Account) -> Facts:
             )
             for index, group in enumerate(given.groups)
         ],
-        faults=[FaultFacts(f.id, f.fault, f.target, f.bit, f.proof) for f in given.faults],
+        faults=[FaultFacts(f.id, f.fault, f.target, f.bit, f.proof, f.effective_ns) for f in given.faults],
         deaths=given.deaths(),
         troubles=given.manifest.troubles,
         leader_changes=account.timeline.leader_changes(),
         end_offsets=account.partitions.end_offsets_sum,
-        end_offsets_known=bool(given.end_offsets),
+        end_offsets_known=bool(given.ends),
     )
 
 

@@ -81,7 +81,9 @@ def _told(
     assert change.leader is not None and change.epoch is not None
     last_ns = max((row.last_ns for row in rows if row.last_ns is not None), default=None)
     known = seen.get((place, change.epoch))
-    overlap = None if last_ns is None or first_ns is None else max(0.0, (last_ns - first_ns) / _MS)
+    # A leader that came back is not two leaders.
+    until_ns = None if change.leader == change.led_before else last_ns
+    overlap = None if until_ns is None or first_ns is None else max(0.0, (until_ns - first_ns) / _MS)
     return LeaderChange(
         topic=place[0],
         partition=place[1],
@@ -92,7 +94,7 @@ def _told(
         fault=change.fault,
         first_ack_ns=first_ns,
         last_deposed_ack_ns=last_ns,
-        two_leaders_ms=None if last_ns is None else max(0.0, (last_ns - change.at_ns) / _MS),
+        two_leaders_ms=None if until_ns is None else max(0.0, (until_ns - change.at_ns) / _MS),
         overlap_ms=overlap,
         deposed_acks=sum(row.acks for row in rows),
         deposed_acks_after_election=sum(row.after_election for row in rows),

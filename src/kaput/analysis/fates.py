@@ -56,8 +56,7 @@ def count(evidence: Evidence, spark: SparkSession, tell: Tell = nobody, work: Pl
 def _read_to_end(given: Inputs) -> dict[Place, bool]:
     """Whether the partitions that are known without a look at the messages were read to their end."""
     read = dict.fromkeys(given.expected_places, False)
-    ends = {(e["topic"], e["partition"]): e["end_offset"] == e["drained_to"] for e in given.end_offsets}
-    return read | ends
+    return read | {place: end == drained for place, (end, drained) in given.ends.items()}
 
 
 def _all_read(given: Inputs, read: Mapping[Place, bool]) -> bool:

@@ -12,10 +12,12 @@ from typing import Any
 
 from kaput.analysis.names import Names, Place
 from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
+from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import Evidence
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
+from kaput.scenario.vocabulary import NOOP
 
 _MS = 1_000_000
 
@@ -36,7 +38,7 @@ class Inputs:
     def names(self) -> Names:
         """The names that anything in the folder uses."""
         topics = {topic for topic, _ in self.expected_places}
-        topics |= {row["topic"] for row in self.end_offsets}
+        topics |= {topic for topic, _ in self.ends}
         tables = ("sends", "log", "deliveries", "group_events")
         topics = topics.union(*(self.evidence.words[table, "topic"] for table in tables))
         members = self.evidence.words["deliveries", "member"] | self.evidence.words["group_events", "member"]
@@ -97,14 +99,31 @@ class Inputs:
         return self.evidence.rows("cluster_events")
 
     @cached_property
-    def end_offsets(self) -> list[dict[str, Any]]:
-        """The end_offsets table."""
-        return self.evidence.rows("end_offsets")
+    def ends(self) -> Mapping[Place, tuple[int, int]]:
+        """The end_offsets table: (end_offset, drained_to). Raises EvidenceError where two rows disagree."""
+        ends: dict[Place, tuple[int, int]] = {}
+        for where, row in self.evidence.located("end_offsets"):
+            place, told = (row["topic"], row["partition"]), (row["end_offset"], row["drained_to"])
+            if ends.setdefault(place, told) != told:
+                raise EvidenceError(
+                    f"{where}: end_offset {told[0]}, drained_to {told[1]} for {place[0]}/{place[1]}, "
+                    f"but another row says {ends[place][0]}, {ends[place][1]}"
+                )
+        return ends
 
     @cached_property
     def faults(self) -> list[Fault]:
-        """The faults table, in the order of injection."""
-        return read_faults(self.evidence.rows("faults"))
+        """The faults table, in the order of injection. Raises EvidenceError where two rows have one id."""
+        seen: dict[str, str] = {}
+        rows: list[dict[str, Any]] = []
+        for where, row in self.evidence.located("faults"):
+            if row["id"] in seen:
+                raise EvidenceError(
+                    f"{where}: fault {row['id']!r} has a row already ({seen[row['id']]}): each fault has one"
+                )
+            seen[row["id"]] = where
+            rows.append(row)
+        return read_faults(rows)
 
     @property
     def healed(self) -> Mapping[str, int | None]:
@@ -117,8 +136,8 @@ class Inputs:
         return self.manifest.ended_ns or FOREVER_NS
 
     def deaths(self) -> list[tuple[int, int]]:
-        """Brokers that stopped outside every fault on them: (broker, at_ns)."""
-        return [
+        """Brokers that stopped outside every fault that bit them: (broker, at_ns), in the order of time."""
+        found = [
             (row["broker"], row["at_ns"])
             for row in self.cluster_events
             if row["kind"] == "stopped"
@@ -126,11 +145,15 @@ class Inputs:
             and row["at_ns"] <= self.ended_ns
             and not _in_a_fault(row["broker"], row["at_ns"], self.faults)
         ]
+        return sorted(found, key=lambda death: death[::-1])
 
 
 def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
+    """Whether a fault that is shown to have bitten the broker was at work. Doing nothing ends nobody."""
     return any(
-        broker in fault.brokers
+        fault.proven
+        and fault.fault != NOOP
+        and broker in fault.brokers
         and fault.injected_ns // _MS <= at_ns // _MS
         and (fault.healed_ns is None or at_ns // _MS <= fault.healed_ns // _MS)
         for fault in faults
@@ -138,6 +161,12 @@ def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
 
 
 def read(evidence: Evidence) -> Inputs:
-    """What a checked run folder gives. Raises UsageError where its scenario is none."""
+    """What a checked run folder gives.
+
+    Raises UsageError where its scenario is none, EvidenceError where rows of its small tables disagree.
+    """
     path = evidence.folder.scenario_path
-    return Inputs(evidence, read_resolved(path) if path.exists() else None)
+    given = Inputs(evidence, read_resolved(path) if path.exists() else None)
+    # Whatever is asked of the folder, what contradicts itself is refused.
+    _ = given.faults, given.ends
+    return given

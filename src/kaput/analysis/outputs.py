@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kaput.analysis.closer.losses import CAUSES, Explained
+from kaput.analysis.closer.losses import Explained
 from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import RATES
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import SHIFT
+from kaput.scenario.vocabulary import CAUSES
 
 _TEXT, _LONG, _INT = pa.string(), pa.int64(), pa.int32()
 _LOST = pa.schema(

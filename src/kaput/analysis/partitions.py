@@ -5,7 +5,7 @@ Dictionaries on the driver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kaput.analysis.names import Place
@@ -13,7 +13,9 @@ from kaput.analysis.names import Place
 
 @dataclass(frozen=True)
 class Partitions:
-    """`complete`: whether a known partition was read to its end. `first_offsets`: by epoch, in the log.
+    """`complete`: whether a known partition was read to its end. `logged`: by epoch, the least and the
+    greatest offset in the log. `unread`: the partitions of the run that were not read to their end, without
+    those that only deliveries name.
 
     `ends`: the offset after the last, from end_offsets, else from the log.
     `kinds`: numbers of the kinds of group_events (names.KIND), by group.
@@ -21,7 +23,8 @@ class Partitions:
     """
 
     complete: Mapping[Place, bool]
-    first_offsets: Mapping[Place, Mapping[int, int]]
+    unread: Sequence[Place]
+    logged: Mapping[Place, Mapping[int, tuple[int, int]]]
     ends: Mapping[Place, int]
     log_records: int
     foreign_records: int

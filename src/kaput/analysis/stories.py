@@ -48,9 +48,11 @@ def _lost(row: Row) -> str:
     if row["cause"] == "acks-0":
         return f"{_message(row)} was sent with acks=0 at {clock(row['attempt_ns'])} and never stored"
     if row["later_epoch"] is not None:
-        text += f"; epoch {row['later_epoch']} began there {_later(row)}at offset {row['later_start']:,}"
+        text += f"; epoch {row['later_epoch']} began there {_later(row)}{_start(row)}".rstrip()
         if row["cause"] == "unclean-election":
             text += " with a leader outside the ISR"
+        elif row["cause"] == "leader-restarted":
+            text += " with the same leader, come back without it"
     holder = row.get("holder")
     if holder:
         return f"{text}, and offset {row['offset']:,} now holds {_message(holder)}"
@@ -62,6 +64,10 @@ def _later(row: Row) -> str:
         return ""
     ms = (row["later_ns"] - row["done_ns"]) // 1_000_000
     return f"{abs(ms):,} ms {'later' if ms >= 0 else 'earlier'} "
+
+
+def _start(row: Row) -> str:
+    return "" if row["later_start"] is None else f"at offset {row['later_start']:,}"
 
 
 def _inconsistent(row: Row) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kaput.analysis.names import Place
+from kaput.scenario import vocabulary
 
 FOREVER_NS = 2**63 - 1
 _MS = 1_000_000  # the cluster's own records have times in ms: comparisons with them are made in ms
@@ -38,13 +39,25 @@ class Change:
 
 @dataclass(frozen=True)
 class Epoch:
-    """A leader epoch: from which offset on the log is its own or later; None where no event tells when."""
+    """A leader epoch: from which offset on the log is its own or later; None where no event tells.
+
+    earliest: from where on it may be, where the records between tell no epoch; logged: it has a record.
+    leader: who led it, of one without a leader who led next; led_last: ... who led before. changed: whether
+    its leader is another than the one before; None where not both are known.
+    unsynced_to_ns: an acknowledgement up to then may have been lost with what its leader had not synced.
+    """
 
     number: int
     start: int
     at_ns: int | None = None
     unclean: bool = False
     fault: str | None = None
+    earliest: int = 0
+    logged: bool = False
+    leader: int | None = None
+    led_last: int | None = None
+    changed: bool | None = None
+    unsynced_to_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,11 @@ class Fault:
     bit: bool
     proof: str
 
+    @property
+    def proven(self) -> bool:
+        """Whether it is shown to have bitten (see vocabulary.proven)."""
+        return vocabulary.proven(self.fault, self.bit, self.effective_ns)
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -73,6 +91,11 @@ class Timeline:
         """Who led the partition just before a moment; None where that is not known, -1 for nobody."""
         led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // _MS < at_ns // _MS]
         return led[-1] if led else None
+
+    def led(self, place: Place) -> bool:
+        """Whether who led the partition is recorded, and each time under which epoch."""
+        leads = [change for change in self.changes.get(place, ()) if change.kind == "leader"]
+        return bool(leads) and all(c.leader is not None and c.epoch is not None for c in leads)
 
     def elections_of(self, fault: str) -> list[tuple[Place, Change]]:
         """The elections that belong to a fault, the earliest of each partition first."""
@@ -105,18 +128,18 @@ def read_faults(rows: Iterable[Mapping[str, Any]]) -> list[Fault]:
 def build(
     events: Iterable[Mapping[str, Any]],
     faults: Sequence[Fault],
-    first_offsets: Mapping[Place, Mapping[int, int]],
+    logged: Mapping[Place, Mapping[int, tuple[int, int]]],
     ends: Mapping[Place, int],
 ) -> Timeline:
-    """`first_offsets`: the lowest stored offset of each epoch; `ends`: the offset after each log's last."""
+    """`logged`: least and greatest stored offset of each epoch; `ends`: the offset after each log's last."""
     by_place: dict[Place, list[Mapping[str, Any]]] = defaultdict(list)
     for row in events:
         if row["kind"] in ("leader", "isr") and row["topic"] is not None and row["partition"] is not None:
             by_place[row["topic"], row["partition"]].append(row)
     changes = {place: _changes(rows, faults) for place, rows in sorted(by_place.items())}
     epochs = {
-        place: _epochs(changes.get(place, []), first_offsets.get(place, {}), ends.get(place, 0))
-        for place in sorted({*changes, *first_offsets})
+        place: _epochs(changes.get(place, []), logged.get(place, {}), ends.get(place, 0), faults)
+        for place in sorted({*changes, *logged})
     }
     return Timeline(changes, {place: known for place, known in epochs.items() if known})
 
@@ -125,7 +148,7 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault]) -> list
     changes: list[Change] = []
     led_before: int | None = None
     eligible: set[int] | None = None
-    for row in sorted(rows, key=lambda row: row["at_ns"]):
+    for row in sorted(rows, key=_in_time):
         isr = None if row["isr"] is None else tuple(row["isr"])
         leader = row["leader"]
         change = Change(row["at_ns"], row["kind"], leader, row["leader_epoch"], isr, led_before)
@@ -141,6 +164,13 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault]) -> list
     return changes
 
 
+def _in_time(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What came when, also within one ms: by epoch, which its leader begins. The rest is for a firm order."""
+    epoch, leader = row["leader_epoch"], row["leader"]
+    known = (epoch is None, epoch or 0, row["kind"] != "leader", leader is None, leader or 0)
+    return (row["at_ns"], *known, tuple(row["isr"] or ()), tuple(row["elr"] or ()))
+
+
 def _fault_of(change: Change, faults: Sequence[Fault]) -> str | None:
     """The latest fault in effect that hit the leader before."""
     hit = [
@@ -153,18 +183,66 @@ def _fault_of(change: Change, faults: Sequence[Fault]) -> str | None:
     return max(hit, key=lambda fault: fault.effective_ns or 0).id if hit else None
 
 
-def _epochs(changes: Sequence[Change], first_offsets: Mapping[int, int], end: int) -> list[Epoch]:
+def _epochs(
+    changes: Sequence[Change], logged: Mapping[int, tuple[int, int]], end: int, faults: Sequence[Fault]
+) -> list[Epoch]:
     began: dict[int, Change] = {}
     for change in changes:
         if change.kind == "leader" and change.epoch is not None:
             began.setdefault(change.epoch, change)
+    numbers = sorted({*began, *logged})
+    starts: dict[int, int] = {}
+    leaders: dict[int, int | None] = {}
+    start, next_leader = end, None
+    for number in reversed(numbers):
+        start = min(start, logged[number][0]) if number in logged else start
+        starts[number] = start
+        next_leader = leaders[number] = _leader(began.get(number), next_leader)
     known: list[Epoch] = []
-    start = end
-    for number in sorted({*began, *first_offsets}, reverse=True):
-        start = min(start, first_offsets.get(number, start))
-        change_ = began.get(number)
-        if change_ is None:
-            known.append(Epoch(number, start))
-        else:
-            known.append(Epoch(number, start, change_.at_ns, change_.unclean, change_.fault))
-    return known[::-1]
+    led, earliest = None, 0
+    for number in numbers:
+        change_, leader = began.get(number), leaders[number]
+        changed = None if led is None or leader is None else led != leader
+        led = _leader(change_, led)
+        epoch = Epoch(
+            number,
+            starts[number],
+            earliest=min(starts[number], earliest),
+            logged=number in logged,
+            leader=leader,
+            led_last=led,
+            changed=changed,
+        )
+        if change_ is not None:
+            epoch = replace(
+                epoch,
+                at_ns=change_.at_ns,
+                unclean=change_.unclean,
+                fault=change_.fault,
+                unsynced_to_ns=_unsynced_to_ns(change_, leader, faults),
+            )
+        known.append(epoch)
+        if number in logged:
+            earliest = max(earliest, logged[number][1] + 1)
+    return known
+
+
+def _leader(change: Change | None, otherwise: int | None) -> int | None:
+    """Who led an epoch; `otherwise` where nobody did; None where no event tells."""
+    if change is None or change.leader is None:
+        return None
+    return change.leader if change.leader >= 0 else otherwise
+
+
+def _unsynced_to_ns(change: Change, leader: int | None, faults: Sequence[Fault]) -> int | None:
+    """Up to when acknowledgements of the same leader, come back, may have been lost with unsynced data."""
+    ends = [
+        FOREVER_NS if fault.id == change.fault or fault.healed_ns is None else fault.healed_ns
+        for fault in faults
+        if fault.fault in vocabulary.UNSYNCED_DATA_FAULTS
+        and fault.proven
+        and (fault.id == change.fault or leader in fault.brokers)
+        and fault.effective_ns is not None
+        and fault.effective_ns // _MS <= change.at_ns // _MS
+    ]
+    return max(ends, default=None)

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from kaput.errors import UsageError
+from kaput.scenario import vocabulary
 from kaput.scenario.vocabulary import Verdict
 
 Stored = Literal["0", "1", "n", "unread"]
@@ -95,7 +96,10 @@ class Example(Part):
 
 
 class Anomaly(Part):
-    """One anomaly's exact count; violations are count minus permitted. `group` is null for the run's own."""
+    """One anomaly's exact count; violations are count minus permitted. `group` is null for the run's own.
+
+    `causes`: of lost messages and inconsistent offsets, how many have which (vocabulary.CAUSES).
+    """
 
     name: str
     count: int
@@ -142,9 +146,25 @@ class FaultFindings(Part):
     first_ack_after_ms: float | None = None
     isr_restored_ms: float | None = None
 
+    @property
+    def proven(self) -> bool:
+        """Whether it is shown to have bitten (see vocabulary.proven)."""
+        return vocabulary.proven(self.fault, self.bit, self.effective_ns)
+
+
+class UnreadPartition(Part):
+    """A partition that was not read to its end; nulls where no end offset is recorded."""
+
+    topic: str
+    partition: int
+    drained_to: int | None
+    end_offset: int | None
+
 
 class LeaderChange(Part):
     """A partition's leadership passing to another broker, and what the deposed one still acknowledged.
+
+    Or to the same broker again (leader and old_leader are one), come back without what it had acknowledged.
 
     two_leaders_ms: from the election to the deposed leader's last acknowledgement; overlap_ms: from the new
     leader's first acknowledgement to that: clients of both were told that they had written.
@@ -213,6 +233,7 @@ class Findings(Part):
     high_watermark_arithmetic: HighWatermarkArithmetic
     faults: list[FaultFindings]
     leader_changes: list[LeaderChange] = []
+    unread_partitions: list[UnreadPartition] = []
     unavailability: list[Unavailability]
     latency_ms: Latency
     rates: Rates

@@ -6,7 +6,7 @@ Not here: what the values mean (analysis), sealing what a run left (sealing.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,11 +69,16 @@ class Evidence:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """A small table's rows in file order (faults, cluster_events, end_offsets). Raises EvidenceError."""
+        return [row for _, row in self.located(name)]
+
+    def located(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The same rows, each with where it is: its file and its number in it, from 1 on."""
         found = self.tables[name]
         schema = pa.schema([column for column in found.table.schema if column.name not in found.lacking])
-        absent = dict.fromkeys(found.lacking)
         known = {column: words for (table, column), words in self.words.items() if table == name}
-        return [{**absent, **row} for path in found.files for row in _rows(path, schema, known)]
+        for path in found.files:
+            for number, row in enumerate(_rows(path, schema, known), 1):
+                yield f"{path}, row {number}", {**dict.fromkeys(found.lacking), **row}
 
 
 def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) -> list[dict[str, Any]]:
@@ -85,9 +90,9 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
         if strange := {row[name] for row in rows} - words - {None}:
             raise broken(path, f"column {name!r} has {min(strange)!r}, which its footer denies")
     for name in (column.name for column in schema if pa.types.is_list(column.type)):
-        for number, row in enumerate(rows):
+        for number, row in enumerate(rows, 1):
             if row[name] is not None and None in row[name]:
-                raise EvidenceError(f"{path}: row {number + 1}: the list {name!r} has a null in it")
+                raise EvidenceError(f"{path}, row {number}: the list {name!r} has a null in it")
     return rows
 
 

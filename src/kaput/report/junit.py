@@ -13,6 +13,9 @@ from datetime import UTC, datetime
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings
+from kaput.report.layout import plural
+from kaput.report.sentences import not_proven
+from kaput.scenario.vocabulary import RUN_ANOMALIES
 
 # XML 1.0 has no place for these, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -56,7 +59,9 @@ def _anomaly(anomaly: Anomaly, findings: Findings) -> TestCase:
     )
     forbidden = anomaly.count - anomaly.permitted
     if forbidden:
-        failure = Failure(f"{forbidden:,} forbidden of {anomaly.count:,} {anomaly.name}", anomaly.name)
+        causes = ", ".join(f"{cause} {count:,}" for cause, count in anomaly.causes.items() if count)
+        said = f"{forbidden:,} forbidden of {anomaly.count:,} {anomaly.name}"
+        failure = Failure(f"{said} ({causes})" if causes else said, anomaly.name)
         failure.text = _clean("\n".join(example.story for example in anomaly.examples))
         case.result = [failure]
     elif reason := _not_judged(anomaly, findings):
@@ -70,6 +75,8 @@ def _not_judged(anomaly: Anomaly, findings: Findings) -> str | None:
     """Why a clean result of this anomaly proves nothing, or None."""
     if anomaly.name == "lost" and findings.totals.unread:
         return f"{findings.totals.unread:,} messages were not read back"
+    if anomaly.name in RUN_ANOMALIES and findings.unread_partitions:
+        return f"{plural(len(findings.unread_partitions), 'partition')} not read to the end"
     undrained = [g.group for g in findings.groups if g.group == anomaly.group and not g.drained]
     if anomaly.name == "unseen" and undrained:
         return f"group {undrained[0]} had not read everything when the run ended"
@@ -78,10 +85,10 @@ def _not_judged(anomaly: Anomaly, findings: Findings) -> str | None:
 
 def _fault(fault: FaultFindings, findings: Findings) -> TestCase:
     case = _case(findings, f"{fault.id}: {fault.fault} {fault.target} bit", "fault")
-    if fault.bit:
+    if fault.proven:
         case.system_out = _clean(fault.proof)
     else:
-        case.result = [Error(_clean(f"no effect: {fault.proof}"), "no-effect")]
+        case.result = [Error(_clean(f"{not_proven(fault)}: {fault.proof}"), "no-effect")]
     return case
 
 

@@ -20,13 +20,17 @@ def leader_sentences(findings: Findings) -> list[str]:
 
 
 def _sentence(change: LeaderChange) -> Iterator[str]:
-    place = f"{change.topic}/{change.partition}"
-    yield f"{place}: broker {change.leader} took over from broker {change.old_leader} (epoch {change.epoch})"
+    restarted = change.leader == change.old_leader
+    how = "came back and led again" if restarted else f"took over from broker {change.old_leader}"
+    yield f"{change.topic}/{change.partition}: broker {change.leader} {how} (epoch {change.epoch})"
     if change.first_ack_ns is not None:
         after = (change.first_ack_ns - change.elected_ns) / 1e6
         yield f"its first acknowledgement {milliseconds(max(0.0, after))} after the election"
     if not change.deposed_acks:
         yield "the old leader acknowledged nothing that was overwritten"
+        return
+    if restarted:
+        yield f"without {change.deposed_acks:,} that it had acknowledged before, {change.lost:,} of them lost"
         return
     yield (
         f"the old leader had acknowledged {change.deposed_acks:,} that were overwritten, "

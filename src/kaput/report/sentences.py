@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from kaput.evidence.findings import Findings
+from kaput.evidence.findings import FaultFindings, Findings
 from kaput.report.layout import plural
 
 _PERMITTED_BECAUSE = {
     "deposed-leader": "the configuration promises nothing across a change of leader",
+    "leader-restarted": "the fault took what the leader had not synced",
     "unclean-election": "unclean leader election was allowed",
     "acks-0": "acks=0 promises nothing",
     "unexplained": "unexplained",
@@ -44,6 +45,11 @@ def _lost(findings: Findings) -> str:
     causes = {cause for a in findings.anomaly("lost") for cause, count in a.causes.items() if count}
     why = " and ".join(_PERMITTED_BECAUSE.get(cause, cause) for cause in sorted(causes))
     return f"{said} (permitted: {why})" if why else f"{said} (permitted)"
+
+
+def not_proven(fault: FaultFindings) -> str:
+    """What is to be said of a fault that is not shown to have bitten."""
+    return "bit at an unknown time" if fault.bit else "had no effect"
 
 
 def arithmetic_sentence(findings: Findings) -> str:

@@ -16,7 +16,7 @@ from kaput.report.comparison import render_statistics, side_by_side
 from kaput.report.layout import columns, milliseconds, number, percent, plural, verdict_style
 from kaput.report.leaders import leader_sentences
 from kaput.report.published import beside_published
-from kaput.report.sentences import arithmetic_sentence, verdict_sentence
+from kaput.report.sentences import arithmetic_sentence, not_proven, verdict_sentence
 
 __all__ = ["render", "render_statistics", "side_by_side"]
 
@@ -70,7 +70,7 @@ def _head(findings: Findings) -> Text:
 def _fault(fault: FaultFindings) -> Text:
     who = ", ".join(map(str, fault.brokers))
     brokers = f" ({'broker' if len(fault.brokers) == 1 else 'brokers'} {who})" if who else ""
-    bit = ("bit", "green") if fault.bit else ("had no effect", "bold red")
+    bit = ("bit", "green") if fault.proven else (not_proven(fault), "bold red")
     text = Text.assemble(f"  {fault.id}: {fault.fault} {fault.target}{brokers} ", bit, f": {fault.proof}")
     for line in _consequences(fault):
         text.append(f"\n      {line}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 Verdict = Literal["held", "violated", "inconclusive"]
 Outcome = Literal["acked", "failed", "unknown"]
@@ -32,4 +32,14 @@ GROUP_ANOMALIES = (
 )
 ANOMALIES = RUN_ANOMALIES + GROUP_ANOMALIES
 
-CAUSES = ("deposed-leader", "unclean-election", "acks-0", "unexplained")
+Cause = Literal["acks-0", "deposed-leader", "leader-restarted", "unclean-election", "unexplained"]
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+
+NOOP = "noop"  # the fault that does nothing, and has nothing to prove
+# Faults that take along what a broker has not synced to its disk yet: more than the end of its process does.
+UNSYNCED_DATA_FAULTS = frozenset({"power-loss"})
+
+
+def proven(fault: str, bit: bool, effective_ns: int | None) -> bool:
+    """Whether a fault is shown to have bitten: its probe says so, and from which moment on."""
+    return bit and (effective_ns is not None or fault == NOOP)

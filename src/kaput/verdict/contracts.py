@@ -31,8 +31,20 @@ def spec_of(scenario: Scenario, producer: int | None) -> Producers | None:
     return specs[producer] if producer is not None and 0 <= producer < len(specs) else None
 
 
-def on_loss(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
-    """Whether an acknowledgement might be broken in this way."""
+def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
+    """Whether an acknowledged message might be lost in this way."""
+    ruling = on_displaced(scenario, loss)
+    if ruling.word == "violation" and loss.known.hole and _compacts(scenario, loss):
+        return Ruling(
+            "unclear",
+            "their topic is compacted, and nothing is at their offsets: "
+            "later messages with the same keys may have taken their place",
+        )
+    return ruling
+
+
+def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
+    """Whether the log might contradict an acknowledgement in this way."""
     spec = spec_of(scenario, loss.producer)
     if loss.producer is not None and spec is None:
         return Ruling("unclear", f"producer {loss.producer} is not in the scenario, nor what it was promised")
@@ -46,7 +58,8 @@ def on_loss(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling("violation", f"no acknowledgement explains it (cause: {loss.cause})")
     if spec.acks == "1":
         return _on_loss_of_acks_one(loss)
-    if loss.isr_of_one and loss.cause == "deposed-leader" and _min_isr(scenario, loss.topic) <= 1:
+    alone = loss.known.isr_of_one and _min_isr(scenario, loss.topic) <= 1
+    if alone and (loss.cause == "deposed-leader" or _unsynced(loss)):
         return Ruling(
             "permitted",
             "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time",
@@ -57,15 +70,40 @@ def on_loss(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         )
     if loss.cause == "deposed-leader":
         return Ruling("violation", "acks=all must survive a change of leader")
+    if loss.cause == "leader-restarted":
+        return Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
     return Ruling("violation", "acks=all, and no change of leader explains it")
 
 
 def _on_loss_of_acks_one(loss: Loss | Displaced) -> Ruling:
-    if loss.cause in ("deposed-leader", "unclean-election"):
-        return Ruling("permitted", "acks=1 promises nothing across a change of leader")
-    if not loss.epochs_known:
-        return Ruling("unclear", "acks=1, and no leader epochs were recorded that could explain it")
+    across = Ruling("permitted", "acks=1 promises nothing across a change of leader")
+    if loss.cause == "unclean-election":
+        return across
+    if not loss.known.leaders_known:
+        return Ruling("unclear", "acks=1, and who led their partition is not recorded")
+    if loss.cause == "deposed-leader":
+        return across
+    if _unsynced(loss):
+        return Ruling(
+            "permitted", "acks=1 promises nothing of what the leader had not synced when its machine failed"
+        )
+    if loss.cause == "leader-restarted":
+        return Ruling(
+            "violation",
+            "acks=1, and the same leader came back without what it had acknowledged: "
+            "that must survive the end of its process, though not of its machine",
+        )
+    if loss.known.either_leader:
+        return Ruling(
+            "unclear",
+            "acks=1, and nothing is at their offsets, which a deposed leader may have given them "
+            "or the one after it",
+        )
     return Ruling("violation", "acks=1, and no change of leader explains it")
+
+
+def _unsynced(loss: Loss | Displaced) -> bool:
+    return loss.cause == "leader-restarted" and loss.known.unsynced
 
 
 def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
@@ -114,6 +152,14 @@ def _idempotent(spec: Producers) -> bool:
 
 def _unclean_allowed(scenario: Scenario, topic: str) -> bool:
     return scenario.topic_setting(topic, "unclean.leader.election.enable", "false").lower() == "true"
+
+
+def _compacts(scenario: Scenario, loss: Loss) -> bool:
+    """Whether the topic keeps only the last message of a key, and the producer's messages have one."""
+    spec = spec_of(scenario, loss.producer)
+    everywhere = scenario.cluster.config.get("log.cleanup.policy", "delete")
+    policy = scenario.topic_setting(loss.topic, "cleanup.policy", str(everywhere))
+    return spec is not None and spec.key != "none" and "compact" in policy
 
 
 def _min_isr(scenario: Scenario, topic: str) -> int:

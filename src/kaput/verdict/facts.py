@@ -7,20 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from kaput.evidence.findings import UnreadPartition
 from kaput.evidence.folder import State
+from kaput.scenario import vocabulary
+
+
+class Circumstances(NamedTuple):
+    """What is known of acknowledgements that the log does not bear out, beside their cause.
+
+    leaders_known: who led the partition is recorded: of a cause with two leaders, both of them.
+    isr_of_one: the ISR was the leader alone when they were given.
+    hole: nothing is at their offset now, or they name none.
+    either_leader: that hole may be a later leader's, and neither they nor the log tell which one gave them.
+    unsynced: a fault was at work that takes along what the leader had not synced.
+    """
+
+    leaders_known: bool = True
+    isr_of_one: bool = False
+    hole: bool = False
+    either_leader: bool = False
+    unsynced: bool = False
+
+
+ORDINARY = Circumstances()
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Lost messages of one kind. `isr_of_one`: the ISR was the leader alone when they were acknowledged."""
+    """Lost messages of one kind."""
 
     producer: int
     topic: str
     cause: str
     count: int
-    epochs_known: bool = True
-    isr_of_one: bool = False
+    known: Circumstances = ORDINARY
 
 
 @dataclass(frozen=True)
@@ -31,8 +53,7 @@ class Displaced:
     producer: int | None
     cause: str
     count: int
-    epochs_known: bool = True
-    isr_of_one: bool = False
+    known: Circumstances = ORDINARY
 
 
 @dataclass(frozen=True)
@@ -56,13 +77,19 @@ class GroupFacts:
 
 @dataclass(frozen=True)
 class FaultFacts:
-    """One injected fault and whether it is proven to have bitten."""
+    """One injected fault, whether it bit, and when it took effect; None where that is not recorded."""
 
     id: str
     fault: str
     target: str
     bit: bool
     proof: str
+    effective_ns: int | None = None
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is shown to have bitten (see vocabulary.proven)."""
+        return vocabulary.proven(self.fault, self.bit, self.effective_ns)
 
 
 @dataclass(frozen=True)
@@ -74,6 +101,7 @@ class Facts:
     acked: int
     counts: Mapping[str, int] = field(default_factory=dict)
     unread: int = 0
+    unread_partitions: Sequence[UnreadPartition] = ()
     losses: Sequence[Loss] = ()
     duplicates: Mapping[int, int] = field(default_factory=dict)
     reordered: Sequence[Reordered] = ()

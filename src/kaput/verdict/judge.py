@@ -7,15 +7,17 @@ scenario expects in expectations.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import GROUP_ANOMALIES, Verdict
-from kaput.verdict.contracts import Ruling, on_duplicate, on_loss, on_reordered
+from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.expectations import compare
-from kaput.verdict.facts import Facts, GroupFacts
+from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
 
+_PARTITIONS_NAMED = 5
 # Never permitted, whatever the configuration: what each one means, after its count.
 _NEVER = {
     "ghost": "messages are stored although their producer was told that they definitely are not",
@@ -94,7 +96,7 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
     bench.rule("duplicate", "messages are stored more than once", copies)
     swaps = [(on_reordered(scenario, found), found.count) for found in facts.reordered]
     bench.rule("reordered", "messages stand behind later ones of the same producer", swaps)
-    places = [(on_loss(scenario, found), found.count) for found in facts.displaced]
+    places = [(on_displaced(scenario, found), found.count) for found in facts.displaced]
     bench.rule("inconsistent-offset", "offsets were given to more than one message", places)
     for name, meaning in _NEVER.items():
         if facts.counts.get(name, 0):
@@ -127,17 +129,44 @@ def _doubt_the_lab(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
             f"{facts.unread:,} messages were not found, and their partition was not read to its end: "
             "they are not called lost."
         )
-    for fault in facts.faults:
-        if not fault.bit:
-            bench.doubts.append(
-                f"fault {fault.id} ({fault.fault} {fault.target}) had no effect: {fault.proof or 'no proof'}."
-            )
-    missing = len(scenario.faults) - len(facts.faults)
-    if missing > 0:
-        bench.doubts.append(f"{missing} of the scenario's {len(scenario.faults)} faults were never injected.")
+    if facts.unread_partitions:
+        bench.doubts.append(_not_read(facts.unread_partitions))
+    bench.doubts += [_unproven(fault) for fault in facts.faults if not fault.proven]
+    bench.doubts += _never_injected(facts, scenario)
     for broker, at_ns in facts.deaths:
         bench.doubts.append(f"broker {broker} stopped outside any fault (at {at_ns} ns): the lab failed.")
     bench.doubts += [trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles]
+
+
+def _not_read(partitions: Sequence[UnreadPartition]) -> str:
+    """What the end of a drain leaves open, by the names of the first few partitions."""
+    names = [f"{one.topic}/{one.partition} ({_how_far(one)})" for one in partitions[:_PARTITIONS_NAMED]]
+    more = len(partitions) - len(names)
+    named = ", ".join(names) + (f" and {more:,} more" if more else "")
+    return (
+        f"not read to the end: {named}. "
+        "What else may be there, such as duplicates, phantoms and corrupt records, is not known."
+    )
+
+
+def _how_far(one: UnreadPartition) -> str:
+    return "no end offset" if one.end_offset is None else f"read to {one.drained_to:,} of {one.end_offset:,}"
+
+
+def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
+    """Each step has a row of its own: one that nobody asked for does not stand for one that is missing."""
+    missing = Counter(step.fault for step in scenario.faults) - Counter(fault.fault for fault in facts.faults)
+    if missing:
+        total, steps = missing.total(), len(scenario.faults)
+        named = ", ".join(f"{n} {name}" for name, n in sorted(missing.items()))
+        yield f"{total} of the scenario's {steps} faults were never injected: {named}."
+
+
+def _unproven(fault: FaultFacts) -> str:
+    name = f"fault {fault.id} ({fault.fault} {fault.target})"
+    if fault.bit:
+        return f"{name} is said to have bitten, but not when it took effect: that is no proof."
+    return f"{name} had no effect: {fault.proof or 'no proof'}."
 
 
 def _totals(facts: Facts) -> dict[str, int]:

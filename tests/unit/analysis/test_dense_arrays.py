@@ -154,16 +154,16 @@ def test_stretches_one_after_the_other_always_tell() -> None:
 def test_buckets_know_their_latest_deliveries(
     cuts: list[int], rows: list[tuple[int, int]], kept: int
 ) -> None:
-    """Each bucket between cuts counts its rows and keeps the last few, the last first."""
+    """Each bucket between cuts counts its rows and keeps the last few by time and offset, the last first."""
     cuts = sorted(cuts)
     columns = [np.array([row[i] for row in rows], np.int64) for i in (0, 1)]
     counts, latest = between(np.array(cuts, np.int64), *columns, kept)
     for bucket in range(len(cuts) + 1):
         mine = [row for row in rows if sum(cut <= row[0] for cut in cuts) == bucket]
-        last_first = sorted(range(len(mine)), key=lambda at: (mine[at][1], at), reverse=True)
+        last_first = sorted(((at_ns, offset) for offset, at_ns in mine), reverse=True)
         told = [pair for pair in latest[bucket].reshape(-1, 2).tolist() if pair[0] != NULL]
         assert counts[bucket] == len(mine)
-        assert told == [[mine[at][1], mine[at][0]] for at in last_first[:kept]]
+        assert told == [list(pair) for pair in last_first[:kept]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=8))

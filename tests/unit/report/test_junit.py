@@ -34,7 +34,9 @@ def test_a_violation_is_a_failure_with_its_stories(raw: dict[str, Any]) -> None:
     found = cases(raw)
     (result,) = found["lost"].result
     assert isinstance(result, Failure)
-    assert result.message == "3 forbidden of 23 lost" and "message 41 is gone" in result.text
+    assert (
+        result.message == "3 forbidden of 23 lost (deposed-leader 23)" and "message 41 is gone" in result.text
+    )
     assert isinstance(found["verdict"].result[0], Failure)
     assert found["ghost"].is_passed
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaput.scenario.model import Scenario
-from kaput.verdict.facts import Displaced, Facts, FaultFacts, GroupFacts, Loss, Reordered
+from kaput.verdict.facts import Circumstances, Displaced, Facts, FaultFacts, GroupFacts, Loss, Reordered
 from kaput.verdict.judge import Judgement, judge
 
 
@@ -49,15 +49,20 @@ UNCLEAN = {"unclean.leader.election.enable": True}
         (1, _loss("deposed-leader"), {}, "held"),
         (1, _loss("unclean-election"), {}, "held"),
         (1, _loss("unexplained"), {}, "violated"),
-        (1, _loss("unexplained", epochs_known=False), {}, "inconclusive"),
+        (1, _loss("unexplained", known=Circumstances(leaders_known=False)), {}, "inconclusive"),
         ("all", _loss("deposed-leader"), {}, "violated"),
         ("all", _loss("unexplained"), {}, "violated"),
-        ("all", _loss("unexplained", epochs_known=False), {}, "violated"),
+        ("all", _loss("unexplained", known=Circumstances(leaders_known=False)), {}, "violated"),
         ("all", _loss("unclean-election"), {}, "violated"),
         ("all", _loss("unclean-election"), UNCLEAN, "held"),
         ("all", _loss("deposed-leader"), UNCLEAN, "violated"),
-        ("all", _loss("deposed-leader", isr_of_one=True), {}, "held"),
-        ("all", _loss("deposed-leader", isr_of_one=True), {"min.insync.replicas": 2}, "violated"),
+        ("all", _loss("deposed-leader", known=Circumstances(isr_of_one=True)), {}, "held"),
+        (
+            "all",
+            _loss("deposed-leader", known=Circumstances(isr_of_one=True)),
+            {"min.insync.replicas": 2},
+            "violated",
+        ),
     ],
 )
 def test_losses(acks: Any, loss: dict[str, Any], config: dict[str, Any], verdict: str) -> None:
@@ -156,7 +161,7 @@ def test_redelivery_is_permitted_before_the_commit(after_commit: int, verdict: s
         (_facts(unread=4), "not read to its end"),
         (_facts(state="recording"), "never finished"),
         (_facts(groups=[GroupFacts("billing", False)]), "had not read everything"),
-        (_facts(faults=[FaultFacts("1-kill", "kill", "broker 1", False, "still alive")]), "had no effect"),
+        (_facts(faults=[FaultFacts("1-kill", "kill", "broker 1", False, "still alive", 5)]), "had no effect"),
         (_facts(deaths=[(2, 1_700_000_000_000_000_000)]), "broker 2 stopped outside any fault"),
         (_facts(troubles=["broker 3 ran out of disk"]), "ran out of disk"),
     ],

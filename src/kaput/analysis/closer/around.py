@@ -43,7 +43,7 @@ def first_acks(
         elif one.election is None:
             continue
         else:
-            by_epoch = one.election[0] is not None and names.place(one.place) in partitions.first_offsets
+            by_epoch = one.election[0] is not None and names.place(one.place) in partitions.logged
             way = "epoch" if by_epoch else "time"
         at_ns = summary.first_acks.get((number, way))
         if at_ns is not None:

@@ -86,7 +86,10 @@ def buckets(
         again, stray = repeated.get(key, NOT_AGAIN), strays.get(key, np.empty(0, np.int64))
         missing = stored - (handed[:-1] - _counted(at, again.offset, again.times - 1) - _counted(at, stray))
         least, most, passed = _last_firsts(latest[:-1], again, stray, first_positions.get(key))
-        least[missing > 0] = most[missing > 0] = NEVER
+        for bucket in np.flatnonzero(missing > 0).tolist():
+            # Which one is missing, its rows tell.
+            least[bucket] = most[bucket] = NEVER
+            passed.pop(bucket, None)
         found[key] = Buckets(at, least, most, passed)
         _exempt(found[key], first_positions.get(key), missing > 0)
     return found
@@ -155,7 +158,7 @@ def open_questions(known: Mapping[Key, Buckets], commits: Commits) -> Questions:
         for offset, at_ns, _ in commits[key]:
             bucket = int(np.searchsorted(at.cuts, offset))
             if least[bucket] > at_ns:
-                culprit = int(np.argmax(at.least_ns[: bucket + 1]))
+                culprit = _culprit(at, bucket)
                 told.setdefault(key[0], []).append((key[1], offset, at_ns, culprit))
             elif most[bucket] > at_ns:
                 unsure = at.most_ns[: bucket + 1] > np.maximum(at.least_ns[: bucket + 1], at_ns)
@@ -174,6 +177,12 @@ def open_questions(known: Mapping[Key, Buckets], commits: Commits) -> Questions:
         for place, found in log.items()
     }
     return Questions(log=merged, deliveries=handed)
+
+
+def _culprit(at: Buckets, bucket: int) -> int:
+    """Of the buckets up to this one, that whose records were handed out last."""
+    least = at.least_ns[: bucket + 1]
+    return int(np.flatnonzero(least == least.max())[-1])
 
 
 def _zones(at: Buckets, wanted: set[int]) -> Zones:
@@ -228,5 +237,5 @@ def ahead(known: Mapping[Key, Buckets], commits: Commits) -> Iterator[Ahead]:
         for offset, at_ns, member in commits[key]:
             bucket = int(np.searchsorted(at.cuts, offset))
             if greatest[bucket] > at_ns:
-                culprit = int(np.argmax(at.least_ns[: bucket + 1]))
+                culprit = _culprit(at, bucket)
                 yield Ahead(*key, member, offset, at_ns, at.passed.get(culprit))

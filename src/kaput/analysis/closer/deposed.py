@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kaput.analysis.closer.losses import DEPOSED, Explained
+from kaput.analysis.closer.causes import DEPOSED, RESTARTED
+from kaput.analysis.closer.losses import Explained
 from kaput.analysis.dense.numbers import NULL
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.deposed import Deposed
@@ -16,7 +17,7 @@ from kaput.analysis.timeline import FOREVER_NS
 
 def deposed(explained: Explained, healed: Mapping[str, int | None], names: Names) -> list[Deposed]:
     """The acknowledgements that a later epoch overwrote. `healed`: when each fault ended."""
-    at = np.flatnonzero(explained.cause == DEPOSED)
+    at = np.flatnonzero((explained.cause == DEPOSED) | (explained.cause == RESTARTED))
     rows, found = explained.rows, []
     keys = rows["place"][at], explained.later_epoch[at], explained.fault[at]
     for (code, later, fault), here in grouped(*keys):

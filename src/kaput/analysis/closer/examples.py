@@ -46,7 +46,7 @@ class Shown:
         for commit in found:
             by_group.setdefault(commit.grp, []).append(commit)
         for commits in by_group.values():
-            for commit in sorted(commits, key=lambda c: (c.place, c.offset, c.at_ns))[:SHOWN]:
+            for commit in sorted(commits, key=lambda c: (c.place, c.offset, c.at_ns, c.member))[:SHOWN]:
                 row = {**commit._asdict(), "other_offset": commit.passed}
                 self._rows.append({**named(row, self._names), "name": "commit-ahead"})
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kaput.analysis.closer.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks, Flags
+from kaput.analysis.closer.causes import explain as causes_of
 from kaput.analysis.closer.found import Records, first, named
 from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pile import Pile
@@ -19,11 +21,10 @@ from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.summary import Edge, Summary
 from kaput.analysis.faults import Attempted
 from kaput.analysis.names import Names, Place
-from kaput.analysis.timeline import FOREVER_NS, Epoch, Timeline
+from kaput.analysis.timeline import FOREVER_NS, Timeline
+from kaput.scenario.vocabulary import CAUSES
+from kaput.verdict.facts import Circumstances
 
-Flags = npt.NDArray[np.bool_]
-CAUSES = ("acks-0", "deposed-leader", "unclean-election", "unexplained")
-ACKS_0, DEPOSED, UNCLEAN, UNEXPLAINED = range(4)
 _MS = 1_000_000
 
 
@@ -34,8 +35,7 @@ class LossRow(NamedTuple):
     topic: int
     cause: str
     messages: int
-    epochs_known: bool
-    isr_of_one: bool
+    known: Circumstances
     fault: str | None
     first_ns: int | None
     last_ns: int | None
@@ -45,7 +45,8 @@ class LossRow(NamedTuple):
 class Explained:
     """Astray acknowledgements, a row each: `rows` as put aside, and beside them what explains them.
 
-    `fault` is a position in `faults`; epochs, starts and times are NULL where none overwrote.
+    `fault` is a position in `faults`; epochs, starts and times are NULL where none overwrote or they are not
+    known. `known` has the fields of Circumstances, in order.
     """
 
     rows: Pile
@@ -53,8 +54,7 @@ class Explained:
     cause: Ints
     fault: Ints
     faults: Sequence[str]
-    epochs_known: Flags
-    isr_of_one: Flags
+    known: Mapping[str, Flags]
     ack_epoch: Ints
     later_epoch: Ints
     later_start: Ints
@@ -69,19 +69,18 @@ class Explained:
             self.rows["producer"],
             self.rows["topic"],
             self.cause,
-            self.epochs_known,
-            self.isr_of_one,
             self.fault,
+            *self.known.values(),
         )
         found = []
         for key, here in grouped(*(np.asarray(column[at], np.int64) for column in keys)):
             done = self.rows["done_ns"][at][here]
             told = done[done != NULL]
             ends = (int(told.min()), int(told.max())) if len(told) else (None, None)
-            producer, topic, cause, known, alone, fault = key
+            producer, topic, cause, fault, *flags = key
             name = self.faults[fault] if fault >= 0 else None
-            row = LossRow(producer, topic, CAUSES[cause], len(done), bool(known), bool(alone), name, *ends)
-            found.append(row)
+            known = Circumstances(*map(bool, flags))
+            found.append(LossRow(producer, topic, CAUSES[cause], len(done), known, name, *ends))
         return found
 
     def examples(self, names: Names) -> list[dict[str, Any]]:
@@ -121,8 +120,7 @@ def explain(
         cause=np.full(count, UNEXPLAINED, np.int64),
         fault=np.full(count, -1, np.int64),
         faults=faults,
-        epochs_known=np.zeros(count, bool),
-        isr_of_one=np.zeros(count, bool),
+        known={name: np.zeros(count, bool) for name in Circumstances._fields},
         **{
             name: np.full(count, NULL, np.int64)
             for name in ("ack_epoch", "later_epoch", "later_start", "later_ns")
@@ -130,6 +128,7 @@ def explain(
         holder_producer=np.full(count, NULL, np.int64),
         holder_seq=np.full(count, NULL, np.int64),
     )
+    found.known["hole"][:] = pile["offset"] == NULL
     own = _own_epochs(pile, summary.under)
     for (code,), rows in grouped(pile["place"]):
         place = names.place(code) if code != NULL else None
@@ -170,39 +169,27 @@ def _explain_place(
     epochs = timeline.epochs.get(place, [])
     offset, done = found.rows["offset"][at], found.rows["done_ns"][at]
     taken, found.holder_producer[at], found.holder_seq[at] = records.at(code, offset)
-    found.isr_of_one[at] = _alone(timeline, place, done)
+    found.known["isr_of_one"][at] = _alone(timeline, place, done)
+    gap = ~taken & (offset != NULL) & (offset < end) if end is not None else np.zeros(len(at), bool)
+    found.known["hole"][at] |= gap
+    found.known["leaders_known"][at] = timeline.led(place)
     if not epochs:
         return
-    found.epochs_known[at] = True
     own = np.where(own == NULL, epochs[0].number, own)
-    # A hole where the acknowledgement points: nothing was written over it, so time decides the epoch.
-    hole = ~taken & (offset != NULL) & (offset < end) if end is not None else np.zeros(len(at), bool)
-    ack_epoch = np.where(hole, _begun(epochs, done, own), own)
-    later = np.full(len(at), -1)
-    unclean = np.full(len(at), -1)
-    for number, epoch in reversed(list(enumerate(epochs))):
-        over = (epoch.number > ack_epoch) & (epoch.start <= offset) & (offset != NULL)
-        later[over] = number
-        if epoch.unclean:
-            unclean[over] = number
-    chosen = np.where(unclean >= 0, unclean, later)
-    found.ack_epoch[at] = ack_epoch
+    why = causes_of(epochs, Acks(own, offset, done, taken, gap))
+    found.cause[at], found.ack_epoch[at] = why.cause, why.ack_epoch
+    found.known["either_leader"][at] = why.either_leader
     for number, epoch in enumerate(epochs):
-        here = at[chosen == number]
-        found.cause[here] = UNCLEAN if epoch.unclean else DEPOSED
+        mine = why.epoch == number
+        here = at[mine]
+        found.known["leaders_known"][here] = why.leaders_known[mine]
         found.fault[here] = found.faults.index(epoch.fault) if epoch.fault else -1
-        found.later_epoch[here], found.later_start[here] = epoch.number, epoch.start
+        found.later_epoch[here] = epoch.number
+        found.later_start[here] = np.where(why.ack_epoch[mine] == NULL, NULL, epoch.start)
         found.later_ns[here] = NULL if epoch.at_ns is None else epoch.at_ns
-
-
-def _begun(epochs: Sequence[Epoch], done: Ints, own: Ints) -> Ints:
-    """The greatest epoch that had begun by then, `own` where none is known to have."""
-    begun = np.full(len(done), NULL, np.int64)
-    for epoch in epochs:
-        if epoch.at_ns is not None:
-            by_then = (done != NULL) & (epoch.at_ns <= done)
-            begun[by_then] = np.maximum(begun[by_then], epoch.number)
-    return np.where(begun == NULL, own, begun)
+        if epoch.unsynced_to_ns is not None:
+            restarted = found.cause[here] == RESTARTED
+            found.known["unsynced"][here] = restarted & (done[mine] <= epoch.unsynced_to_ns)
 
 
 def _alone(timeline: Timeline, place: Place, done: Ints) -> Flags:

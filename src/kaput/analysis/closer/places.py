@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kaput.analysis.closer.causes import RESTARTED, UNCLEAN, UNEXPLAINED
 from kaput.analysis.closer.found import SHOWN
-from kaput.analysis.closer.losses import CAUSES, UNCLEAN, UNEXPLAINED, Explained
+from kaput.analysis.closer.losses import Explained
 from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pile import Pile, Piles
+from kaput.scenario.vocabulary import CAUSES
+from kaput.verdict.facts import Circumstances
 
 _IDENTITY = ("place", "offset", "producer", "seq")
 
@@ -22,8 +25,7 @@ class DisplacedRow(NamedTuple):
     place: int
     producer: int | None
     cause: str | None
-    epochs_known: bool | None
-    isr_of_one: bool | None
+    known: Circumstances | None
     places: int
 
 
@@ -78,17 +80,15 @@ def displaced(doubted: dict[str, Ints], explained: Explained) -> list[DisplacedR
     """Inconsistent offsets by the cause of the acknowledgement there: the least explained one counts."""
     why: dict[tuple[int, int], tuple[Any, ...]] = {}
     wanted = set(zip(doubted["place"].tolist(), doubted["offset"].tolist(), strict=True))
-    rank = {UNEXPLAINED: 0, UNCLEAN: 1}
+    rank = {UNEXPLAINED: 0, RESTARTED: 1, UNCLEAN: 2}
     columns = [explained.rows[name] for name in ("place", "offset", "producer")]
-    columns += [
-        explained.cause,
-        explained.epochs_known.astype(np.int64),
-        explained.isr_of_one.astype(np.int64),
-    ]
-    for place, offset, producer, cause, known, alone in zip(*(c.tolist() for c in columns), strict=True):
+    columns.append(explained.cause)
+    flags_of = zip(*(flags.tolist() for flags in explained.known.values()), strict=True)
+    rows_of = zip(*(c.tolist() for c in columns), strict=True)
+    for (place, offset, producer, cause), flags in zip(rows_of, flags_of, strict=True):
         if (place, offset) in wanted:
-            found = rank.get(cause, 2), producer, CAUSES[cause], bool(known), bool(alone)
+            found = rank.get(cause, 3), producer, CAUSES[cause], Circumstances(*flags)
             why[place, offset] = min(why.get((place, offset), found), found)
-    counts = Counter((at[0], why.get(at, (None,) * 5)[1:]) for at in wanted)
+    counts = Counter((at[0], why.get(at, (None,) * 4)[1:]) for at in wanted)
     rows = [(place, *reason, times) for (place, reason), times in counts.items()]
     return [DisplacedRow._make(row) for row in rows]

@@ -38,7 +38,8 @@ def redelivered(handed: Pile, asked: Mapping[Key, Zones], commits: Commits) -> d
         if zone is None:
             continue
         offset, at_ns = handed["offset"][rows], handed["at_ns"][rows]
-        order = np.lexsort((at_ns, offset))
+        producer, seq = handed["producer"][rows], handed["seq"][rows]
+        order = np.lexsort((seq, producer, at_ns, offset))
         inside = order[zone.hold(offset[order])]
         last, times = _last_of_each(offset[inside])
         twice = times > 1
@@ -48,8 +49,8 @@ def redelivered(handed: Pile, asked: Mapping[Key, Zones], commits: Commits) -> d
             "grp": np.full(len(at), key[0]),
             "place": np.full(len(at), key[1]),
             "offset": offset[at],
-            "producer": handed["producer"][rows][at],
-            "seq": handed["seq"][rows][at],
+            "producer": producer[at],
+            "seq": seq[at],
             "at_ns": at_ns[at],
             "first_ns": at_ns[inside[last[twice] - times[twice] + 1]],
             "times": times[twice],

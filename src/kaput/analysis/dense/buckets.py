@@ -12,7 +12,7 @@ from kaput.analysis.dense.numbers import NULL, Ints
 @compiled(INTS, INTS, INTS, INT)
 def between(cuts: Ints, offsets: Ints, polled: Ints, kept: int) -> tuple[Ints, Ints]:
     """By bucket, of which the n-th ends before the n-th cut: how many deliveries it has; and time and offset
-    of the last few, the last first, NULL where there are none. Of two at one time the later row is later.
+    of the last few, the last first, NULL where there are none. Of two at one time that of the greater offset.
     """
     counts = np.zeros(len(cuts) + 1, np.int64)
     latest = np.full((len(cuts) + 1, 2 * kept), NULL, np.int64)
@@ -23,10 +23,14 @@ def between(cuts: Ints, offsets: Ints, polled: Ints, kept: int) -> tuple[Ints, I
         if (bucket < len(cuts) and offset >= cuts[bucket]) or (bucket and offset < cuts[bucket - 1]):
             bucket = first_above(cuts, 0, len(cuts), offset)
         counts[bucket] += 1
-        if latest[bucket, 2 * oldest] > at_ns:
+        last_ns, last = latest[bucket, 2 * oldest], latest[bucket, 2 * oldest + 1]
+        if last_ns > at_ns or (last_ns == at_ns and last > offset):
             continue
         place = oldest
-        while place and latest[bucket, 2 * place - 2] <= at_ns:
+        while place and (
+            latest[bucket, 2 * place - 2] < at_ns
+            or (latest[bucket, 2 * place - 2] == at_ns and latest[bucket, 2 * place - 1] <= offset)
+        ):
             latest[bucket, 2 * place] = latest[bucket, 2 * place - 2]
             latest[bucket, 2 * place + 1] = latest[bucket, 2 * place - 1]
             place -= 1

@@ -33,11 +33,12 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """`assigned`: (at_ns, row, owns) by reader; `gone`: (at_ns, row) by (group, member).
+    """`assigned`: (at_ns, owns) by reader; by (group, member): `given_up`: (at_ns, topic) of what a member
+    gave up altogether, of that topic or (None) of all; `gone`: when it left.
 
     `commits`: the committed offsets of each (group, place), sorted. `complete`: codes of the places read to
     their end; `complete_topics`: those all of whose known places are. `ledger`: the directory for it.
-    `judged`: the groups with assignment events.
+    `judged`: each (group, place) of which an assignment is recorded.
     """
 
     names: Names
@@ -45,12 +46,13 @@ class Context:
     homes: Homes
     complete: frozenset[int] = frozenset()
     complete_topics: frozenset[int] = frozenset()
-    assigned: Mapping[Reader, Sequence[tuple[int, int, bool]]] = field(default_factory=dict)
-    gone: Mapping[tuple[int, int], Sequence[tuple[int, int]]] = field(default_factory=dict)
+    assigned: Mapping[Reader, Sequence[tuple[int, bool]]] = field(default_factory=dict)
+    given_up: Mapping[tuple[int, int], Sequence[tuple[int, int | None]]] = field(default_factory=dict)
+    gone: Mapping[tuple[int, int], Sequence[int]] = field(default_factory=dict)
     commits: Mapping[tuple[int, int], Ints] = field(default_factory=dict)
     ledger: str | None = None
     reached: Sequence[Reached] = ()
-    judged: frozenset[int] = frozenset()
+    judged: frozenset[tuple[int, int]] = frozenset()
 
     @cached_property
     def topics(self) -> Mapping[str, int]:
@@ -99,8 +101,9 @@ class Context:
         return {}
 
     def _events_of(self, reader: Reader) -> Events:
-        assigned = self.assigned.get(reader, ())
-        gone = self.gone.get(reader[:2], ())
-        changed = [(at, row, True, owns) for at, row, owns in assigned]
-        rows = sorted([*changed, *((at, row, False, False) for at, row in gone)])
-        return events_of([(at, change, owns) for at, _, change, owns in rows]) if rows else NO_EVENTS
+        topic = reader[2] // SHIFT
+        rows = [(at, owns, True) for at, owns in self.assigned.get(reader, ())]
+        rows += [(at, False, True) for at, of in self.given_up.get(reader[:2], ()) if of in (None, topic)]
+        rows += [(at, False, False) for at in self.gone.get(reader[:2], ())]
+        # At one moment a partition is given up before it is assigned.
+        return events_of([(at, changed, owns) for at, owns, changed in sorted(rows)]) if rows else NO_EVENTS

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from kaput.analysis import faults
 from kaput.analysis.dense import engine, ledger_file
 from kaput.analysis.dense.context import Context, Reached
-from kaput.analysis.dense.group_events import CHANGES, GroupEvents, read_groups
+from kaput.analysis.dense.group_events import GroupEvents, read_groups
 from kaput.analysis.dense.numbers import NULL
 from kaput.analysis.dense.summary import Summary
 from kaput.analysis.dense.work import Plan, plan
@@ -77,7 +77,7 @@ def count(
     if ledger and not any(place.glob("*.parquet")):
         ledger_file.empty(place, given.names.groups)
     tally = _tally(given, summary, partitions)
-    timeline, reaches = _reaches(given, set(partitions.complete), partitions.first_offsets, partitions.ends)
+    timeline, reaches = _reaches(given, set(partitions.complete), partitions.logged, partitions.ends)
     first_positions = {key: offset for key, (_, offset) in summary.begun.items()} | dict(
         groups.first_positions
     )
@@ -95,12 +95,12 @@ def _better_told(given: Inputs, context: Context, summary: Summary, partitions: 
 def _reaches(
     given: Inputs,
     places: Collection[Place],
-    first_offsets: Mapping[Place, Mapping[int, int]],
+    logged: Mapping[Place, Mapping[int, tuple[int, int]]],
     ends: Mapping[Place, int],
 ) -> tuple[Timeline, Sequence[Reach]]:
     """What the faults reached. Only the run's own partitions: one that moves another moves no message."""
     events = [e for e in given.cluster_events if (e["topic"], e["partition"]) in places]
-    timeline = build(events, given.faults, first_offsets, ends)
+    timeline = build(events, given.faults, logged, ends)
     return timeline, faults.plan(given.faults, timeline, given.replicas)
 
 
@@ -121,7 +121,7 @@ def _reached(given: Inputs, reaches: Sequence[Reach]) -> tuple[Reached, ...]:
 
 
 def _context(given: Inputs, groups: GroupEvents, work: Plan, ledger: Path | None) -> Context:
-    names, ends = given.names, _ends(given)
+    names, ends = given.names, given.ends
     return Context(
         names,
         work.bits,
@@ -129,16 +129,17 @@ def _context(given: Inputs, groups: GroupEvents, work: Plan, ledger: Path | None
         complete=frozenset(names.code(place) for place, (end, drained) in ends.items() if end == drained),
         complete_topics=_complete_topics(given, _complete(given, ends, set())),
         assigned=groups.assigned,
+        given_up=groups.given_up,
         gone=groups.gone,
         commits={key: np.unique([offset for offset, _, _ in rows]) for key, rows in groups.commits.items()},
         ledger=str(ledger) if ledger else None,
-        judged=frozenset(group for group, kinds in groups.kinds.items() if kinds & CHANGES),
+        judged=frozenset(
+            (group, place)
+            for (group, _, place), rows in groups.assigned.items()
+            if any(owns for _, owns in rows)
+        ),
         reached=(),
     )
-
-
-def _ends(given: Inputs) -> dict[Place, tuple[int, int]]:
-    return {(e["topic"], e["partition"]): (e["end_offset"], e["drained_to"]) for e in given.end_offsets}
 
 
 def _complete(given: Inputs, ends: Mapping[Place, tuple[int, int]], seen: set[Place]) -> dict[Place, bool]:
@@ -155,20 +156,23 @@ def _complete_topics(given: Inputs, complete: Mapping[Place, bool]) -> frozenset
 
 def _partitions(given: Inputs, summary: Summary, groups: GroupEvents) -> Partitions:
     names = given.names
-    codes = {*summary.places, *summary.records, *(place for _, place in summary.begun)}
-    seen = {place for code in codes if code != NULL and (place := names.place(code)) is not None}
-    ends = _ends(given)
-    first: dict[Place, dict[int, int]] = {}
+    told = {place for code in {*summary.places, *summary.records} - {NULL} if (place := names.place(code))}
+    handed = {place for _, code in summary.begun if code != NULL and (place := names.place(code))}
+    complete = _complete(given, given.ends, told | handed)
+    mentioned = {*told, *given.expected_places, *given.ends}
+    ends = given.ends
+    logged: dict[Place, dict[int, tuple[int, int]]] = {}
     after_last: dict[Place, int] = {}
     for (code, epoch), (low, high) in summary.epochs.items():
         place = names.place(code)
         assert place is not None
         after_last[place] = max(after_last.get(place, 0), high + 1)
         if epoch is not None:
-            first.setdefault(place, {})[epoch] = low
+            logged.setdefault(place, {})[epoch] = low, high
     return Partitions(
-        complete=_complete(given, ends, seen),
-        first_offsets=first,
+        complete=complete,
+        unread=[p for p, done in complete.items() if not done and p in mentioned],
+        logged=logged,
         ends={**after_last, **{place: end for place, (end, _) in ends.items()}},
         log_records=sum(summary.records.values()),
         foreign_records=summary.foreign,

@@ -42,8 +42,9 @@ def count(columns: Columns, context: Context, summary: Summary) -> Iterator[Blob
     _broken(summary, (group, place, offset), intact, named)
     for (g, m, at), rows in grouped(group, member, place):
         _reader(summary, context, (g, at), offset[rows], polled[rows])
-        unit_rows = _Rows(columns, rows, producer, seq)
-        _steps(summary, context, (g, m, at), Read(polled[rows], offset[rows]), unit_rows)
+        unit_rows = _Rows(rows, producer, seq)
+        read = Read(polled[rows], offset[rows], producer[rows], seq[rows])
+        _steps(summary, context, (g, m, at), read, unit_rows)
     for (g,), rows in grouped(group):
         told = place[rows], offset[rows], polled[rows]
         for of, chunk, payload in by_chunk(producer[rows], seq[rows], named[rows], context.bits, told):
@@ -64,7 +65,6 @@ def _broken(summary: Summary, where: tuple[Ints, Ints, Ints], intact: Flags, nam
 class _Rows(NamedTuple):
     """Where a reader's rows stand among those of a unit."""
 
-    columns: Columns
     rows: Rows
     producer: Ints
     seq: Ints
@@ -77,8 +77,7 @@ class _Rows(NamedTuple):
         """One row as an end of a stretch."""
         position = int(self.positions(np.array([at]))[0])
         who = int(self.producer[position]), int(self.seq[position])
-        row = self.columns.first_row + position
-        return Edge(int(read.at_ns[at]), self.columns.file, row, int(read.offset[at]), assignment, *who)
+        return Edge(int(read.at_ns[at]), int(read.offset[at]), assignment, *who)
 
 
 def _steps(summary: Summary, context: Context, reader: Reader, read: Read, where: _Rows) -> None:
@@ -90,7 +89,7 @@ def _steps(summary: Summary, context: Context, reader: Reader, read: Read, where
     summary.steps[reader].append(Steps(first, last))
     kinds = (JUMP, strays.jumps, strays.jumped_from), (BACK, strays.backs, strays.fell_from)
     for kind, rows, before in (*kinds, (UNOWNED, strays.unowned, np.full(len(strays.unowned), NULL))):
-        if len(rows) and (kind != UNOWNED or group in context.judged):
+        if len(rows) and (kind != UNOWNED or (group, place) in context.judged):
             position = where.positions(rows)
             summary.piles["steps"].put(
                 kind=kind,

@@ -1,5 +1,6 @@
 """What each member read of each partition, step by step: jumps, steps back, deliveries it did not own.
 
+Rows of one time come from one poll, and count in the order of their offsets, however they stand in the table.
 A stretch of deliveries is judged by itself; its first and last rows are kept, so that the driver can judge
 the steps between stretches (`joined`). A stretch whose times overlap another's says that steps must be
 laid in order first: None.
@@ -35,15 +36,18 @@ NO_EVENTS = Events(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, boo
 
 
 class Edge(NamedTuple):
-    """A row at an end of a stretch: when, where it stands in the table, its offset, assignments before it."""
+    """A row at an end of a stretch: when, its offset, assignments before it, and whose it is."""
 
     at_ns: int
-    file: str
-    row: int
     offset: int
     assignment: int
     producer: int
     seq: int
+
+    @property
+    def moment(self) -> tuple[int, ...]:
+        """What a reader's rows are in the order of; the identity is for a firm order alone."""
+        return self.at_ns, self.offset, self.producer, self.seq
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,15 @@ class Read(NamedTuple):
 
     at_ns: Ints
     offset: Ints
+    producer: Ints
+    seq: Ints
+
+    def order(self) -> npt.NDArray[np.intp] | None:
+        """The order of polls and offsets; None where the rows are in it."""
+        later, higher = np.diff(self.at_ns), self.offset[1:] > self.offset[:-1]
+        if ((later > 0) | ((later == 0) & higher)).all():
+            return None
+        return np.lexsort((self.seq, self.producer, self.offset, self.at_ns))
 
 
 class Ends(NamedTuple):
@@ -82,9 +95,8 @@ class Ends(NamedTuple):
 def steps(read: Read, events: Events) -> tuple[Ends, Strays]:
     """One reader's steps. Positions are those in `read`."""
     at_ns, offset = read.at_ns, read.offset
-    order = None
-    if (at_ns[1:] < at_ns[:-1]).any():
-        order = np.argsort(at_ns, kind="stable")
+    order = read.order()
+    if order is not None:
         at_ns, offset = at_ns[order], offset[order]
     between = _assignments(events, at_ns)
     forward = np.diff(offset)
@@ -125,10 +137,10 @@ def _unowned(events: Events, at_ns: Ints) -> npt.NDArray[np.intp]:
 def joined(stretches: Sequence[Steps]) -> list[tuple[Edge, Edge]] | None:
     """The steps of one reader from stretch to stretch, under one assignment; None where those overlap."""
     found = []
-    in_order = sorted(stretches, key=lambda s: (s.first.at_ns, s.first.file, s.first.row))
+    in_order = sorted(stretches, key=lambda s: (s.first.moment, s.last.moment))
     for before, after in pairwise(in_order):
         last, first = before.last, after.first
-        if (last.at_ns, last.file, last.row) > (first.at_ns, first.file, first.row):
+        if last.moment > first.moment:
             return None
         if last.assignment == first.assignment:
             found.append((last, first))

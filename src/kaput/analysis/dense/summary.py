@@ -182,7 +182,7 @@ class Summary:
             here = slice(part.first, part.first + len(part.counts))
             counts[here] += part.counts
             both = np.concatenate([latest[here], part.latest], axis=1)
-            order = np.argsort(both[:, :, 0], axis=1, kind="stable")[:, : -LATEST - 1 : -1]
+            order = np.lexsort((both[:, :, 1], both[:, :, 0]))[:, : -LATEST - 1 : -1]
             latest[here] = np.take_along_axis(both, order[:, :, None], axis=1)
         return counts, latest
 

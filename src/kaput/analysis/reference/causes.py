@@ -17,6 +17,7 @@ from kaput.analysis.names import Place, quoted
 from kaput.analysis.reference.ledger import LOST
 from kaput.analysis.reference.load import NAMED, Frames, local
 from kaput.analysis.timeline import FOREVER_NS, Timeline
+from kaput.verdict.facts import Circumstances
 
 _PLACES = pa.schema(
     [
@@ -32,10 +33,17 @@ _PLACES = pa.schema(
                         ("at_ns", pa.int64()),
                         ("unclean", pa.bool_()),
                         ("fault", pa.string()),
+                        ("earliest", pa.int64()),
+                        ("logged", pa.bool_()),
+                        ("leader", pa.int32()),
+                        ("led_last", pa.int32()),
+                        ("changed", pa.bool_()),
+                        ("unsynced_to_ns", pa.int64()),
                     ]
                 )
             ),
         ),
+        ("led", pa.bool_()),
         ("isrs", pa.list_(pa.struct([("at_ms", pa.int64()), ("size", pa.int32())]))),
         ("led_ns", pa.list_(pa.int64())),
     ]
@@ -52,6 +60,7 @@ def places_frame(frames: Frames, timeline: Timeline, ends: Mapping[Place, int]) 
                 "place": frames.names.code(place),
                 "end": ends.get(place),
                 "epochs": [vars(epoch) for epoch in timeline.epochs.get(place, [])] or None,
+                "led": timeline.led(place),
                 "isrs": [
                     {"at_ms": c.at_ns // 1_000_000, "size": len(c.isr)} for c in changes if c.isr is not None
                 ],
@@ -71,8 +80,7 @@ def homeless(
     """Acknowledgements that the log does not bear out: lost (is it?), cause, fault and what tells the story.
 
     `unacknowledging`: producers with acks=0. Columns beside the message's: ack_epoch, later_epoch,
-    later_start, later_ns (the epoch that overwrote it), holder (who stands there now),
-    epochs_known, isr_of_one.
+    later_start, later_ns (the epoch that overwrote it), holder (who stands there now), known (Circumstances).
     """
     place = ["place", "offset"]
     acks = _with_own_epoch(ledger.where("outcome = 'acked'"))
@@ -102,26 +110,64 @@ def _with_own_epoch(acks: DataFrame) -> DataFrame:
     return acks.withColumn("own_epoch", F.max(epoch).over(by_then))
 
 
+# The rules of closer/causes.py, in its words.
+_AFTER = "coalesce(e.at_ns >= done_ns, false)"
+_CHANGED = "coalesce(e.changed, false)"
+_BY_TIME = (
+    "coalesce(get(filter(may, e -> e.unclean), 0), "
+    f"get(filter(may, e -> {_CHANGED} AND {_AFTER}), 0), "
+    f"get(reverse(filter(may, e -> {_CHANGED} AND NOT {_AFTER})), 0), "
+    f"get(filter(may, e -> {_AFTER}), 0), get(reverse(may), 0))"
+)
+_BY_START = (
+    "coalesce(get(filter(later, e -> e.unclean), 0), "
+    "get(filter(later, e -> e.logged OR coalesce(e.leader != old, false)), 0), get(later, 0))"
+)
+_WHY = (
+    "CASE WHEN overwritten IS NULL THEN 'unexplained' "
+    "WHEN overwritten.unclean THEN 'unclean-election' "
+    "WHEN by_start.leader = old OR (by_start IS NULL AND NOT overwritten.changed) THEN 'leader-restarted' "
+    "ELSE 'deposed-leader' END"
+)
+_KNOWN: Mapping[str, str] = {
+    "leaders_known": (
+        "CASE WHEN overwritten IS NULL THEN led WHEN overwritten.unclean THEN true "
+        "WHEN by_start IS NOT NULL THEN old IS NOT NULL AND by_start.leader IS NOT NULL "
+        "ELSE overwritten.changed IS NOT NULL END"
+    ),
+    "isr_of_one": "get(isr, size(isr) - 1).size = 1",
+    "hole": "offset IS NULL OR gap",
+    "either_leader": (
+        "overwritten IS NULL AND (offset IS NULL OR gap) AND exists(epochs, e -> "
+        "coalesce(e.changed, true) AND e.number > own AND (offset IS NULL OR e.earliest <= offset))"
+    ),
+    "unsynced": (
+        "why = 'leader-restarted' AND overwritten.unsynced_to_ns IS NOT NULL "
+        "AND (done_ns IS NULL OR done_ns <= overwritten.unsynced_to_ns)"
+    ),
+}
+
+
 def _classified(
     known: DataFrame, unacknowledging: Collection[int], attempted: Sequence[Attempted]
 ) -> DataFrame:
-    own = "coalesce(own_epoch, epochs[0].number)"
-    # A hole where the acknowledgement points: nothing was written over it, so time decides the epoch.
     begun = "array_max(transform(filter(epochs, e -> e.at_ns <= done_ns), e -> e.number))"
-    hole = "taken IS NULL AND offset < end"
-    later = "filter(epochs, e -> e.number > ack_epoch AND e.start <= offset)"
     silent = f"producer IN ({', '.join(map(str, sorted(unacknowledging)))})" if unacknowledging else "false"
-    cause = (
-        f"CASE WHEN {silent} THEN 'acks-0' "
-        "WHEN overwritten IS NULL THEN 'unexplained' "
-        "WHEN overwritten.unclean THEN 'unclean-election' ELSE 'deposed-leader' END"
-    )
+    circumstances = ", ".join(f"'{name}', coalesce({_KNOWN[name]}, false)" for name in Circumstances._fields)
+    by_start = "by_start IS NOT NULL OR overwritten IS NULL"
     return (
         known.withColumn("lost", F.expr(LOST))
-        .withColumn("ack_epoch", F.expr(f"CASE WHEN {hole} THEN coalesce({begun}, {own}) ELSE {own} END"))
-        .withColumn("later", F.expr(later))
-        .withColumn("overwritten", F.expr("coalesce(get(filter(later, e -> e.unclean), 0), get(later, 0))"))
-        .withColumn("cause", F.expr(cause))
+        .withColumn("own", F.expr("coalesce(own_epoch, epochs[0].number)"))
+        # In a gap nothing shows who wrote there: the time decides, as far as it can.
+        .withColumn("gap", F.expr("taken IS NULL AND offset < end"))
+        .withColumn("ack_epoch", F.expr(f"CASE WHEN gap THEN coalesce({begun}, own) ELSE own END"))
+        .withColumn("old", F.expr("get(filter(epochs, e -> e.number = ack_epoch), 0).led_last"))
+        .withColumn("later", F.expr("filter(epochs, e -> e.number > ack_epoch AND e.start <= offset)"))
+        .withColumn("may", F.expr("filter(epochs, e -> e.number > own AND e.earliest <= offset)"))
+        .withColumn("by_start", F.expr(_BY_START))
+        .withColumn("overwritten", F.expr(f"coalesce(by_start, CASE WHEN taken THEN {_BY_TIME} END)"))
+        .withColumn("why", F.expr(_WHY))
+        .withColumn("cause", F.expr(f"CASE WHEN {silent} THEN 'acks-0' ELSE why END"))
         .withColumn("isr", F.expr("filter(isrs, i -> i.at_ms <= done_ns div 1000000)"))
         .selectExpr(
             "producer",
@@ -134,11 +180,10 @@ def _classified(
             "lost",
             "cause",
             f"CASE WHEN cause = 'acks-0' THEN {_fault_at(attempted)} ELSE overwritten.fault END AS fault",
-            "epochs IS NOT NULL AS epochs_known",
-            "coalesce(get(isr, size(isr) - 1).size = 1, false) AS isr_of_one",
-            "ack_epoch",
+            f"named_struct({circumstances}) AS known",
+            f"CASE WHEN {by_start} THEN ack_epoch END AS ack_epoch",
             "overwritten.number AS later_epoch",
-            "overwritten.start AS later_start",
+            f"CASE WHEN {by_start} THEN overwritten.start END AS later_start",
             "overwritten.at_ns AS later_ns",
             "holder",
         )
@@ -161,7 +206,7 @@ def counted(homeless_: DataFrame) -> DataFrame:
     """The lost ones, by everything that a contract may ask for, with their times."""
     return (
         homeless_.where("lost")
-        .groupBy("producer", "topic", "cause", "epochs_known", "isr_of_one", "fault")
+        .groupBy("producer", "topic", "cause", "known", "fault")
         .agg(
             F.count("*").alias("messages"),
             F.min("done_ns").alias("first_ns"),
@@ -175,7 +220,7 @@ def deposed(homeless_: DataFrame, healed: Mapping[str, int | None]) -> DataFrame
     ends = [f"WHEN {quoted(fault)} THEN {at_ns}" for fault, at_ns in healed.items() if at_ns is not None]
     end = f"CASE fault {' '.join(ends)} END" if ends else "CAST(NULL AS BIGINT)"
     return (
-        homeless_.where("cause = 'deposed-leader'")
+        homeless_.where("cause IN ('deposed-leader', 'leader-restarted')")
         .groupBy("place", "later_epoch", "fault")
         .agg(
             F.expr("count(*) AS acks"),
@@ -194,15 +239,16 @@ def inconsistent(cases: DataFrame, homeless_: DataFrame) -> DataFrame:
 
     Where several are, the least explained one stands for the offset; where none is, `unexplained`.
     """
-    rank = "CASE cause WHEN 'unexplained' THEN 0 WHEN 'unclean-election' THEN 1 ELSE 2 END"
-    place = ["place", "offset"]
-    why = homeless_.groupBy(*place).agg(
-        F.expr(f"min(struct({rank} AS rank, producer, cause, epochs_known, isr_of_one)) AS why")
+    rank = (
+        "CASE cause WHEN 'unexplained' THEN 0 WHEN 'leader-restarted' THEN 1 "
+        "WHEN 'unclean-election' THEN 2 ELSE 3 END"
     )
+    place = ["place", "offset"]
+    why = homeless_.groupBy(*place).agg(F.expr(f"min(struct({rank} AS rank, producer, cause, known)) AS why"))
     return (
         cases.where("name = 'inconsistent-offset'")
         .select(*place)
         .join(why, place, "left")
-        .groupBy("place", "why.producer", "why.cause", "why.epochs_known", "why.isr_of_one")
+        .groupBy("place", "why.producer", "why.cause", "why.known")
         .agg(F.count("*").alias("places"))
     )

@@ -24,11 +24,15 @@ def redelivered(frames: Frames) -> DataFrame:
         .agg(
             F.count("*").alias("times"),
             F.max("polled_ns").alias("last_ns"),
-            F.max_by("producer", "polled_ns").alias("producer"),
-            F.max_by("seq", "polled_ns").alias("seq"),
+            F.expr("max(struct(polled_ns, producer, seq)) AS last"),
         )
         .where("times > 1")
-        .selectExpr(*_READ, "offset AS at", "0 AS source", "struct(times, last_ns, producer, seq) AS again")
+        .selectExpr(
+            *_READ,
+            "offset AS at",
+            "0 AS source",
+            "struct(times, last_ns, last.producer AS producer, last.seq AS seq) AS again",
+        )
     )
     committed = _commits(frames).selectExpr(*_READ, "offset AS at", "1 AS source", "at_ns")
     # From the greatest offset downwards, so that the commits seen so far are those above the offset.
@@ -76,7 +80,7 @@ def commit_ahead(frames: Frames, begun_ns: Mapping[tuple[int, int], int]) -> Dat
     return (
         asked.unionByName(owed, allowMissingColumns=True)
         .withColumn("latest_ns", F.max("owed_ns").over(below))
-        .withColumn("latest", F.max_by("at", "owed_ns").over(below))
+        .withColumn("latest", F.max(F.struct("owed_ns", "at")).over(below)["at"])
         .where("source = 0 AND latest_ns > at_ns")
         .selectExpr(
             "'commit-ahead' AS name", *_READ, "member", "at AS offset", "at_ns", "latest AS other_offset"

@@ -43,7 +43,7 @@ def reached_frame(
                     "effective_ns": reach.fault.effective_ns,
                     "epoch": epoch,
                     "election_ns": at_ns,
-                    "by_epoch": epoch is not None and place in partitions.first_offsets,
+                    "by_epoch": epoch is not None and place in partitions.logged,
                     "elected": reach.elected,
                     "recovered_ns": reach.restored_ns or ended_ns,
                 }

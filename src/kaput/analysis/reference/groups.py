@@ -4,18 +4,20 @@ unassigned-delivery. What a group committed is in commits.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kaput.analysis.names import KIND
-from kaput.analysis.reference.load import ASSIGNMENT, GONE, Frames
+from kaput.analysis.names import KIND, SHIFT
+from kaput.analysis.reference.load import ASSIGNMENT, GIVEN_UP, GONE, Frames
 
 JUMP = "jump"  # not an anomaly yet: whether the log holds anything in between is for `skipped` to say
 _JUMPED = "offset > before_offset + 1"
 _READER = ["grp", "member", "place"]
 _EVENT, _DELIVERY = 0, 1  # at the same moment, the assignment comes first
+# Of events, what is given up before what is assigned; of deliveries, which are one poll, the lower offset.
+_IN_TIME = ("at_ns", "source", "owned", "offset", "producer", "seq")
 
 
 def steps(frames: Frames, kinds: Collection[int]) -> DataFrame:
@@ -28,20 +30,15 @@ def steps(frames: Frames, kinds: Collection[int]) -> DataFrame:
         *_READER,
         "polled_ns AS at_ns",
         f"{_DELIVERY} AS source",
-        "file",
-        "row",
+        "false AS owned",
         "offset",
         "producer",
         "seq",
         "CAST(NULL AS INT) AS kind",
     )
-    past = (
-        Window.partitionBy(*_READER)
-        .orderBy("at_ns", "source", "file", "row")
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
+    past = Window.partitionBy(*_READER).orderBy(*_IN_TIME).rowsBetween(Window.unboundedPreceding, -1)
     if {KIND["assigned"], KIND["revoked"], KIND["lost"]}.isdisjoint(kinds):
-        one_before = Window.partitionBy(*_READER).orderBy("at_ns", "source", "file", "row")
+        one_before = Window.partitionBy(*_READER).orderBy(*_IN_TIME)
         before = F.lag("offset").over(one_before)
         return story.withColumn("before_offset", before).withColumn("owns", F.lit(False))
     # Leaving is no change of assignment by itself, so it is looked through here. An assignment has no offset
@@ -61,32 +58,45 @@ def _events(frames: Frames, kinds: Collection[int]) -> DataFrame:
     columns = [
         "at_ns",
         f"{_EVENT} AS source",
-        "file",
-        "row",
+        f"kind = {KIND['assigned']} AS owned",
         "CAST(NULL AS BIGINT) AS offset",
         "CAST(NULL AS INT) AS producer",
         "CAST(NULL AS BIGINT) AS seq",
         "kind",
     ]
     events = frames.group_events.where(f"{ASSIGNMENT} AND place IS NOT NULL").selectExpr(*_READER, *columns)
-    if not {KIND["left"], KIND["killed"]}.isdisjoint(kinds):
-        # Leaving concerns every partition that the member was ever handed records of.
-        gone = F.broadcast(frames.group_events.where(GONE).drop("place"))
+    if not {KIND["left"], KIND["killed"], KIND["revoked"], KIND["lost"]}.isdisjoint(kinds):
+        # These concern every partition (of the topic, if one is named) that the member was ever handed
+        # records of.
+        gone = frames.group_events.where(f"{GONE} OR ({GIVEN_UP} AND place IS NULL)").drop("place")
         read = frames.deliveries.select(*_READER).distinct()
-        events = events.union(gone.join(read, ["grp", "member"], "inner").selectExpr(*_READER, *columns))
+        each = (
+            F.broadcast(gone)
+            .join(read, ["grp", "member"], "inner")
+            .where(f"{GONE} OR topic IS NULL OR topic = place div {SHIFT}")
+        )
+        events = events.union(each.selectExpr(*_READER, *columns))
     return events
 
 
-def out_of_step(steps_: DataFrame, judged: Sequence[int]) -> DataFrame:
-    """Cases of nonmonotonic-poll, unassigned-delivery and JUMP. `judged`: groups with assignment events."""
-    unassigned = f"NOT owns AND grp IN ({', '.join(map(str, judged))})" if judged else "false"
+def out_of_step(steps_: DataFrame, frames: Frames) -> DataFrame:
+    """Cases of nonmonotonic-poll, unassigned-delivery and JUMP."""
+    # A delivery can be told to be unassigned only where an assignment of the partition is recorded.
+    assigned = (
+        frames.group_events.where(f"kind = {KIND['assigned']} AND place IS NOT NULL")
+        .select("grp", "place")
+        .distinct()
+        .withColumn("judged", F.lit(True))
+    )
+    unassigned = "NOT owns AND coalesce(judged, false)"
     names = (
         "array_compact(array("
         f"CASE WHEN {_JUMPED} THEN '{JUMP}' END, "
         "CASE WHEN offset <= before_offset THEN 'nonmonotonic-poll' END, "
         f"CASE WHEN {unassigned} THEN 'unassigned-delivery' END))"
     )
-    return steps_.where(f"offset <= before_offset OR {_JUMPED} OR ({unassigned})").selectExpr(
+    beside = steps_.join(F.broadcast(assigned), ["grp", "place"], "left")
+    return beside.where(f"offset <= before_offset OR {_JUMPED} OR ({unassigned})").selectExpr(
         f"explode({names}) AS name",
         *_READER,
         "offset",

@@ -23,13 +23,14 @@ from kaput.evidence.schemas import GROUP_EVENT_KINDS
 _FEW = 16  # up to so many names are looked up one after the other, more by a join
 _DDL = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}
 ASSIGNMENT = f"kind IN ({KIND['assigned']}, {KIND['revoked']}, {KIND['lost']})"
+GIVEN_UP = f"kind IN ({KIND['revoked']}, {KIND['lost']})"
 GONE = f"kind IN ({KIND['left']}, {KIND['killed']})"
 NAMED = "intact AND producer IS NOT NULL AND seq IS NOT NULL"  # a record that is known to be a message
 
 
 @dataclass(frozen=True)
 class Frames:
-    """The tables. `deliveries` and `group_events` have `file` and `row`, their order as written."""
+    """The tables."""
 
     spark: SparkSession
     names: Names
@@ -52,12 +53,13 @@ class Frames:
 def load(spark: SparkSession, evidence: Evidence, names: Names) -> Frames:
     """The big tables of a checked run folder."""
 
-    def table(name: str, in_order: bool = False) -> DataFrame:
-        frame = _read(spark, evidence.tables[name], in_order)
-        return _numbered(spark, frame, "topic", names.topics, "topic")
+    def table(name: str) -> DataFrame:
+        frame = _read(spark, evidence.tables[name])
+        nullable = evidence.tables[name].table.schema.field("topic").nullable
+        return _numbered(spark, frame, "topic", names.topics, "topic", nullable)
 
     def of_groups(name: str) -> DataFrame:
-        frame = _numbered(spark, table(name, in_order=True), "group", names.groups, "grp")
+        frame = _numbered(spark, table(name), "group", names.groups, "grp")
         return _numbered(spark, frame, "member", names.members, "member").selectExpr("*", PLACE)
 
     # A negative epoch is a client's way to say that it knows none.
@@ -69,10 +71,10 @@ def load(spark: SparkSession, evidence: Evidence, names: Names) -> Frames:
         sends=table("sends").selectExpr("*", PLACE),
         log=table("log").selectExpr(PLACE, "offset", epoch, "producer", "seq", "intact"),
         deliveries=of_groups("deliveries").select(
-            "grp", "member", "place", "offset", "producer", "seq", "intact", "polled_ns", "file", "row"
+            "grp", "member", "place", "offset", "producer", "seq", "intact", "polled_ns"
         ),
         group_events=of_groups("group_events").selectExpr(
-            "grp", "member", kinds, "place", "offset", "at_ns", "file", "row"
+            "grp", "member", kinds, "topic", "place", "offset", "at_ns"
         ),
     )
 
@@ -82,29 +84,27 @@ def local(spark: SparkSession, rows: Sequence[dict[str, object]], schema: pa.Sch
     return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema))
 
 
-def _read(spark: SparkSession, found: TableFiles, in_order: bool) -> DataFrame:
+def _read(spark: SparkSession, found: TableFiles) -> DataFrame:
     fields = [f for f in found.table.schema if f.name not in found.lacking]
-    order = [("file", "string"), ("row", "bigint")] if in_order else []
     ddl = ", ".join(f"`{f.name}` {_DDL[f.type]}" for f in fields)
     if not found.files:
-        return spark.createDataFrame([], ", ".join([ddl, *(f"`{name}` {kind}" for name, kind in order)]))
+        return spark.createDataFrame([], ddl)
     alike: dict[frozenset[str], list[str]] = defaultdict(list)
     for path in found.files:
         alike[found.voids.get(path, frozenset())].append(_address(path))
-    frames = [_columns(spark, fields, void, in_order, files) for void, files in alike.items()]
+    frames = [_columns(spark, fields, void, files) for void, files in alike.items()]
     return reduce(DataFrame.unionByName, frames)
 
 
 def _columns(
-    spark: SparkSession, fields: Sequence[pa.Field], void: frozenset[str], in_order: bool, files: list[str]
+    spark: SparkSession, fields: Sequence[pa.Field], void: frozenset[str], files: list[str]
 ) -> DataFrame:
     """The columns of some files; `void`: those that have no type there, which Spark would refuse to read."""
     ddl = ", ".join(f"`{f.name}` {_DDL[f.type]}" for f in fields if f.name not in void)
-    columns = [
-        f"CAST(NULL AS {_DDL[f.type]}) AS `{f.name}`" if f.name in void else f"`{f.name}`" for f in fields
-    ]
-    order = ["_metadata.file_name AS file", "_metadata.row_index AS row"] if in_order else []
-    return spark.read.schema(ddl).parquet(*files).selectExpr(*columns, *order)
+    null = {f.name: f"CAST(NULL AS {_DDL[f.type]}) AS `{f.name}`" for f in fields if f.name in void}
+    return (
+        spark.read.schema(ddl).parquet(*files).selectExpr(*(null.get(f.name, f"`{f.name}`") for f in fields))
+    )
 
 
 def _address(path: Path) -> str:
@@ -113,18 +113,20 @@ def _address(path: Path) -> str:
     return f"file://{plain}"
 
 
-def _numbered(spark: SparkSession, frame: DataFrame, column: str, names: Sequence[str], to: str) -> DataFrame:
+def _numbered(
+    spark: SparkSession, frame: DataFrame, column: str, names: Sequence[str], to: str, nullable: bool = False
+) -> DataFrame:
     """The frame with text `column` replaced by numbers as `to`. `names` are all that the column holds."""
     if len(names) > _FEW:
         table = pa.table({column: pa.array(names), "number": pa.array(range(len(names)), pa.int32())})
         joined = frame.join(F.broadcast(spark.createDataFrame(table)), column, "left").drop(column)
         return joined.withColumnRenamed("number", to)
-    return frame.withColumn(column, F.expr(_lookup(column, names))).withColumnRenamed(column, to)
+    return frame.withColumn(column, F.expr(_lookup(column, names, nullable))).withColumnRenamed(column, to)
 
 
-def _lookup(column: str, names: Sequence[str]) -> str:
+def _lookup(column: str, names: Sequence[str], nullable: bool) -> str:
     """SQL for a few names; a single one is what every row has, and the column need not be read."""
-    if len(names) == 1:
+    if len(names) == 1 and not nullable:
         return "0"
     whens = "".join(f" WHEN {quoted(name)} THEN {number}" for number, name in enumerate(names))
     return f"CASE {column}{whens} END" if whens else "CAST(NULL AS INT)"

@@ -31,17 +31,11 @@ def shared(frames: Frames) -> DataFrame:
 def by_offset(frames: Frames) -> DataFrame:
     """Cases of inconsistent-offset and corrupt, with two of the identities claimed there."""
     claims = _claims(frames)
-    # Identities differ if and only if one of their two numbers does.
+    who = "CASE WHEN producer IS NOT NULL THEN struct(producer, seq) END"
     places = claims.groupBy("place", "offset").agg(
-        F.expr("min(producer) AS p0"),
-        F.expr("max(producer) AS p1"),
-        F.expr("min(seq) AS s0"),
-        F.expr("max(seq) AS s1"),
-        F.expr("min_by(seq, producer) AS of_p0"),
-        F.expr("max_by(seq, producer) AS of_p1"),
-        F.expr("max(damaged) AS damaged"),
+        F.expr(f"min({who}) AS least"), F.expr(f"max({who}) AS greatest"), F.expr("max(damaged) AS damaged")
     )
-    several = "p0 != p1 OR s0 != s1"
+    several = "least != greatest"
     names = (
         f"array_compact(array(CASE WHEN {several} THEN 'inconsistent-offset' END, "
         "CASE WHEN damaged THEN 'corrupt' END))"
@@ -50,10 +44,10 @@ def by_offset(frames: Frames) -> DataFrame:
         f"explode({names}) AS name",
         "place",
         "offset",
-        "p0 AS producer",
-        "CASE WHEN p0 = p1 THEN s0 ELSE of_p0 END AS seq",
-        "p1 AS other_producer",
-        "CASE WHEN p0 = p1 THEN s1 ELSE of_p1 END AS other_seq",
+        "least.producer AS producer",
+        "least.seq AS seq",
+        "greatest.producer AS other_producer",
+        "greatest.seq AS other_seq",
     )
 
 

@@ -78,7 +78,7 @@ class _Analysis:
     def _count_fates(self) -> None:
         """The ledger and its sums."""
         given, frames = self.given, self.frames
-        partitions = survey(frames, given.end_offsets, given.expected_places)
+        partitions = survey(frames, given.ends, given.expected_places)
         self.ledger = self._keep(ledger.build(frames, partitions))
         counts = tally(self.ledger, frames.names, given.evidence.tables["sends"].rows)
         self.account = Account(partitions, counts)
@@ -116,8 +116,7 @@ class _Analysis:
         yield order.reordered(frames) if doubles else order.inverted(frames)
         if not frames.names.groups:
             return
-        changing = {KIND["assigned"], KIND["revoked"], KIND["lost"]}
-        yield groups.out_of_step(self.steps, [g for g, kinds in partitions.kinds.items() if kinds & changing])
+        yield groups.out_of_step(self.steps, frames)
         yield commits.redelivered(frames)
         if any(KIND["committed"] in kinds for kinds in partitions.kinds.values()):
             yield commits.commit_ahead(frames, partitions.begun_ns)
@@ -137,7 +136,7 @@ class _Analysis:
         partitions = account.partitions
         # Only the run's own partitions: a fault that moves __consumer_offsets moves no message.
         events = [e for e in given.cluster_events if (e["topic"], e["partition"]) in partitions.complete]
-        account.timeline = timeline.build(events, given.faults, partitions.first_offsets, partitions.ends)
+        account.timeline = timeline.build(events, given.faults, partitions.logged, partitions.ends)
         account.reaches = plan(given.faults, account.timeline, given.replicas)
         self.reached: DataFrame | None = None
         if any(reach.places for reach in account.reaches):

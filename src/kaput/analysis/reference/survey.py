@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,11 +14,12 @@ from kaput.analysis.reference.load import Frames
 _SENDS, _LOG, _DELIVERIES = 0, 1, 2
 
 
-def survey(frames: Frames, end_offsets: Iterable[Mapping[str, Any]], expected: Iterable[Place]) -> Partitions:
+def survey(frames: Frames, ends: Mapping[Place, tuple[int, int]], expected: Iterable[Place]) -> Partitions:
     """One pass over the big tables; `expected` are the partitions of the scenario's topics."""
     records = foreign = damaged = 0
-    known: set[Place] = set(expected)
-    first: dict[Place, dict[int, int]] = {}
+    handed: set[Place] = set()
+    told: set[Place] = {*expected, *ends}
+    logged: dict[Place, dict[int, tuple[int, int]]] = {}
     after_last: dict[Place, int] = {}
     kinds: dict[int, frozenset[int]] = {}
     begun: dict[tuple[int, int], int] = {}
@@ -30,29 +30,27 @@ def survey(frames: Frames, end_offsets: Iterable[Mapping[str, Any]], expected: I
         place = frames.names.place(row.place)
         if place is None:
             continue
-        known.add(place)
         if row.source == _DELIVERIES:
+            handed.add(place)
             begun[row.grp, row.place] = row.first_ns
+        else:
+            told.add(place)
         if row.source == _LOG:
             records += row.records
             foreign += row.foreign
             after_last[place] = max(after_last.get(place, 0), row.last + 1)
             if row.leader_epoch is not None:
-                first.setdefault(place, {})[row.leader_epoch] = row.first
-    ends: dict[Place, int] = {}
-    drained: dict[Place, int] = {}
-    for end in end_offsets:
-        place = (end["topic"], end["partition"])
-        known.add(place)
-        ends[place], drained[place] = end["end_offset"], end["drained_to"]
+                logged.setdefault(place, {})[row.leader_epoch] = row.first, row.last
+    complete = {p: p in ends and ends[p][0] == ends[p][1] for p in sorted(told | handed)}
     return Partitions(
-        complete={p: p in ends and drained[p] == ends[p] for p in sorted(known)},
-        first_offsets=first,
-        ends={**after_last, **ends},
+        complete=complete,
+        unread=[p for p, done in complete.items() if not done and p in told],
+        logged=logged,
+        ends={**after_last, **{place: end for place, (end, _) in ends.items()}},
         log_records=records,
         foreign_records=foreign,
         damaged=damaged,
-        end_offsets_sum=sum(ends.values()),
+        end_offsets_sum=sum(end for end, _ in ends.values()),
         kinds=kinds,
         begun_ns=begun,
     )
