@@ -157,3 +157,25 @@ def write_table(folder: RunFolder, name: str, rows: list[dict[str, Any]], file: 
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=TABLES[name].schema), path)
     return path
+
+
+def side_by_side(histories: list[History]) -> History:
+    """Several histories as one run: topics, producers, groups and faults are of each, brokers are shared."""
+    merged = History(producers=[], topics=[])
+    for number, history in enumerate(histories):
+        first = sum(spec.get("count", 1) for spec in merged.producers)
+        merged.producers += [{**spec, "topic": f"{number}-{spec['topic']}"} for spec in history.producers]
+        merged.topics += [{**topic, "name": f"{number}-{topic['name']}"} for topic in history.topics]
+        merged.groups |= {f"{number}-{group}": drained for group, drained in history.groups.items()}
+        for group in history.groups:
+            names = history.subscriptions.get(group, [topic["name"] for topic in history.topics])
+            merged.subscriptions[f"{number}-{group}"] = [f"{number}-{name}" for name in names]
+        for table, rows in history.rows.items():
+            merged.rows[table] += [_renamed(row, number, first) for row in rows]
+    return merged
+
+
+def _renamed(row: dict[str, Any], number: int, first_producer: int) -> dict[str, Any]:
+    names = {key: f"{number}-{row[key]}" for key in ("topic", "group", "id") if row.get(key) is not None}
+    producer = {} if row.get("producer") is None else {"producer": row["producer"] + first_producer}
+    return {**row, **names, **producer}

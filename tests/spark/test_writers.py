@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fakes.comparing import comparable, differences
-from fakes.histories import History, at
+from fakes.everything import everything
 from fakes.writers import WRITERS, Writer, by_spark
 from kaput.analysis import fates, inputs
 from kaput.analysis.pipeline import analyse
@@ -30,42 +30,10 @@ SPARKS = {
 IN_SQL = {"pyarrow, each file another", "pandas, object", "DuckDB, ENUM, V2", "Spark, pages v2"}
 
 
-def _everything() -> History:
-    """A row or more in every table, with words of all sorts, and losses that a replica was seen to hold."""
-    history = History(
-        producers=[{"topic": "orders", "acks": 1, "count": 3}],
-        topics=[{"name": name, "partitions": 2} for name in ("orders", "bills.v2")],
-        groups={"billing": True, "ärger 'n' \\ \"quotes\"": False},
-    )
-    history.acked(0, 0, 0, attempt_ns=at(10), done_ns=at(11))
-    for seq, ms in ((1, 150), (2, 500), (3, 1100)):
-        history.sent(0, seq, seq, attempt_ns=at(ms), done_ns=at(ms + 1))
-    history.acked(1, 0, 1, leader_epoch=1, attempt_ns=at(600), done_ns=at(601))
-    history.acked(1, 1, 2, leader_epoch=1, attempt_ns=at(1200), done_ns=at(1201))
-    for seq, error in enumerate(["TIMED_OUT", "purged: größer", None, "TIMED_OUT"]):
-        outcome = "failed" if seq == 1 else "unknown"
-        history.sent(2, seq, None, outcome, topic="bills.v2", partition=seq % 2, error=error)
-    history.stored(0, 2, 0, topic="bills.v2").stored(1, None, None, topic="bills.v2", intact=False)
-    for group in history.groups:
-        for member in ("m1", "m2-\N{SNOWMAN}"):
-            who = {"group": group, "member": member}
-            history.event("joined", 1, **who, topic=None, partition=None).event("assigned", 2, 0, **who)
-            history.handed(0, 0, 0, 20, **who).handed(2, 1, 1, 1300, **who)
-            history.event("committed", 1400, 3, **who).event("revoked", 1500, **who)
-    history.led(1, 0, 0, [1, 2, 3]).led(2, 1, 400, [2, 3])
-    history.add("cluster_events", kind="fenced", broker=1, at_ns=at(390), source="metadata log")
-    for seq in (1, 2):
-        where = {"topic": "orders", "partition": 0, "offset": seq, "leader_epoch": 0}
-        history.add("replica_log", broker=1, producer=0, seq=seq, seen_ns=at(1000), **where)
-    for labels in ([("node", "1")], []):
-        history.add("samples", at_ns=at(5), source="lab", name="x", labels=labels, value=1.5)
-    return history.fault(1, 100, 1000, fault="isolate").read_to_end()
-
-
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[_Plain]:
     """The folder as kaput's own schema has it, and what is found in it."""
-    yield _Plain(_everything().write(tmp_path_factory.mktemp("plain")), spark)
+    yield _Plain(everything().write(tmp_path_factory.mktemp("plain")), spark)
 
 
 class _Plain:
@@ -106,6 +74,6 @@ def test_the_plain_folder_has_something_to_find(plain: _Plain) -> None:
     """Else all folders would be the same whatever was read."""
     (change,) = plain.findings.leader_changes
     assert (change.lost, change.lost_seen) == (3, {1: 2})
-    assert {g.group for g in plain.findings.groups} == set(_everything().groups)
+    assert {g.group for g in plain.findings.groups} == set(everything().groups)
     counts = {a.name: a.count for a in plain.findings.anomalies if a.group in (None, "billing")}
     assert counts["corrupt"] and counts["redelivered"] and counts["recovered"]

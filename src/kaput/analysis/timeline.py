@@ -237,11 +237,11 @@ def _leader(change: Change | None, otherwise: int | None) -> int | None:
 def _unsynced_to_ns(change: Change, leader: int | None, faults: Sequence[Fault]) -> int | None:
     """Up to when acknowledgements of the same leader, come back, may have been lost with unsynced data."""
     ends = [
-        FOREVER_NS if fault.id == change.fault or fault.healed_ns is None else fault.healed_ns
+        FOREVER_NS if fault.healed_ns is None else fault.healed_ns
         for fault in faults
         if fault.fault in vocabulary.UNSYNCED_DATA_FAULTS
         and fault.proven
-        and (fault.id == change.fault or leader in fault.brokers)
+        and leader in fault.brokers
         and fault.effective_ns is not None
         and fault.effective_ns // _MS <= change.at_ns // _MS
     ]

@@ -18,6 +18,7 @@ from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.parquet import (
     DAMAGE,
+    bounds,
     broken,
     check_footer,
     footer_of,
@@ -89,11 +90,21 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
     for name, words in known.items():
         if strange := {row[name] for row in rows} - words - {None}:
             raise broken(path, f"column {name!r} has {min(strange)!r}, which its footer denies")
+    _check_partitions(path, schema, rows)
     for name in (column.name for column in schema if pa.types.is_list(column.type)):
         for number, row in enumerate(rows, 1):
             if row[name] is not None and None in row[name]:
                 raise EvidenceError(f"{path}, row {number}: the list {name!r} has a null in it")
     return rows
+
+
+def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
+    """A negative partition is a client's way to say that it knows none: null, where that may be."""
+    for number, row in enumerate(rows, 1):
+        if (partition := row.get("partition")) is not None and partition < 0:
+            if not schema.field("partition").nullable:
+                raise EvidenceError(f"{path}, row {number}: partition {partition} is none")
+            row["partition"] = None
 
 
 def check(folder: RunFolder) -> Evidence:
@@ -127,6 +138,7 @@ def _check_table(folder: RunFolder, table: Table, required: bool) -> TableFiles:
         lacking.append(_check_columns(table, path, schema))
         voids[path] = frozenset(n for n in table.schema.names if n in schema.names and _is_void(schema, n))
         _check_nulls(table, path, footer)
+        _check_numbers(table, path, footer)
     for path, absent in zip(files, lacking, strict=True):
         if absent != lacking[0]:
             raise EvidenceError(f"{path}: its columns are not those of {files[0].name} beside it")
@@ -193,6 +205,17 @@ def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
                 raise EvidenceError(
                     f"{path}: table {table.name}: column {column.name!r} has {nulls} nulls, and may have none"
                 )
+
+
+def _check_numbers(table: Table, path: Path, footer: pq.FileMetaData) -> None:
+    """The least number of 64 bits stands for null in the analysis (dense/numbers.py)."""
+    for column in table.schema:
+        if not pa.types.is_int64(column.type) or column.name not in footer.schema.names:
+            continue
+        for index in range(footer.num_row_groups):
+            known = bounds(statistics_of(footer.row_group(index), column.name))
+            if known is not None and known[0] == -(2**63):
+                raise EvidenceError(f"{path}: table {table.name}: column {column.name!r} has {known[0]}")
 
 
 def _values(path: Path, index: int, name: str) -> pa.ChunkedArray:

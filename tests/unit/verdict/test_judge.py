@@ -38,6 +38,7 @@ def _permitted(judgement: Judgement, name: str, group: str | None = None) -> int
     return judgement.permitted.get((name, group), 0)
 
 
+ALONE = Circumstances(isr_of_one=True)
 UNCLEAN = {"unclean.leader.election.enable": True}
 
 
@@ -56,10 +57,10 @@ UNCLEAN = {"unclean.leader.election.enable": True}
         ("all", _loss("unclean-election"), {}, "violated"),
         ("all", _loss("unclean-election"), UNCLEAN, "held"),
         ("all", _loss("deposed-leader"), UNCLEAN, "violated"),
-        ("all", _loss("deposed-leader", known=Circumstances(isr_of_one=True)), {}, "held"),
+        ("all", _loss("deposed-leader", known=ALONE), {}, "held"),
         (
             "all",
-            _loss("deposed-leader", known=Circumstances(isr_of_one=True)),
+            _loss("deposed-leader", known=ALONE),
             {"min.insync.replicas": 2},
             "violated",
         ),

@@ -208,7 +208,18 @@ def of_row_group(file: pq.ParquetFile, unit: Unit, names: Sequence[str]) -> Colu
     for name, array in arrays.items():
         if array.null_count and not TABLES[unit.table].schema.field(name).nullable:
             raise broken(unit.path, f"column {name!r} has nulls, which its footer denies")
+    _check_partitions(unit, same, arrays)
     return Columns(group.num_rows, unit.path, unit.first_row, arrays, same)
+
+
+def _check_partitions(unit: Unit, same: Mapping[str, Any], arrays: Mapping[str, pa.Array]) -> None:
+    """A record is in a partition; only of a send may it be unknown (null, or a negative number)."""
+    if TABLES[unit.table].schema.field("partition").nullable:
+        return
+    array = arrays.get("partition")
+    least = same.get("partition", 0) if array is None else pc.min(array).as_py()
+    if least < 0:
+        raise broken(unit.path, f"partition {least} is none")
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
