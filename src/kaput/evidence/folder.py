@@ -10,14 +10,16 @@ import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
 
 from kaput.errors import EvidenceError
 from kaput.evidence.schemas import EVIDENCE_SCHEMA
 
 State = Literal["recording", "sealed", "analysed"]
+Moment = Annotated[int, Field(ge=-(2**63) + 1, lt=2**63)]  # ns since the epoch, as tables can hold them
 
 
 class GroupDrain(BaseModel):
@@ -40,8 +42,8 @@ class Manifest(BaseModel):
     mode: str = "kraft"
     versions: dict[str, str | None] = {}
     host: dict[str, Any] = {}
-    started_ns: int = 0
-    ended_ns: int | None = None
+    started_ns: Moment = 0
+    ended_ns: Moment | None = None
     groups: list[GroupDrain] = []
     troubles: list[str] = []
     phases: dict[str, float] = {}
@@ -97,7 +99,8 @@ class RunFolder:
     def read_manifest(self) -> Manifest:
         """manifest.json, checked. Raises EvidenceError naming the file."""
         try:
-            document = json.loads(self.manifest_path.read_text())
+            # Stricter than Python's own reader: no half characters, no depth without end.
+            document = from_json(self.manifest_path.read_bytes())
         except OSError as error:
             raise EvidenceError(
                 f"{self.manifest_path}: cannot be read ({error.strerror}); is this a run folder?"
