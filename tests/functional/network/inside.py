@@ -145,9 +145,8 @@ def node() -> Iterator[int]:
             time.sleep(0.01)
         make_bridge(CLIENTS)
         make_link("kaput1", holder.pid, NODE)
-        while (
-            connects(NODE) != "ConnectionRefusedError"
-        ):  # until a new link carries, the kernel takes its time
+        # Until a new link carries, the kernel takes its time.
+        while connects(NODE) != "ConnectionRefusedError":
             assert time.monotonic() < limit, connects(NODE)
         yield holder.pid
     finally:
