@@ -27,6 +27,7 @@ class FakeNetwork:
     works: bool = True
     counts: bool = True  # whether counters and a queue's numbers move
     stays: bool = False  # what was taken away goes on working
+    keeps: bool = False  # tables stay, whoever takes them away
     netem: bool = True  # whether the kernel can delay
     deaf: set[int] = field(default_factory=set)
     clients: str = CLIENTS
@@ -35,6 +36,9 @@ class FakeNetwork:
     counted: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # by node and table
     queues: dict[tuple[int, bool], FakeQueue] = field(default_factory=dict)
     open: dict[int, set[Connection]] = field(default_factory=dict)
+    inboxes: dict[tuple[str, int], int] = field(default_factory=dict)  # datagrams that wait there
+    made: list[FakeSocket] = field(default_factory=list)
+    strange: float = 1.0  # how much more than the rate a limit lets through
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
     def host(self, node: int) -> str:
@@ -53,11 +57,28 @@ class FakeNetwork:
         return {connection for connection in self.open.get(node, set()) if connection.peer in peers}
 
     def tear_down(self, node: int, peers: Collection[str]) -> None:
-        if self.works:
-            self.open[node] = self.open.get(node, set()) - self.connections(node, peers)
+        if not self.works:
+            return
+        self.open[node] = self.open.get(node, set()) - self.connections(node, peers)
+        for made in self.made:
+            made.torn |= made.target == node and self.place(made.source) in peers
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> Any:
-        return FakeSocket(self, node)
+        made = FakeSocket(self, node)
+        self.made.append(made)
+        return made
+
+    def has_connection(self, node: int, peer: str) -> None:
+        """Somebody's, open from now on."""
+        self.open.setdefault(node, set()).add(Connection(9092, peer, 40_000 + node))
+
+    def place(self, node: int | None) -> str:
+        return self.clients if node is None else self.host(node)
+
+    def carries(self, source: int | None, target: int | None) -> bool:
+        """Whether one datagram arrives."""
+        sends = source is None or self._passes(source, self.place(target), 1, "output")
+        return sends and (target is None or self._passes(target, self.place(source), 1, "input"))
 
     def reaches(self, source: int | None, target: int) -> bool:
         """Whether a connection is made: the rules of neither end stop its packets."""
@@ -72,18 +93,20 @@ class FakeNetwork:
         queue = self.queues.get((node, False))
         return queue.late_ms / 1000 if queue is not None and self.works else 0.0
 
-    def _passes(self, node: int, peer: str) -> bool:
+    def _passes(self, node: int, peer: str, packets: int = _PACKETS, hook: str = "") -> bool:
         stopped = False
-        for table, chains in self.tables.get(node, {}).items():
-            counters = self.counted.setdefault((node, table), {})
-            stopped |= any(self._stops(chain, counters) for chain in chains if peer in chain.peers)
-        stopped |= any(self._stops(chain, {}) for chain in self.ghosts.get(node, []) if peer in chain.peers)
+        every = [(table, chain) for table, chains in self.tables.get(node, {}).items() for chain in chains]
+        every += [("", chain) for chain in self.ghosts.get(node, [])]
+        for table, chain in every:
+            if peer in chain.peers and hook in ("", chain.hook):
+                counters = self.counted.setdefault((node, table), {})
+                stopped |= self._stops(chain, counters, packets)
         return not (stopped and self.works)
 
-    def _stops(self, chain: Chain, counters: dict[str, int]) -> bool:
+    def _stops(self, chain: Chain, counters: dict[str, int], packets: int) -> bool:
         """Whether all packets of a connection meet a rule that ends them; nearly all is all."""
         ended = 0
-        for _ in range(_PACKETS):
+        for _ in range(packets):
             for rule in chain.rules:
                 if rule.resets or not self._meets(rule):
                     continue
@@ -92,7 +115,7 @@ class FakeNetwork:
                 if rule.verdict in ("drop", "reset"):
                     ended += 1
                     break
-        return ended == _PACKETS
+        return ended == packets
 
     def _meets(self, rule: Rule) -> bool:
         return rule.share is None or self.draw.randrange(SHARE_OF) < rule.share
@@ -126,6 +149,8 @@ class FakeFilter:
         self.network.counted[self.node, table] = dict.fromkeys(names, 0)
 
     def remove(self, table: str) -> None:
+        if self.network.keeps:
+            return
         chains = self.network.tables.setdefault(self.node, {}).pop(table, [])
         if self.network.stays:
             self.network.ghosts.setdefault(self.node, []).extend(chains)
@@ -145,14 +170,18 @@ class FakeQueue:
 
     network: FakeNetwork
     kind: str = ""
-    room: int = 0
+    rate: float = 0  # bytes a second
+    burst: int = 0
+    room: float = 0
+    since: float = 0
     sent: int = 0
     waited: int = 0
     late_ms: float = 0
 
     def limit(self, rate: float, burst: int, wait_ms: float) -> None:
         self._put("tbf")
-        self.room = burst
+        self.room = self.burst = burst
+        self.rate, self.since = rate * self.network.strange / 8, time.monotonic()
 
     def delay(self, delay_ms: float, jitter_ms: float) -> None:
         if not self.network.netem:
@@ -170,11 +199,17 @@ class FakeQueue:
         return Queued(self.kind, self.sent, self.waited)
 
     def passes(self, size: int) -> None:
-        """A packet is sent here."""
-        if self.kind == "tbf" and self.network.works and self.network.counts:
+        """A packet is sent here: in time, or not at all."""
+        if self.kind != "tbf" or not self.network.counts:
+            return
+        now = time.monotonic()
+        self.room = min(self.burst, self.room + self.rate * (now - self.since))
+        self.since = now
+        if self.room >= size or not self.network.works:
             self.sent += size
             self.room -= size
-            self.waited += self.room < 0
+        else:
+            self.waited += 1
 
     def _put(self, kind: str) -> None:
         if self.kind:
@@ -189,20 +224,41 @@ class FakeSocket:
     network: FakeNetwork
     source: int | None
     target: int | None = None
+    address: tuple[str, int] = ("", 0)
+    asked: bool = False
+    torn: bool = False
 
     def settimeout(self, seconds: float) -> None: ...
 
+    def bind(self, address: tuple[str, int]) -> None:
+        self.address = (address[0], 1 + len(self.network.inboxes))
+        self.network.inboxes[self.address] = 0
+
+    def getsockname(self) -> tuple[str, int]:
+        return self.address
+
     def connect(self, endpoint: tuple[str, int]) -> None:
-        self.target = self.network.node(endpoint[0])
-        assert self.target is not None
-        if not self.network.reaches(self.source, self.target):
+        target = self.network.node(endpoint[0])
+        assert target is not None
+        if not self.network.reaches(self.source, target):
             raise TimeoutError
+        self.target = target
 
     def sendall(self, data: bytes) -> None:
         assert data == b"ruok"
+        self.asked = True
 
     def recv(self, size: int) -> bytes:
+        if self.address in self.network.inboxes:
+            if not self.network.inboxes[self.address]:
+                raise TimeoutError
+            self.network.inboxes[self.address] -= 1
+            return b"kaput"
         assert self.target is not None
+        if self.torn:
+            raise ConnectionResetError
+        if not self.asked or not self.network.reaches(self.source, self.target):
+            raise TimeoutError
         time.sleep(self.network.late_s(self.target))
         return b"imok"
 
@@ -212,5 +268,7 @@ class FakeSocket:
             self.network.queue(self.source, inward=False).passes(len(data))
         if target is not None:
             self.network.queue(target, inward=True).passes(len(data))
+        if endpoint in self.network.inboxes and self.network.carries(self.source, target):
+            self.network.inboxes[endpoint] += 1
 
     def close(self) -> None: ...
