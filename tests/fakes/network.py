@@ -26,8 +26,11 @@ class FakeNetwork:
 
     works: bool = True
     counts: bool = True  # whether counters and a queue's numbers move
+    uncounted: set[int] = field(default_factory=set)  # nodes whose counters do not move
     stays: bool = False  # what was taken away goes on working
     keeps: bool = False  # tables stay, whoever takes them away
+    refuses: set[int] = field(default_factory=set)  # nodes whose packet filter takes no rules
+    puts: int = 0  # tables put so far
     netem: bool = True  # whether the kernel can delay
     deaf: set[int] = field(default_factory=set)
     clients: str = CLIENTS
@@ -68,6 +71,9 @@ class FakeNetwork:
         self.made.append(made)
         return made
 
+    def has_put(self, number: int) -> None:
+        """Hears of each table."""
+
     def has_connection(self, node: int, peer: str) -> None:
         """Somebody's, open from now on."""
         self.open.setdefault(node, set()).add(Connection(9092, peer, 40_000 + node))
@@ -99,7 +105,8 @@ class FakeNetwork:
         every += [("", chain) for chain in self.ghosts.get(node, [])]
         for table, chain in every:
             if peer in chain.peers and hook in ("", chain.hook):
-                counters = self.counted.setdefault((node, table), {})
+                known = {} if node in self.uncounted else self.counted
+                counters = known.setdefault((node, table), {})
                 stopped |= self._stops(chain, counters, packets)
         return not (stopped and self.works)
 
@@ -144,6 +151,10 @@ class FakeFilter:
     node: int
 
     def put(self, table: str, chains: Sequence[Chain]) -> None:
+        if self.node in self.network.refuses:
+            raise LabError("no buffer space available")
+        self.network.puts += 1
+        self.network.has_put(self.network.puts)
         self.network.tables.setdefault(self.node, {})[table] = list(chains)
         names = {rule.counter for chain in chains for rule in chain.rules if rule.counter}
         self.network.counted[self.node, table] = dict.fromkeys(names, 0)
