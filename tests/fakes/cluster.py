@@ -113,7 +113,7 @@ def fake_scene(
 class FakeAdmin:
     """Knows one topic, `orders`, with one partition led by broker 2 of 1, 2, 3.
 
-    `views` are seen one after the other before that, an error among them is raised; `mute` nodes do not answer.
+    `views` are seen one after the other before that, an error among them is raised; `mute` nodes are silent.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Everything that a fault may touch, as doubles whose effects can be switched off, and faults that wait briefly."""
+"""Everything that a fault may touch, as doubles whose effects can be switched off."""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ class Netem(Line):
         self._begun = True
 
     def end(self) -> None:
-        if self._begun:
-            self._begun = False
+        if self._begun and self.in_place():
             self._queue.clear()
+        self._begun = False
 
     def in_place(self) -> bool:
         return self._queue.state().kind == "netem"

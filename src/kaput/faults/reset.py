@@ -53,7 +53,9 @@ class Reset(Fault):
             left = self._wait_gone(opened)
             ended = self._count_ended(made)
         total, took_ms = sum(map(len, opened.values())), (now_ns() - effective) / 1e6
-        said = f"{name_all(alive)}: {total - left} of {total} open connections torn down within {took_ms:.0f} ms"
+        said = (
+            f"{name_all(alive)}: {total - left} of {total} open connections torn down within {took_ms:.0f} ms"
+        )
         said += f", and {ended} of {len(made)} made to see it"
         tried = {node for _, node in made}
         bit = left == 0 and all(opened.values()) and ended == len(made)

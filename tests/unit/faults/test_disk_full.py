@@ -17,9 +17,7 @@ def test_a_full_disk_is_proven_and_freed() -> None:
     """With the megabytes taken, and who ended of it."""
     world = World("disk-full")
     effect = world.inject()
-    assert effect.proof == (
-        "broker 1: 0.0 MB of ballast, a page more is refused (no space left on device)"
-    )
+    assert effect.proof == ("broker 1: 0.0 MB of ballast, a page more is refused (no space left on device)")
     healed, after = world.heal(effect)
     assert healed is not None and after.bit
     assert after.proof == f"{effect.proof}; nobody ended; room again after the heal"

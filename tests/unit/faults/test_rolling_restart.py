@@ -1,4 +1,4 @@
-"""A rolling restart goes on only when the cluster is whole: whoever was restarted answers, all have leaders."""
+"""A rolling restart goes on only when the cluster is whole: whoever was restarted answers, all are led."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_who_has_had_its_turn_is_left_alone_by_the_heal() -> None:
 
 
 def test_an_abandoned_restart_stops() -> None:
-    """A run that is being ended waits for no ISR; whoever was stopped is started by the heal, if there is one."""
+    """A run that is being ended waits for no ISR; a heal starts whoever was stopped."""
     nodes = [FakeNode(1), FakeNode(2)]
     fault = RollingRestart(fake_scene(*nodes, admin=FakeAdmin(views=[WHOLE], mute=[1])))
     effect = fault.inject(nodes)  # type: ignore[arg-type]
