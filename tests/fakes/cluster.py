@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fakes.clock import FakeClock
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.properties import Place, Role
@@ -106,7 +107,8 @@ def fake_scene(
 ) -> Scene:
     """What a fault finds around it, on a loopback network that nobody may touch unless another is given."""
     by_id = {node.id: node for node in nodes}
-    around = (network or Loopback(), admin or FakeAdmin(), ["orders"])
+    clock = network.clock if network is not None else FakeClock()
+    around: Any = (network or Loopback(), admin or FakeAdmin(), ["orders"], clock)
     return Scene(step, Options(**options), by_id, *around)  # type: ignore[arg-type]
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import socket
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fakes.clock import FakeClock
 from kaput.cluster.network.interface import Connection, Process, Queued
 from kaput.cluster.network.packets import SHARE_OF, Chain, Rule
 from kaput.errors import LabError
@@ -42,6 +42,7 @@ class FakeNetwork:
     inboxes: dict[tuple[str, int], int] = field(default_factory=dict)  # datagrams that wait there
     made: list[FakeSocket] = field(default_factory=list)
     strange: float = 1.0  # how much more than the rate a limit lets through
+    clock: FakeClock = field(default_factory=FakeClock)
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
     def host(self, node: int) -> str:
@@ -192,7 +193,7 @@ class FakeQueue:
     def limit(self, rate: float, burst: int, wait_ms: float) -> None:
         self._put("tbf")
         self.room = self.burst = burst
-        self.rate, self.since = rate * self.network.strange / 8, time.monotonic()
+        self.rate, self.since = rate * self.network.strange / 8, self.network.clock.now()
 
     def delay(self, delay_ms: float, jitter_ms: float) -> None:
         if not self.network.netem:
@@ -213,7 +214,7 @@ class FakeQueue:
         """A packet is sent here: in time, or not at all."""
         if self.kind != "tbf" or not self.network.counts:
             return
-        now = time.monotonic()
+        now = self.network.clock.now()
         self.room = min(self.burst, self.room + self.rate * (now - self.since))
         self.since = now
         if self.room >= size or not self.network.works:
@@ -270,7 +271,7 @@ class FakeSocket:
             raise ConnectionResetError
         if not self.asked or not self.network.reaches(self.source, self.target):
             raise TimeoutError
-        time.sleep(self.network.late_s(self.target))
+        self.network.clock.sleep(self.network.late_s(self.target))
         return b"imok"
 
     def sendto(self, data: bytes, endpoint: tuple[str, int]) -> None:

@@ -55,13 +55,12 @@ class World:
         return [self.nodes[i] for i in self.targets]
 
     def make(self) -> Fault:
-        """The fault, which waits for nobody for long."""
+        """The fault; disk-full fills the disk that is here."""
         kind = CATALOGUE[self.fault]
-        waits = {"timeout_s": 0.05, "healed_timeout_s": 0.05, "gone_timeout_s": 0.05, "look_s": 1.0}
-        brief = type(kind.__name__, (kind,), {**waits, "whole_timeout_s": 0.3, "ballast": self.disk.ballast})
+        here = type(kind.__name__, (kind,), {"ballast": self.disk.ballast})
         told = Options(**{**TOLD.get(self.fault, {}), **self.told})
-        around: Any = (self.nodes, self.network, self.admin, ["orders"])
-        self.made = brief(Scene(f"1-{self.fault}", told, *around))
+        around: Any = (self.nodes, self.network, self.admin, ["orders"], self.network.clock)
+        self.made = here(Scene(f"1-{self.fault}", told, *around))
         return self.made
 
     def inject(self) -> Effect:

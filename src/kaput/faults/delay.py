@@ -6,9 +6,7 @@ How is lines.py's matter; here it is measured.
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Collection, Sequence
-from typing import ClassVar
 
 from kaput.cluster.node import Node
 from kaput.cluster.requests import describe_quorum, metadata
@@ -20,6 +18,7 @@ from kaput.faults.peers import CLIENTS, named
 from kaput.faults.rules import Table
 from kaput.faults.together import together
 
+_ANSWER_S = 3.0  # beside the delay itself
 _ROUNDS, _ROUNDS_UNEVEN = 5, 11
 
 
@@ -44,7 +43,6 @@ class Delay(Fault):
 
     name = "delay"
     needs = ("nat", "destroy")
-    answer_s: ClassVar[float] = 3.0  # beside the delay itself
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -115,21 +113,21 @@ class Delay(Fault):
         party, node = path
         scene, options = self.scene, self.scene.options
         place = scene.nodes[node].place
-        limit_s = self.answer_s + 2 * options.delay / 1000
+        limit_s = _ANSWER_S + 2 * options.delay / 1000
         took = []
         for _ in range(rounds(options.delay, options.jitter)):
             connection = scene.network.socket(None if party == CLIENTS else party)
             try:
                 connection.settimeout(limit_s)
                 connection.connect(probes.endpoint(node, scene))
-                began = time.monotonic()
+                began = scene.clock.now()
                 if place.role == "zookeeper":
                     connection.sendall(b"ruok")
                     connection.recv(4)
                 else:
                     request = metadata() if place.broker_port is not None else describe_quorum()
                     ask(probes.endpoint(node, scene), request, limit_s, connection)
-                took.append((time.monotonic() - began) * 1000)
+                took.append((scene.clock.now() - began) * 1000)
             except (OSError, Unanswered):
                 pass
             finally:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
+from kaput.faults.clock import Clock
 from kaput.scenario.options import Options
 
 
@@ -37,6 +38,7 @@ class Scene:
     network: Network
     admin: Admin
     topics: Sequence[str]  # of the scenario
+    clock: Clock = field(default_factory=Clock)
 
 
 class Fault(ABC):

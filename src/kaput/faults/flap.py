@@ -69,7 +69,7 @@ class Flap(Cut):
         self._trouble += self._gone()
         self._earlier, self._down = self.dropped(), False
         self.lift()
-        left, _ = probes.healed(self._askable(self._busy()), self.scene, self.healed_timeout_s)
+        left, _ = probes.healed(self._askable(self._busy()), self.scene)
         self._trouble += [
             f"after cut {self._cuts} node {node} was not reached by {self._title({p})}"
             for p, node in sorted(left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from kaput.cluster.node import Node
 from kaput.errors import LabError
@@ -13,6 +13,7 @@ from kaput.faults.peers import addresses, named
 from kaput.faults.rules import Table, losing
 from kaput.faults.together import together
 
+_LOOK_S = 1.5
 _EXPECTED = 30  # datagrams lost in a look, where the time allows so many
 
 
@@ -37,7 +38,6 @@ class Loss(Fault):
 
     name = "loss"
     needs = ("numgen",)
-    look_s: ClassVar[float] = 1.5
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -102,7 +102,7 @@ class Loss(Fault):
     def _look(self, ways: Sequence[probes.Path]) -> dict[probes.Path, Sample]:
         """So many datagrams each way that some thirty are lost, as far as the time goes."""
         count = round(_EXPECTED * 100 / self.scene.options.percent)
-        found = together(lambda way: Sample(*probes.arrive(way, self.scene, count, self.look_s)), ways)
+        found = together(lambda way: Sample(*probes.arrive(way, self.scene, count, _LOOK_S)), ways)
         return dict(zip(ways, found, strict=True))
 
     def _loses(self, sample: Sample) -> bool:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Sequence
-from typing import ClassVar
 
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+
+TIMEOUT_S = 5.0  # for all threads to stand still, or to go on
 
 
 class Pause(Fault):
     """Proof: every process is in the stopped state, and used no CPU time at all until it was continued."""
 
     name = "pause"
-    timeout_s: ClassVar[float] = 5.0  # for all of its threads to stand still, or to go on
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -69,9 +68,10 @@ class Pause(Fault):
 
     def _wait(self, nodes: Sequence[Node], *, stopped: bool) -> bool:
         """Whether all of them come to be stopped, or not to be stopped, in time."""
-        limit = time.monotonic() + self.timeout_s
+        clock = self.scene.clock
+        limit = clock.now() + TIMEOUT_S
         while any(node.is_stopped() != stopped for node in nodes):
-            if time.monotonic() >= limit:
+            if clock.now() >= limit:
                 return False
-            time.sleep(0.001)
+            clock.sleep(0.001)
         return True

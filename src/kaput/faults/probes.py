@@ -32,15 +32,15 @@ def reached(paths: Collection[Path], scene: Scene, timeout_s: float) -> set[Path
     return {path for path, answer in zip(ordered, answers, strict=True) if answer}
 
 
-def healed(paths: Collection[Path], scene: Scene, timeout_s: float = HEALED_S) -> tuple[set[Path], int]:
+def healed(paths: Collection[Path], scene: Scene) -> tuple[set[Path], int]:
     """Waits until every path is reached, and tries once at least: those that are not, and the end (ns)."""
     left = set(paths)
-    limit = time.monotonic() + timeout_s
+    limit = scene.clock.now() + HEALED_S
     while True:
         left -= reached(left, scene, DURING_S)
-        if not left or time.monotonic() >= limit:
+        if not left or scene.clock.now() >= limit:
             return left, time.time_ns()
-        time.sleep(_POLL_S)
+        scene.clock.sleep(_POLL_S)
 
 
 def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) -> tuple[int, int]:
@@ -51,7 +51,7 @@ def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) ->
     source, target = path
     network = scene.network
     host = network.clients if target == CLIENTS else network.host(target)
-    limit, sent, arrived = time.monotonic() + timeout_s, 0, 0
+    limit, sent, arrived = scene.clock.now() + timeout_s, 0, 0
     with (
         contextlib.closing(network.socket(target or None, socket.SOCK_DGRAM)) as far,
         contextlib.closing(network.socket(source or None, socket.SOCK_DGRAM)) as near,
@@ -59,7 +59,7 @@ def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) ->
         far.bind((host, 0))
         far.settimeout(_LATE_S)
         # A handful fits into any socket's memory, so that what is missing was lost on the way.
-        while sent < count and time.monotonic() < limit:
+        while sent < count and scene.clock.now() < limit:
             for _ in range(_HANDFUL):
                 with contextlib.suppress(OSError):  # its own rules tell the sender
                     near.sendto(b"kaput", far.getsockname())

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
 
 from kaput.cluster.network.interface import Connection
 from kaput.cluster.node import Node
@@ -19,6 +17,7 @@ from kaput.faults.peers import CLIENTS, addresses, named
 from kaput.faults.rules import Table
 from kaput.faults.together import together
 
+_GONE_S = 5.0
 _POLL_S = 0.02
 
 
@@ -30,7 +29,6 @@ class Reset(Fault):
 
     name = "reset"
     needs = ("destroy",)
-    gone_timeout_s: ClassVar[float] = 5.0
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -98,7 +96,7 @@ class Reset(Fault):
         """How many of these have been torn down by now, or soon are."""
 
         def ended(connection: socket.socket) -> bool:
-            connection.settimeout(self.gone_timeout_s)
+            connection.settimeout(_GONE_S)
             try:
                 return not connection.recv(1)
             except TimeoutError:
@@ -110,12 +108,12 @@ class Reset(Fault):
 
     def _wait_gone(self, opened: Mapping[int, set[Connection]]) -> int:
         """How many are left when all are gone or the time is up."""
-        limit = time.monotonic() + self.gone_timeout_s
+        limit = self.scene.clock.now() + _GONE_S
         while True:
             left = sum(
                 len(connections & self.scene.network.connections(node, self._peers[node]))
                 for node, connections in opened.items()
             )
-            if not left or time.monotonic() >= limit:
+            if not left or self.scene.clock.now() >= limit:
                 return left
-            time.sleep(_POLL_S)
+            self.scene.clock.sleep(_POLL_S)

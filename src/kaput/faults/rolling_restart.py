@@ -7,9 +7,7 @@ It goes on until all have had their turn, also where `for` has passed meanwhile.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.node import Node
@@ -19,6 +17,7 @@ from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.restarts import start_again
 
 _STOP_S = 60
+_WHOLE_S = 120.0
 _POLL_S = 0.1
 
 
@@ -26,7 +25,6 @@ class RollingRestart(Fault):
     """Proof: each process has ended after SIGTERM, and after its restart the cluster was whole again."""
 
     name = "rolling-restart"
-    whole_timeout_s: ClassVar[float] = 120.0
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -96,17 +94,17 @@ class RollingRestart(Fault):
         return True
 
     def _not_whole(self, lacks: str) -> str:
-        return f"the cluster was not whole within {self.whole_timeout_s:.0f} s ({lacks})"
+        return f"the cluster was not whole within {_WHOLE_S:.0f} s ({lacks})"
 
     def _wait_whole(self, restarted: Node | None) -> str:
         """Waits, for a bounded time, until nothing is lacking; what is, when the time is up."""
-        limit = time.monotonic() + self.whole_timeout_s
+        limit = self.scene.clock.now() + _WHOLE_S
         lacks = "the run was ended"
         while not self._stop.is_set():
             lacks = self._lacks(restarted)
-            if not lacks or time.monotonic() >= limit:
+            if not lacks or self.scene.clock.now() >= limit:
                 break
-            self._stop.wait(_POLL_S)
+            self.scene.clock.sleep(_POLL_S)
         return lacks
 
     def _lacks(self, restarted: Node | None) -> str:

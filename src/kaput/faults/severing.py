@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from kaput.cluster.node import Node
 from kaput.errors import LabError
@@ -45,7 +44,6 @@ class Severing(Fault):
     """A fault that is nothing but barriers; its own file says where they stand."""
 
     needs = ("reject",)
-    healed_timeout_s: ClassVar[float] = probes.HEALED_S
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -93,7 +91,7 @@ class Severing(Fault):
         lifted = now_ns()
         stands = sorted({b.node for b in self._barriers if self._table(b).exists()})
         asked = self._askable(busy)
-        left, ended = probes.healed(asked, self.scene, self.healed_timeout_s)
+        left, ended = probes.healed(asked, self.scene)
         if effect.effective_ns is None:
             return None if stands or left else lifted, effect
         lasted_ms = (lifted - effect.effective_ns) / 1e6
@@ -103,7 +101,7 @@ class Severing(Fault):
             said.append("lifted: the rules are gone")
         if left:
             closed = "; ".join(f"node {node} not from {self._title({p})}" for p, node in sorted(left))
-            said.append(f"{self.healed_timeout_s:.0f} s later still cut: {closed}")
+            said.append(f"{probes.HEALED_S:.0f} s later still cut: {closed}")
         elif asked:
             said.append(
                 f"all connect again after {(ended - lifted) / 1e6:.0f} ms"

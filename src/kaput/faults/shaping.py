@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,6 +58,7 @@ class End:
 
         Gently, for the rest of the traffic waits behind it.
         """
+        clock = self.scene.clock
         with contextlib.closing(self._sender()) as sender:
             _, waited_before = self.stats()
             for number in range(2 * burst // _DATAGRAM):
@@ -68,13 +68,13 @@ class End:
             pace = 1.5 * rate / 8  # bytes a second
             lasting_s = min(max(_LOAD_S, _LEAST_DATAGRAMS * _DATAGRAM / pace), _LOAD_S_MAX)
             before, _ = self.stats()
-            began, offered = time.monotonic(), 0
-            while (past_s := time.monotonic() - began) < lasting_s:
+            began, offered = clock.now(), 0
+            while (past_s := clock.now() - began) < lasting_s:
                 if offered < pace * past_s:
                     self._send(sender)
                     offered += _DATAGRAM
                 else:
-                    time.sleep(0.0005)
+                    clock.sleep(0.0005)
             after, waited = self.stats()
         return Flow(offered * 8 / past_s, (after - before) * 8 / past_s, waited)
 

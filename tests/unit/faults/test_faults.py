@@ -176,19 +176,13 @@ def test_a_node_that_outlived_its_stop_is_not_healed() -> None:
     assert healed is None and "broker 1 (pid 1001) has not ended" in after.proof
 
 
-class BriefPause(Pause):
-    """Waits for nobody for long."""
-
-    timeout_s = 0.03
-
-
 def test_who_stands_still_already_is_not_paused_again() -> None:
     """Another step's pause proves nothing of this one, whose heal must not end it either."""
     nodes = [FakeNode(1, stopped=True), FakeNode(2)]
-    fault = BriefPause(fake_scene())
+    fault = Pause(fake_scene())
     effect = fault.inject(nodes[:1])
     assert not effect.bit and effect.effective_ns is None and "stopped already" in effect.proof
-    fault = BriefPause(fake_scene())
+    fault = Pause(fake_scene())
     effect = fault.inject(nodes)
     assert not effect.bit and effect.effective_ns is not None
     _, after = fault.heal(nodes, effect)
@@ -198,20 +192,20 @@ def test_who_stands_still_already_is_not_paused_again() -> None:
 def test_a_pause_that_stops_one_of_two_lets_it_go_again() -> None:
     """The other one went on: no bite, and nobody stays stopped."""
     nodes = [FakeNode(1), FakeNode(2, moves=True)]
-    fault = BriefPause(fake_scene())
+    fault = Pause(fake_scene())
     effect = fault.inject(nodes)
     assert not effect.bit and effect.effective_ns is None
     healed, after = fault.heal(nodes, effect)
     assert healed is not None and not after.bit and nodes[0].done == ["pause", "resume"]
     nodes = [FakeNode(1, sleeps=True), FakeNode(2, moves=True)]
-    fault = BriefPause(fake_scene())
+    fault = Pause(fake_scene())
     healed, after = fault.heal(nodes, fault.inject(nodes))
     assert healed is None and not after.bit
 
 
 def test_a_node_that_was_continued_meanwhile_was_not_paused() -> None:
     """Even if it used no CPU time that could be measured."""
-    node, fault = FakeNode(1), BriefPause(fake_scene())
+    node, fault = FakeNode(1), Pause(fake_scene())
     effect = fault.inject([node])
     node.stopped = False
     healed, after = fault.heal([node], effect)
@@ -221,7 +215,7 @@ def test_a_node_that_was_continued_meanwhile_was_not_paused() -> None:
 @pytest.mark.parametrize("again", [True, False])
 def test_a_node_that_ended_while_it_was_paused_is_left_alone(again: bool) -> None:
     """Killed by another step, and perhaps started by it: its new process is nobody's to continue."""
-    node, fault = FakeNode(1), BriefPause(fake_scene())
+    node, fault = FakeNode(1), Pause(fake_scene())
     effect = fault.inject([node])
     node.kill()
     if again:
@@ -243,7 +237,7 @@ def test_a_node_that_ends_as_it_is_looked_at_keeps_nobody_else_paused() -> None:
             return self.cpu
 
     nodes = [Ends(1), FakeNode(2)]
-    fault = BriefPause(fake_scene())
+    fault = Pause(fake_scene())
     _, after = fault.heal(nodes, fault.inject(nodes))
     assert nodes[1].done == ["pause", "resume"]
     assert "node 2 used 0 ms of CPU" in after.proof and "node 1 used" not in after.proof
@@ -252,7 +246,7 @@ def test_a_node_that_ends_as_it_is_looked_at_keeps_nobody_else_paused() -> None:
 def test_a_pause_tells_how_long_it_lasted_and_what_was_used() -> None:
     """In milliseconds, each node's own."""
     nodes = [FakeNode(1), FakeNode(2, works_while_paused=True)]
-    fault = BriefPause(fake_scene())
+    fault = Pause(fake_scene())
     effect = fault.inject(nodes)
     assert effect.proof == "broker 1 (pid 1001), broker 2 (pid 1002): SIGSTOP, state stopped"
     time.sleep(0.05)

@@ -23,10 +23,9 @@ from kaput.faults.severing import Severing
 def inject(
     network: FakeNetwork, kind: type[Severing] = Isolate, **options: Any
 ) -> tuple[Severing, list[FakeNode], Effect]:
-    """A fault on broker 1 of three brokers and a controller, and what it proved; it waits for nobody long."""
+    """A fault on broker 1 of three brokers and a controller, and what it proved."""
     nodes = [FakeNode(1), FakeNode(2), FakeNode(3), FakeNode(101, role="controller")]
-    brief = type(kind.__name__, (kind,), {"healed_timeout_s": 0.2})
-    fault = brief(fake_scene(*nodes, step="1-x", network=network, **options))
+    fault = kind(fake_scene(*nodes, step="1-x", network=network, **options))
     return fault, nodes[:1], fault.inject(nodes[:1])
 
 
