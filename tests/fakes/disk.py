@@ -10,7 +10,7 @@ from kaput.errors import LabError
 
 @dataclass
 class FakeDisk:
-    """Room for 1000 bytes by directory, and the ballasts in it.
+    """Room for so many bytes by directory, and the ballasts in it.
 
     `fills` False: taking room takes none; `frees` False: what is given back stays taken.
     """
@@ -18,6 +18,7 @@ class FakeDisk:
     fills: bool = True
     frees: bool = True
     broken: bool = False
+    room: int = 1000
     taken: dict[tuple[Path, str], int] = field(default_factory=dict)
     leftovers: set[Path] = field(default_factory=set)
 
@@ -40,7 +41,7 @@ class FakeBallast:
     def take(self) -> int:
         if self.disk.broken:
             raise LabError(f"the disk of {self.directory} cannot be filled: Input/output error")
-        room = 1000 - self.disk.used(self.directory)
+        room = self.disk.room - self.disk.used(self.directory)
         self.disk.taken[self.directory, self.name] = room if self.disk.fills else 0
         return self.size()
 
@@ -52,4 +53,4 @@ class FakeBallast:
             self.disk.leftovers.add(self.directory)
 
     def refuses(self) -> bool:
-        return self.directory in self.disk.leftovers or self.disk.used(self.directory) >= 1000
+        return self.directory in self.disk.leftovers or self.disk.used(self.directory) >= self.disk.room

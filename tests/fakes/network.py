@@ -31,11 +31,18 @@ class FakeNetwork:
     keeps: bool = False  # tables stay, whoever takes them away
     refuses: set[int] = field(default_factory=set)  # nodes whose packet filter takes no rules
     puts: int = 0  # tables put so far
+    slow_s: float = 0.0  # how late everything is in any case
+    politely: bool = False  # connections that are torn down end without an error
+    talks: bool = False  # nodes say something without being asked
+    lingers_s: float = 0.0  # how long connections that are torn down are still listed
+    starts: bool = True  # whether a proxy can be started
+    proxies: dict[int, FakeProxy] = field(default_factory=dict)
     netem: bool = True  # whether the kernel can delay
     deaf: set[int] = field(default_factory=set)
     clients: str = CLIENTS
     tables: dict[int, dict[str, list[Chain]]] = field(default_factory=dict)
     ghosts: dict[int, list[Chain]] = field(default_factory=dict)  # tables that were removed and stay
+    ending: list[tuple[Connection, float]] = field(default_factory=list)
     counted: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # by node and table
     queues: dict[tuple[int, bool], FakeQueue] = field(default_factory=dict)
     open: dict[int, set[Connection]] = field(default_factory=dict)
@@ -58,22 +65,27 @@ class FakeNetwork:
         return self.queues.setdefault((node, inward), FakeQueue(self))
 
     def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
-        return {connection for connection in self.open.get(node, set()) if connection.peer in peers}
+        listed = set(self.open.get(node, set()))
+        listed |= {connection for connection, until in self.ending if until > self.clock.now()}
+        return {connection for connection in listed if connection.peer in peers}
 
     def tear_down(self, node: int, peers: Collection[str]) -> None:
         if not self.works:
             return
-        self.open[node] = self.open.get(node, set()) - self.connections(node, peers)
+        torn = self.connections(node, peers)
+        self.open[node] = self.open.get(node, set()) - torn
+        self.ending += [(connection, 1000.0 + self.lingers_s) for connection in torn]
         for made in self.made:
             made.torn |= made.target == node and self.place(made.source) in peers
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> Any:
-        made = FakeSocket(self, node)
+        assert node is None or node > 0
+        made = FakeSocket(self, node, kind)
         self.made.append(made)
         return made
 
     def has_put(self, number: int) -> None:
-        """Hears of each table."""
+        """Hears of each table, by its number, and of each queue as 0."""
 
     def has_connection(self, node: int, peer: str) -> None:
         """Somebody's, open from now on."""
@@ -82,10 +94,13 @@ class FakeNetwork:
     def place(self, node: int | None) -> str:
         return self.clients if node is None else self.host(node)
 
-    def carries(self, source: int | None, target: int | None) -> bool:
-        """Whether one datagram arrives."""
-        sends = source is None or self._passes(source, self.place(target), 1, "output")
-        return sends and (target is None or self._passes(target, self.place(source), 1, "input"))
+    def sends(self, source: int | None, target: int | None) -> bool:
+        """Whether one datagram leaves its sender."""
+        return source is None or self._passes(source, self.place(target), 1, "output")
+
+    def receives(self, source: int | None, target: int | None) -> bool:
+        """Whether one that has left arrives."""
+        return target is None or self._passes(target, self.place(source), 1, "input")
 
     def reaches(self, source: int | None, target: int) -> bool:
         """Whether a connection is made: the rules of neither end stop its packets."""
@@ -97,8 +112,12 @@ class FakeNetwork:
 
     def late_s(self, node: int) -> float:
         """How late what the node sends is."""
-        queue = self.queues.get((node, False))
-        return queue.late_ms / 1000 if queue is not None and self.works else 0.0
+        queue, proxy = self.queues.get((node, False)), self.proxies.get(node)
+        late_s = queue.late_ms / 1000 if queue is not None else 0.0
+        chains = [chain for table in self.tables.get(node, {}).values() for chain in table]
+        if proxy is not None and proxy.running and any(c.hook == "redirect-output" for c in chains):
+            late_s += proxy.late_s
+        return self.slow_s + (late_s if self.works else 0.0)
 
     def _passes(self, node: int, peer: str, packets: int = _PACKETS, hook: str = "") -> bool:
         stopped = False
@@ -139,7 +158,11 @@ class FakeNetwork:
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
     ) -> Process:
-        raise LabError("nothing can be started here")
+        if not self.starts:
+            raise LabError("nothing can be started here")
+        told = dict(zip(command[4::2], command[5::2], strict=True))
+        self.proxies[node] = FakeProxy(float(told["--delay-ms"]) / 1000)
+        return self.proxies[node]
 
     def close(self) -> None: ...
 
@@ -227,6 +250,19 @@ class FakeQueue:
         if self.kind:
             raise LabError("there is something already")
         self.kind = kind
+        self.network.has_put(0)
+
+
+@dataclass
+class FakeProxy:
+    """A process that passes on late what is redirected to it."""
+
+    late_s: float
+    running: bool = True
+
+    def kill(self) -> int:
+        self.running = False
+        return 0
 
 
 @dataclass
@@ -235,14 +271,19 @@ class FakeSocket:
 
     network: FakeNetwork
     source: int | None
+    kind: int
     target: int | None = None
     address: tuple[str, int] = ("", 0)
     asked: bool = False
     torn: bool = False
+    timeout_s: float = 0
 
-    def settimeout(self, seconds: float) -> None: ...
+    def settimeout(self, seconds: float) -> None:
+        assert 0 < seconds <= 20, "a wait without a bound"
+        self.timeout_s = seconds
 
     def bind(self, address: tuple[str, int]) -> None:
+        assert address == (self.network.place(self.source), 0) and self.kind == socket.SOCK_DGRAM
         self.address = (address[0], 1 + len(self.network.inboxes))
         self.network.inboxes[self.address] = 0
 
@@ -251,9 +292,10 @@ class FakeSocket:
 
     def connect(self, endpoint: tuple[str, int]) -> None:
         target = self.network.node(endpoint[0])
-        assert target is not None
+        assert target is not None and self.kind == socket.SOCK_STREAM
         if not self.network.reaches(self.source, target):
-            raise TimeoutError
+            self._wait(None)
+        self._wait(self.network.late_s(target))
         self.target = target
 
     def sendall(self, data: bytes) -> None:
@@ -261,26 +303,41 @@ class FakeSocket:
         self.asked = True
 
     def recv(self, size: int) -> bytes:
+        assert size > 0
         if self.address in self.network.inboxes:
             if not self.network.inboxes[self.address]:
-                raise TimeoutError
+                self._wait(None)
             self.network.inboxes[self.address] -= 1
             return b"kaput"
         assert self.target is not None
         if self.torn:
+            if self.network.politely:
+                return b""
             raise ConnectionResetError
+        if self.network.talks:
+            return b"x"
         if not self.asked or not self.network.reaches(self.source, self.target):
-            raise TimeoutError
-        self.network.clock.sleep(self.network.late_s(self.target))
+            self._wait(None)
+        self._wait(self.network.late_s(self.target))
         return b"imok"
 
     def sendto(self, data: bytes, endpoint: tuple[str, int]) -> None:
+        assert self.kind == socket.SOCK_DGRAM
         target = self.network.node(endpoint[0])
         if self.source is not None:
             self.network.queue(self.source, inward=False).passes(len(data))
         if target is not None:
             self.network.queue(target, inward=True).passes(len(data))
-        if endpoint in self.network.inboxes and self.network.carries(self.source, target):
+        if not self.network.sends(self.source, target):
+            raise PermissionError  # as the kernel tells the sender of its own rules
+        if endpoint in self.network.inboxes and self.network.receives(self.source, target):
             self.network.inboxes[endpoint] += 1
 
     def close(self) -> None: ...
+
+    def _wait(self, seconds: float | None) -> None:
+        """For so long, or for ever; but never beyond the timeout."""
+        if seconds is None or seconds > self.timeout_s:
+            self.network.clock.sleep(self.timeout_s)
+            raise TimeoutError
+        self.network.clock.sleep(seconds)

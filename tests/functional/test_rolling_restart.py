@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from driving import Kaput
 
 SCENARIO = """
@@ -21,11 +23,14 @@ faults:
 """
 
 
-def test_the_next_broker_waits_until_the_last_one_leads_again(kaput: Kaput, tmp_path: Path) -> None:
-    """A partition without leader has its only replica in the ISR all the same: that is not whole."""
+@pytest.mark.parametrize("mode", ["kraft", "zookeeper"])
+def test_the_next_broker_waits_until_the_last_one_leads_again(
+    kaput: Kaput, tmp_path: Path, mode: str
+) -> None:
+    """With ZooKeeper a partition without leader has its only replica in the ISR all the same: not whole."""
     scenario = tmp_path / "only-replicas.yaml"
     scenario.write_text(SCENARIO)
-    result = kaput.run(str(scenario))
+    result = kaput.run(str(scenario), "--set", f"cluster.mode={mode}")
     restart = result.fault("rolling-restart")
     assert restart["bit"] and restart["proof"].count("ISR whole") == 2, restart["proof"]
     events = sorted(result.rows("cluster_events"), key=lambda event: int(event["at_ns"]))

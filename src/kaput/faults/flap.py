@@ -82,7 +82,7 @@ class Flap(Cut):
         self._cuts += 1
         leaks = probes.reached(self._forbidden, self.scene, timeout_s)
         wrong = self._leaks(leaks) + ([] if self._busy() else self._idle())
-        self._trouble += [f"in cut {self._cuts} {said}" for said in wrong]
+        self._trouble = [f"in cut {self._cuts} {said}" for said in wrong]
 
     def _early(self) -> list[str]:
         return super()._early() if self._down else []

@@ -89,8 +89,6 @@ class Loss(Fault):
         after = self._look([way for way in self._ways if not busy & set(way)])
         lossy = [way for way, sample in after.items() if self._loses(sample)]
         over = not left and not lossy
-        if effect.effective_ns is None:
-            return healed if over else None, effect
         said = [counts, *(f"the rules of node {node} were gone before the heal" for node in gone)]
         said += [f"the rules of node {node} are still there" for node in left]
         said += ["the rules are gone"] if not left else []

@@ -40,7 +40,7 @@ UNDONE = {
     "cut whose rules are flushed": "the rules of node 1 were gone before the heal",
     "flap of which one cut does nothing": "in cut 2 node 1 is still reached by",
     "bandwidth without its limit": "the limit of node 1 was gone before the heal",
-    "disk-full without its ballast": "of 0.0 MB were left before the heal",
+    "disk-full without its ballast": "of ballast 0.0 MB were left before the heal",
 }
 IN_VAIN = {
     "cut from itself": "nobody to be cut from",

@@ -84,6 +84,17 @@ def test_a_disk_that_stays_full_is_not_healed() -> None:
     healed, after = world.heal(effect)
     assert healed is None and not after.bit and world.node.running
     assert "broker 1, broker 2: still full after the heal" in after.proof
+    world = World("disk-full", targets=(1, 2))
+    effect = world.inject()
+    world.node.running = world.nodes[2].running = False
+    assert "; broker 1, broker 2 shut down; room again" in world.heal(effect)[1].proof
+
+
+def test_ballast_is_told_in_megabytes() -> None:
+    """To a tenth."""
+    world = World("disk-full")
+    world.disk.room = 123_456_789
+    assert "broker 1: 123.5 MB of ballast" in world.inject().proof
 
 
 def test_a_node_that_survives_may_not_die_later() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 
 import pytest
@@ -77,6 +78,9 @@ def test_noop_touches_nothing() -> None:
     node, fault = FakeNode(1), Noop(fake_scene())
     effect = fault.inject([node])
     assert effect.bit and effect.proof == "nothing done" and node.done == []
+    assert effect.effective_ns is not None
+    healed, after = fault.heal([node], effect)
+    assert healed is not None and healed >= effect.effective_ns and after == effect and node.done == []
 
 
 @pytest.mark.parametrize("kind", [Kill, Stop])
@@ -154,18 +158,22 @@ def test_a_kill_takes_effect_when_the_last_process_is_gone() -> None:
 def test_a_stop_takes_effect_at_its_signal_and_tells_how_long_it_took() -> None:
     """All targets are told at the same time."""
 
+    both = threading.Barrier(2)
+
     class Slow(FakeNode):
         def terminate(self, timeout_s: float) -> bool:
+            assert timeout_s == 60
+            both.wait(10)
             time.sleep(0.1)
             return super().terminate(timeout_s)
 
     start = time.time_ns()
     effect = Stop(fake_scene()).inject([Slow(1), Slow(2)])
-    assert effect.effective_ns is not None and effect.effective_ns - start < 50_000_000
+    assert effect.effective_ns is not None and effect.effective_ns - start < 100_000_000
     (took,) = re.findall(r"SIGTERM, ended after (\d+) ms", effect.proof)
-    assert 100 <= int(took) < 190
+    assert 100 <= int(took) < 5000
     effect = Stop(fake_scene()).inject([FakeNode(1, survives=True), FakeNode(2)])
-    assert re.search(r": broker 1 \(pid 1001\) still running \d ms after SIGTERM", effect.proof)
+    assert re.search(r": broker 1 \(pid 1001\) still running \d{1,4} ms after SIGTERM", effect.proof)
     assert effect.effective_ns is not None
 
 
@@ -253,5 +261,5 @@ def test_a_pause_tells_how_long_it_lasted_and_what_was_used() -> None:
     _, after = fault.heal(nodes, effect)
     said = after.proof.removeprefix(effect.proof)
     (lasted,) = re.findall(r"^; in (\d+) ms until SIGCONT node 1 used 0 ms of CPU; node 2 used 10 ms", said)
-    assert 50 <= int(lasted) < 200 and said.endswith("; running again") and not after.bit
+    assert 50 <= int(lasted) < 5000 and said.endswith("; running again") and not after.bit
     assert FakeNode(1, works_while_paused=True).cpu_seconds() > 1

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from fakes.network import FakeNetwork
 from fakes.world import World
 from kaput.errors import LabError
 from kaput.faults.bandwidth import keeps
 from kaput.faults.delay import least_ms, rounds
 from kaput.faults.fault import Effect
 from kaput.faults.loss import Sample, loses
+from kaput.faults.rules import severing
 from kaput.faults.shaping import Flow
 
 RATE = 1e6
@@ -176,9 +178,9 @@ def test_a_delay_of_one_of_two_is_half_a_bite() -> None:
 
 
 def test_a_delay_that_cannot_be_put_fails_and_leaves_nothing() -> None:
-    """Neither netem nor a proxy can be had on these doubles."""
+    """Neither netem nor a proxy can be had."""
     world = World("delay")
-    world.network.netem = False
+    world.network.netem = world.network.starts = False
     with pytest.raises(LabError, match="nothing can be started"):
         world.inject()
     healed, _ = world.heal(Effect(None, False, "failed"))
@@ -216,7 +218,7 @@ def test_a_share_that_is_lost_before_proves_nothing() -> None:
     effect = world.inject()
     assert not effect.bit
     healed, after = world.heal(effect)
-    assert healed is not None and "nothing could be tried" in after.proof
+    assert healed is not None and after.proof.endswith("; the rules are gone; nothing could be tried")
     assert set(world.network.tables[1]) == {"kaput_9_loss"}
 
 
@@ -376,3 +378,91 @@ def test_who_cannot_be_asked_after_a_reset_is_left_out() -> None:
         assert (
             healed is not None and after.bit and after.proof.endswith("; at the end 0 of 0 parties connect")
         )
+
+
+def test_what_is_late_is_late_against_before() -> None:
+    """Answers that always took that long prove nothing; those that come from nowhere neither."""
+    world = World("delay")
+    world.network.slow_s, world.network.works = 0.1, False
+    effect = world.inject()
+    assert not effect.bit and "an answer took 100 ms before and takes 100 ms" in effect.proof
+    world = World("delay")
+    world.network.slow_s = 0.1
+    effect = world.inject()
+    assert effect.bit and "an answer took 100 ms before and takes 140 ms" in effect.proof
+    assert world.heal(effect)[1].bit
+
+    class Wakes(FakeNetwork):
+        def has_put(self, number: int) -> None:
+            self.deaf.clear()
+
+    world = World("delay", network=Wakes(deaf={1}))
+    effect = world.inject()
+    assert not effect.bit and "took nobody answered before and takes 40 ms" in effect.proof
+
+
+@pytest.mark.parametrize(("delay", "answered"), [(3_000, True), (3_900, True)])
+def test_a_long_delay_is_waited_for(delay: int, answered: bool) -> None:
+    """An answer has as long as the line needs, and some seconds more."""
+    world = World("delay", {"delay": delay, "jitter": 0})
+    assert world.inject().bit is answered
+
+
+def test_a_delay_is_measured_by_whom_it_is_for() -> None:
+    """Broker 2 asks, where only broker 2 hears the target."""
+    world = World("delay", {"from_": ("broker 2", "broker 3")})
+    world.network.tables[1] = {"theirs": severing([world.network.clients, "10.77.0.3"], "both", "drop")}
+    effect = world.inject()
+    assert effect.bit and "by a proxy (open connections were reset); an answer took 0 ms" in effect.proof
+    assert world.heal(effect)[1].bit
+    world.network.tables[1] = {"theirs": severing(["10.77.0.2"], "both", "drop")}
+    assert not world.inject().bit
+
+
+def test_a_proxy_that_ended_meanwhile_is_said() -> None:
+    """What was redirected to it went nowhere, which is no delay."""
+    world = World("delay", {"from_": ("clients",)}, targets=(1,))
+    effect = world.inject()
+    assert effect.bit and world.network.open[1] == set()
+    world.network.proxies[1].running = False
+    healed, after = world.heal(effect)
+    assert healed is not None and not after.bit
+    assert "what made node 1 late was gone before the heal, it is gone" in after.proof
+
+
+def test_connections_that_end_politely_are_torn_down_as_well() -> None:
+    """What still talks is not."""
+    world = World("reset")
+    world.network.politely = True
+    assert world.inject().bit
+    world = World("reset")
+    world.network.works, world.network.talks = False, True
+    world.network.open[1].clear()
+    assert "0 of 4 made to see it" in world.inject().proof
+
+
+def test_a_reset_waits_some_seconds_for_the_last_connection() -> None:
+    """And says when they were gone."""
+    world = World("reset")
+    world.network.lingers_s = 4.0
+    effect = world.inject()
+    assert effect.bit
+    (took,) = re.findall(r"within (\d+) ms", effect.proof)
+    assert int(took) < 5000
+    world = World("reset")
+    world.network.lingers_s = 6.0
+    effect = world.inject()
+    assert not effect.bit and ": 0 of 1 open connections" in effect.proof
+
+
+def test_the_counts_of_loss_are_those_of_the_packet_filter() -> None:
+    """Of those seen, those dropped; node by node."""
+    world = World("loss", {"direction": "in"}, targets=(1, 2))
+    effect = world.inject()
+    found = re.findall(r"node (\d): (\d+) of (\d+) packets dropped", effect.proof)
+    assert [int(node) for node, _, _ in found] == [1, 2]
+    for node, dropped, seen in found:
+        counted = world.network.counted[int(node), "kaput_1_loss"]
+        assert (int(dropped), int(seen)) == (counted["in_dropped"], counted["in_seen"])
+        assert 0 < int(dropped) < int(seen) == 160
+    assert re.search(r"dropped; node 2: \d+ of 160 packets dropped so far$", effect.proof)

@@ -244,6 +244,19 @@ def test_a_flap_whose_rules_cannot_be_put_again_says_so() -> None:
     assert not after.bit and "the link stopped flapping: no buffer space available" in after.proof
 
 
+def test_a_later_cut_must_meet_packets_too() -> None:
+    """Unless another step's rules are there, which may have met them first."""
+    for other, bit in (({}, False), ({"kaput_9_isolate": []}, True)):
+        network = FakeNetwork()
+        fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=10, up=10)
+        network.tables[1] |= other
+        network.uncounted = {1}
+        wait_for_cuts(fault, 3)
+        _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
+        assert after.bit is bit
+        assert ("; in cut 2 the rules of node 1 have met no packet" in after.proof) is not bit
+
+
 def test_rules_that_were_put_half_way_are_taken_away() -> None:
     """One node's packet filter refuses: the injection fails, and the heal leaves nothing of the other's."""
 
