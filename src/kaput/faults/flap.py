@@ -42,7 +42,7 @@ class Flap(Cut):
         return healed, after.further(said, not self._trouble)
 
     def dropped(self) -> int:
-        return self._earlier + (super().dropped() if self._down else 0)
+        return self._earlier + super().dropped()
 
     def abandon(self) -> None:
         self._stop.set()
@@ -66,11 +66,11 @@ class Flap(Cut):
 
     def _prove_whole(self) -> None:
         """Lifts the barriers; what they forbade must be possible again."""
-        self._trouble += self._gone()
+        gone = self._gone()
         self._earlier, self._down = self.dropped(), False
         self.lift()
         left, _ = probes.healed(self._askable(self._busy()), self.scene)
-        self._trouble += [
+        self._trouble = gone + [
             f"after cut {self._cuts} node {node} was not reached by {self._title({p})}"
             for p, node in sorted(left)
         ]

@@ -195,7 +195,10 @@ def test_every_cut_of_a_flapping_link_is_proven() -> None:
     wait_for_cuts(fault, 3)
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
     assert not after.bit and "in cut 2 node 1 is still reached by broker 2" in after.proof
-    assert "times cut: 2" in after.proof
+    troubles = [
+        f"in cut 2 node 1 is still reached by {who}" for who in ("broker 2", "broker 3", "controller 101")
+    ]
+    assert after.proof.endswith("; ".join(["; times cut: 2", *troubles]))
 
 
 def test_a_flapping_link_must_be_whole_in_between() -> None:
@@ -219,6 +222,16 @@ def test_a_flapping_link_whose_rules_are_gone_is_said() -> None:
     wait_for_cuts(fault, 99)
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
     assert not after.bit and "the rules of node 1 were gone" in after.proof
+
+
+def test_the_cut_of_a_flapping_link_that_is_healed_must_hold_too() -> None:
+    """As of any other cut."""
+    network = FakeNetwork()
+    fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=60_000, up=10)
+    network.works = False
+    _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
+    assert not after.bit and "node 1 is still reached by broker 2" in after.proof
+    assert after.proof.endswith("; times cut: 1")
 
 
 def test_a_flapping_link_that_works_counts_its_cuts() -> None:
