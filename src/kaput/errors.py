@@ -2,7 +2,8 @@
 
     KaputError
     ├── UsageError            exit 2   the user's mistake: an argument, a scenario file
-    │   └── EvidenceError     exit 2   a run folder that breaks the contract; the message names the file
+    │   ├── EvidenceError     exit 2   a run folder that breaks the contract; the message names the file
+    │   └── StillRecording    exit 2   a run that somebody still records, or seals just now
     ├── LabError              exit 4   the lab or the machine failed: nothing to judge
     │   ├── JavaError                  no Java, or one too old
     │   ├── DistributionError          Kafka's jars cannot be had, or are not the ones locked
@@ -30,6 +31,10 @@ class UsageError(KaputError):
 
 class EvidenceError(UsageError):
     """A run folder that does not follow kaput.evidence/1; the message names the file."""
+
+
+class StillRecording(UsageError):
+    """A run folder whose recorder lives; the message names it, and says what to do."""
 
 
 class LabError(KaputError):

@@ -68,10 +68,17 @@ class Experiment:
         self._phase_since: tuple[str, float] | None = None
         self.folder: RunFolder
         self.manifest: Manifest
-        self.folder, self.manifest = open_folder(runs, name, scenario, seed, distribution, java)
+        self.folder, self.manifest, self._hold = open_folder(runs, name, scenario, seed, distribution, java)
 
     def run(self) -> RunFolder:
         """Runs every phase. Raises LabError or Interrupted; the folder then stays `recording`."""
+        with self._hold:
+            self._record()
+            self._seal()
+        return self.folder
+
+    def _record(self) -> None:
+        """Everything that needs the cluster; at its end all writers have closed, and all processes."""
         with ExitStack() as stack:
             owner = stack.enter_context(Owner())
             self._provision(owner, stack)
@@ -83,8 +90,6 @@ class Experiment:
             finally:
                 self._nemesis.abort()
             self._collect(groups)
-        self._seal()
-        return self.folder
 
     def _provision(self, owner: Owner, stack: ExitStack) -> None:
         self._begin("provision")
@@ -196,8 +201,10 @@ class Experiment:
 
     def _seal(self) -> None:
         self._begin("seal")
-        said = seal(self.folder)
         self._crew.tidy()
+        seal(self.folder, self._hold, self._sealed)
+
+    def _sealed(self, said: list[str]) -> None:
         self._begin("judge")
         self._update(state="sealed", troubles=self._troubles + said, phases=self._phases)
 
