@@ -15,7 +15,6 @@ from pathlib import Path
 from kaput.cluster.admin import Admin
 from kaput.cluster.collecting import collect_cluster_events
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import ClusterEvent
 from kaput.cluster.java import Java
 from kaput.cluster.lab import Cluster
 from kaput.errors import LabError
@@ -184,7 +183,8 @@ class Experiment:
             self._troubles += reader.read(rest.ends, left_s, self._progress.drained)
             topics_of = {group.id: list(group.topics) for group in self._scenario.workload.groups}
             drained = await_groups(self._admin, topics_of, rest.ends, max(5.0, limit - time.monotonic()))
-            self._events: list[ClusterEvent] = events.result()
+            self._events, missing = events.result()
+            self._troubles += missing
         self._crew.stop_members()
         return [GroupDrain(group=group, drained=done) for group, done in drained.items()]
 
