@@ -33,19 +33,19 @@ class KernelFilter:
         self._netlink = Netlink(pid, _NETLINK_NETFILTER)
 
     def put(self, table: str, chains: Sequence[Chain]) -> None:
-        """Makes the table, all of it at the same moment; one of this name that is there already gives way."""
+        """The old table's end and the new one's beginning are one transaction."""
         self._change([*_gone(table), _table("NEW", table), *_contents(table, chains)])
 
     def remove(self, table: str) -> None:
-        """Takes it away, whether it is there or not."""
+        """Made first if need be: only what exists can be deleted."""
         self._change(_gone(table))
 
     def tables(self) -> set[str]:
-        """The names of those that are there."""
+        """Those of IPv4, whoever made them."""
         return {found.get_attr("NFTA_TABLE_NAME") for found in self._list("table", [])}
 
     def counters(self, table: str) -> dict[str, int]:
-        """Packets counted so far, by the counter's name; LabError where there is no such table."""
+        """The rules' own; a counter's name is its rule's comment."""
         if table not in self.tables():
             raise LabError(f"the packet filter has no table {table}")
         found: dict[str, int] = {}
@@ -76,7 +76,6 @@ class KernelFilter:
 
 
 def _gone(table: str) -> list[Any]:
-    # Only what exists can be deleted; made again, it is as it was.
     return [_table("NEW", table), _table("DEL", table)]
 
 
@@ -98,7 +97,7 @@ def _contents(table: str, chains: Sequence[Chain]) -> Iterator[Any]:
                 ("NFTA_RULE_CHAIN", chain.name),
                 ("NFTA_RULE_EXPRESSIONS", expressions(chain, rule, peers)),
             ]
-            if rule.counter:  # as the rule's comment, which the kernel keeps for us
+            if rule.counter:
                 attributes.append(("NFTA_RULE_USERDATA", rule.counter))
             yield _object("NEW", "rule", attributes)
 

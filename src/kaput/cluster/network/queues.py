@@ -24,11 +24,7 @@ class KernelQueue:
     name: str
 
     def limit(self, rate: float, burst: int, wait_ms: float) -> None:
-        """Sends at most `rate` bits a second after the first `burst` bytes.
-
-        What would have to wait for longer than `wait_ms` is dropped. LabError where there is a limit or a
-        delay already.
-        """
+        """By tbf, from 1 kbit to 34 gbit a second, less with smaller bursts."""
         bytes_s = rate / 8
         held = bytes_s * wait_ms / 1000 + burst
         if bytes_s < 1 or max(bytes_s, held, burst / bytes_s * _TICKS_S) >= _MOST:
@@ -36,15 +32,15 @@ class KernelQueue:
         self._add("tbf", rate=bytes_s, burst=burst, limit=int(held))
 
     def delay(self, delay_ms: float, jitter_ms: float) -> None:
-        """Sends everything later by the delay give or take the jitter. LabError also without netem."""
+        """By netem, which not every kernel has: LabError without it."""
         self._add("netem", delay=round(delay_ms * 1000), jitter=round(jitter_ms * 1000), limit=_PACKETS)
 
     def clear(self) -> None:
-        """Takes limit or delay away. LabError where there is none."""
+        """Back to what the link had at first."""
         self._do(lambda route, index: route.tc("del", index=index, parent=_ROOT))
 
     def state(self) -> Queued:
-        """What is in place, and what it has done so far."""
+        """The kernel's own numbers."""
 
         def look(route: Any, index: int) -> Queued:
             for found in route.get_qdiscs(index=index):
