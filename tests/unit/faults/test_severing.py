@@ -273,17 +273,11 @@ def test_a_later_cut_must_meet_packets_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("direction", "how", "way", "verb"),
     [
-        ({"direction": "both", "how": "drop"}, "cut off from broker 2, the clients, packets dropped"),
-        (
-            {"direction": "in", "how": "drop"},
-            "cut off for what comes from broker 2, the clients, packets dropped",
-        ),
-        (
-            {"direction": "out", "how": "reject"},
-            "cut off for what goes to broker 2, the clients, packets refused",
-        ),
+        ("both", "drop", "from", "dropped"),
+        ("in", "drop", "for what comes from", "dropped"),
+        ("out", "reject", "for what goes to", "refused"),
     ],
 )
 def test_the_proof_of_a_cut_to_the_letter(direction: str, how: str, way: str, verb: str) -> None:
@@ -292,7 +286,8 @@ def test_the_proof_of_a_cut_to_the_letter(direction: str, how: str, way: str, ve
     fault, nodes, effect = inject(network, Cut, from_=("broker 2", "clients"), direction=direction, how=how)
     dropped = sum(network.counted[1, "kaput_1_x"].values())
     assert effect.proof == (
-        f"broker 1: cut off {way} broker 2, the clients, packets {verb}; connections that were possible and now fail: 2;"
+        f"broker 1: cut off {way} broker 2, the clients, packets {verb};"
+        " connections that were possible and now fail: 2;"
         f" still reached by broker 3, controller 101; packets so far: {dropped}"
     )
     assert {rule.verdict for chain in network.tables[1]["kaput_1_x"] for rule in chain.rules} == (
