@@ -94,7 +94,7 @@ def test_a_witness_is_told_before_a_fault_takes_hold(tmp_path: Path) -> None:
 def test_faults_overlap(tmp_path: Path) -> None:
     """A kill may fall into a pause: each has its own thread, target and proof."""
     steps = [
-        Step("1-pause", "pause", "followers-of orders/0", AfterStart(0), 300, 1),
+        Step("1-pause", "pause", "followers-of orders/0", AfterStart(0), 1000, 1),
         Step("2-kill", "kill", "leader-of orders/0", AfterStart(100), 50, 2),
     ]
     rows, nodes = play(tmp_path, steps, lambda _nemesis: None)
