@@ -76,6 +76,7 @@ class FakeNode:
         return time.time_ns()
 
     def terminate(self, timeout_s: float) -> bool:
+        assert timeout_s > 0
         self.done.append("terminate")
         self.expected = True
         self.running = self.survives

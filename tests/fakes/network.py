@@ -59,6 +59,7 @@ class FakeNetwork:
         return None if host == self.clients else int(host.rpartition(".")[2])
 
     def filter(self, node: int) -> FakeFilter:
+        assert node > 0, "the clients have no packet filter"
         return FakeFilter(self, node)
 
     def queue(self, node: int, inward: bool) -> FakeQueue:

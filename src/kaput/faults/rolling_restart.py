@@ -59,7 +59,7 @@ class RollingRestart(Fault):
         restart = start_again([node for node in self._stopped[len(self._done) :] if not node.running])
         if not self._stopped:
             return now_ns(), effect
-        complete = len(self._done) == len(nodes) and not self._troubles and not restart.said
+        complete = len(self._done) == len(nodes)
         proof = "; ".join([*self._said, *self._troubles, *restart.said])
         return self._done[-1] if complete else None, effect.further(proof, complete)
 
@@ -74,7 +74,7 @@ class RollingRestart(Fault):
             restart = start_again([node])
             started = now_ns()
             if not restart.complete:
-                self._troubles += restart.said
+                self._troubles = restart.said
                 return
             lacks = self._wait_whole(node)
             if lacks:

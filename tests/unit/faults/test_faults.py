@@ -116,7 +116,10 @@ def test_one_start_that_fails_does_not_keep_the_others_down() -> None:
     assert healed is None and not after.bit and nodes[2].running
     assert "broker 1 could not be started again: broker 1 cannot be spawned" in after.proof
     assert "broker 2 does not run after its start" in after.proof
-    assert "broker 3 (pid 2003) was started again" in after.proof
+    assert after.proof.endswith(
+        "; broker 1 could not be started again: broker 1 cannot be spawned;"
+        " broker 2 does not run after its start; broker 3 (pid 2003) was started again"
+    )
 
 
 def test_the_heal_is_the_moment_of_the_first_start() -> None:
@@ -189,7 +192,8 @@ def test_who_stands_still_already_is_not_paused_again() -> None:
     nodes = [FakeNode(1, stopped=True), FakeNode(2)]
     fault = Pause(fake_scene())
     effect = fault.inject(nodes[:1])
-    assert not effect.bit and effect.effective_ns is None and "stopped already" in effect.proof
+    said = "broker 1 (pid 1001): stopped already before SIGSTOP"
+    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, said)
     fault = Pause(fake_scene())
     effect = fault.inject(nodes)
     assert not effect.bit and effect.effective_ns is not None
@@ -202,9 +206,11 @@ def test_a_pause_that_stops_one_of_two_lets_it_go_again() -> None:
     nodes = [FakeNode(1), FakeNode(2, moves=True)]
     fault = Pause(fake_scene())
     effect = fault.inject(nodes)
-    assert not effect.bit and effect.effective_ns is None
+    said = "broker 1 (pid 1001), broker 2 (pid 1002): not in the stopped state after SIGSTOP"
+    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, said)
+    assert fault.scene.clock.now() == pytest.approx(1005, abs=0.01)
     healed, after = fault.heal(nodes, effect)
-    assert healed is not None and not after.bit and nodes[0].done == ["pause", "resume"]
+    assert healed is not None and after == effect and nodes[0].done == ["pause", "resume"]
     nodes = [FakeNode(1, sleeps=True), FakeNode(2, moves=True)]
     fault = Pause(fake_scene())
     healed, after = fault.heal(nodes, fault.inject(nodes))
@@ -230,7 +236,8 @@ def test_a_node_that_ended_while_it_was_paused_is_left_alone(again: bool) -> Non
         node.stopped = False
         node.start()
     healed, after = fault.heal([node], effect)
-    assert healed is not None and after.bit and after.proof.endswith("; broker 1 had ended by then")
+    assert healed is not None and after.bit
+    assert after.proof == f"{effect.proof}; broker 1 had ended by then"
     assert "resume" not in node.done
 
 
@@ -249,6 +256,31 @@ def test_a_node_that_ends_as_it_is_looked_at_keeps_nobody_else_paused() -> None:
     _, after = fault.heal(nodes, fault.inject(nodes))
     assert nodes[1].done == ["pause", "resume"]
     assert "node 2 used 0 ms of CPU" in after.proof and "node 1 used" not in after.proof
+
+
+def test_a_node_that_stops_a_moment_later_is_waited_for() -> None:
+    """Thread by thread: some seconds for all of them, a millisecond between two looks."""
+
+    class Hesitates(FakeNode):
+        looks = 0
+
+        def is_stopped(self) -> bool:
+            self.looks += 1
+            return self.stopped and self.looks > 1000
+
+    fault = Pause(fake_scene())
+    assert fault.inject([Hesitates(1)]).bit
+    assert fault.scene.clock.now() == pytest.approx(1001, abs=0.01)
+
+
+def test_a_pause_that_does_not_end_says_so() -> None:
+    """No moment of a heal, and the sentence."""
+    node, fault = FakeNode(1, sleeps=True), Pause(fake_scene())
+    effect = fault.inject([node])
+    healed, after = fault.heal([node], effect)
+    assert healed is None and not after.bit
+    said = "node 1 used 0 ms of CPU; still in the stopped state after SIGCONT"
+    assert after.proof.startswith(f"{effect.proof}; in ") and after.proof.endswith(said)
 
 
 def test_a_pause_tells_how_long_it_lasted_and_what_was_used() -> None:

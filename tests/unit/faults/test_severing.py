@@ -117,7 +117,9 @@ def test_a_target_without_connections_is_half_a_bite() -> None:
     fault = Partition(fake_scene(*nodes, step="1-x", network=network))
     # Broker 3 reaches broker 1 alone.
     effect = fault.inject(nodes[:2])  # type: ignore[arg-type]
-    assert not effect.bit and "node 2 had no connection before" in effect.proof
+    assert not effect.bit
+    assert "node 2 had no connection before, so that nothing is proven of it" in effect.proof
+    assert "the rules of node 2" not in effect.proof  # nothing was tried on them
 
 
 def test_each_barrier_must_have_met_a_packet() -> None:
@@ -268,6 +270,81 @@ def test_a_later_cut_must_meet_packets_too() -> None:
         _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
         assert after.bit is bit
         assert ("; in cut 2 the rules of node 1 have met no packet" in after.proof) is not bit
+
+
+@pytest.mark.parametrize(
+    ("direction", "how", "way", "verb"),
+    [
+        ("both", "drop", "from", "dropped"),
+        ("in", "drop", "for what comes from", "dropped"),
+        ("out", "reject", "for what goes to", "refused"),
+    ],
+)
+def test_the_proof_of_a_cut_to_the_letter(direction: str, how: str, way: str, verb: str) -> None:
+    """Who, from whom, in which direction, how; what was tried, what is left, what was counted."""
+    network = FakeNetwork()
+    fault, nodes, effect = inject(network, Cut, from_=("broker 2", "clients"), direction=direction, how=how)
+    dropped = sum(network.counted[1, "kaput_1_x"].values())
+    assert effect.proof == (
+        f"broker 1: cut off {way} broker 2, the clients, packets {verb};"
+        " connections that were possible and now fail: 2;"
+        f" still reached by broker 3, controller 101; packets so far: {dropped}"
+    )
+    assert {rule.verdict for chain in network.tables[1]["kaput_1_x"] for rule in chain.rules} == (
+        {"", "drop"} if how == "drop" else {"", "drop", "accept", "reset"}
+    )
+    _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
+    told = re.fullmatch(
+        r"in (\d+) ms (\d+) packets dropped, lifted: the rules are gone,"
+        r" all connect again after (\d+) ms \(2 of 2 tried\)",
+        after.proof.removeprefix(f"{effect.proof}; "),
+    )
+    assert told is not None, after.proof
+    assert int(told[1]) < 5000 and int(told[2]) >= dropped and int(told[3]) < 5000
+
+
+def test_the_proof_of_a_heal_in_vain_to_the_letter() -> None:
+    """Who is still cut from whom, and how long that was tried."""
+    fault, nodes, effect = inject(FakeNetwork(stays=True), Cut, from_=("broker 2", "clients"))
+    _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
+    assert after.proof.endswith(
+        "packets dropped, lifted: the rules are gone,"
+        " 5 s later still cut: node 1 not from the clients; node 1 not from broker 2"
+    )
+    fault, nodes, effect = inject(FakeNetwork())
+    nodes[0].running = False
+    _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
+    assert after.proof.endswith(", lifted: the rules are gone, whether anybody connects could not be tried")
+
+
+def test_nobody_to_be_cut_from_is_said() -> None:
+    """Nothing is put, nothing is healed."""
+    network = FakeNetwork()
+    fault, nodes, effect = inject(network, Cut, from_=("broker 1",))
+    said = "broker 1 (pid 1001): there is nobody to be cut from"
+    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, said)
+    healed, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
+    assert healed is not None and after == effect and not network.puts
+
+
+def test_the_proof_of_nothing_to_the_letter() -> None:
+    """Where nobody reached the target before."""
+    _, _, effect = inject(FakeNetwork(deaf={1}), Cut, from_=("broker 2",))
+    assert effect.proof == (
+        "broker 1: cut off from broker 2, packets dropped;"
+        " connections that were possible and now fail: 0;"
+        " none of them connected before, so that nothing is proven;"
+        " node 1 had no connection before, so that nothing is proven of it; packets so far: 0"
+    )
+
+
+@pytest.mark.parametrize("switch", ["keeps", "stays"])
+def test_rules_of_a_failed_injection_that_stay_are_not_healed(switch: str) -> None:
+    """Listed, or felt."""
+    network = FakeNetwork(**{switch: True})
+    fault, nodes, _ = inject(network)
+    healed, after = fault.heal(nodes, Effect(None, False, "failed"))  # type: ignore[arg-type]
+    assert healed is None and not after.bit
 
 
 def test_rules_that_were_put_half_way_are_taken_away() -> None:
