@@ -21,6 +21,7 @@ def _unread(partition: int, drained_to: int | None = None, end: int | None = Non
     return UnreadPartition(topic="orders", partition=partition, drained_to=drained_to, end_offset=end)
 
 
+TWICE = [GroupFacts(name, True, {"poll-skip": 1}) for name in "ab"]
 KILL = FaultFacts("1-kill", "kill", "broker 1", True, "process gone", 5)
 REST = "What else may be there, such as duplicates, phantoms and corrupt records, is not known."
 
@@ -212,6 +213,22 @@ def test_rulings_are_summed_and_the_most_comes_first(scenario: Make) -> None:
     }
 
 
+def test_of_one_kind_the_most_comes_first(scenario: Make) -> None:
+    """Whatever the alphabet says; and what is permitted for two reasons is permitted in all."""
+    losses = [Loss(n, "orders", "deposed-leader", 2 + n) for n in (8, 9)]
+    losses += [Loss(0, "orders", "deposed-leader", 3), Loss(0, "orders", "unclean-election", 4)]
+    allowed = {"unclean.leader.election.enable": True}
+    judgement = judge(_facts(counts={"lost": 28}, losses=losses), scenario(acks=1, topic=allowed))
+    assert [int(reason.split()[0]) for reason in judgement.reasons] == [11, 10, 4, 3]
+    assert judgement.permitted["lost", None] == 7
+
+
+def test_a_group_without_counts_shows_nothing(scenario: Make) -> None:
+    """No count is a count of 0."""
+    judgement = judge(_facts(groups=[GroupFacts("a", True)]), scenario({"unseen": 0, "redelivered": 0}))
+    assert (judgement.verdict, judgement.permitted["redelivered", "a"]) == ("held", 0)
+
+
 def test_as_many_of_two_reasons_are_in_alphabetical_order(scenario: Make) -> None:
     """So that the same facts always read the same."""
     losses = [Loss(n, "orders", "deposed-leader", 2) for n in (9, 8)]
@@ -267,7 +284,7 @@ def test_another_verdict_than_expected(
         ({"lost": "<= 0.5 %"}, {"counts": {"lost": 6}}, "violated", "lost <= 0.5 %, and it is 6"),
         (
             {"poll-skip": 3},
-            {"groups": [GroupFacts(name, True, {"poll-skip": 1}) for name in "ab"]},
+            {"groups": TWICE},
             "violated",
             "poll-skip 3, and it is 2",
         ),
