@@ -1,5 +1,6 @@
 # make demo       install everything, then show what kaput is for
 # make test       install everything, then all checks and all tests
+# make test-fast  the checks, and the tests that need neither brokers nor Spark
 # make install    .venv with .venv/bin/kaput, Kafka's jars fetched, nothing run
 # make check      lint, format, types, import contracts
 # make bench      the benchmarks; make bench-quick: a short form of them
@@ -10,6 +11,8 @@ PYTHON ?= python3
 UV_VERSION = 0.13.8
 
 BIN = .venv/bin
+# Two workers: one for real brokers, one for Spark (tests/conftest.py).
+PYTEST = $(BIN)/pytest -n 2 --dist loadgroup
 UV = $(BIN)/uv
 # Packages are as the locks say and kaput itself is there; of the two stamps the wider stands for both.
 RUN_STAMP = .venv/.installed
@@ -17,7 +20,7 @@ DEV_STAMP = .venv/.installed-dev
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url --no-emit-find-links
 
-.PHONY: install demo test check bench bench-quick lock clean preflight setup setup-dev
+.PHONY: install demo test test-fast check bench bench-quick lock clean preflight setup setup-dev
 
 install: setup
 
@@ -26,7 +29,11 @@ demo: setup
 
 test: setup-dev
 	$(MAKE) --no-print-directory check
-	$(BIN)/pytest
+	$(PYTEST) tests
+
+test-fast: $(DEV_STAMP)
+	$(MAKE) --no-print-directory check
+	$(PYTEST) tests/unit
 
 check: $(DEV_STAMP)
 	$(BIN)/ruff check .

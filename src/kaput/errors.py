@@ -2,15 +2,18 @@
 
     KaputError
     ├── UsageError            exit 2   the user's mistake: an argument, a scenario file
-    │   └── EvidenceError     exit 2   a run folder that breaks the contract; the message names the file
+    │   ├── EvidenceError     exit 2   a run folder that breaks the contract; the message names the file
+    │   └── StillRecording    exit 2   a run that somebody still records, or seals just now
     ├── LabError              exit 4   the lab or the machine failed: nothing to judge
     │   ├── JavaError                  no Java, or one too old
+    │   ├── NamespacesError            the kernel lacks or forbids what network namespaces need
     │   ├── DistributionError          Kafka's jars cannot be had, or are not the ones locked
     │   └── BrokerError                a broker or controller did not come up, or died on its own
     └── Interrupted           exit 130 Ctrl-C or SIGTERM
 
 Kafka's anomalies are findings, never exceptions (docs/decisions/0001-three-kinds-of-trouble.md).
-A broken account (cells that do not add up) is a bug of ours: `AccountingError`, an AssertionError, exit 70.
+A broken account (cells that do not add up) is a bug of ours: `AccountingError`, an AssertionError, exit 70,
+as is every exception that nobody expected (cli/ending.py). 0, 1 and 3 are verdicts and nothing else.
 """
 
 from __future__ import annotations
@@ -32,12 +35,20 @@ class EvidenceError(UsageError):
     """A run folder that does not follow kaput.evidence/1; the message names the file."""
 
 
+class StillRecording(UsageError):
+    """A run folder whose recorder lives; the message names it, and says what to do."""
+
+
 class LabError(KaputError):
     """The lab or the machine failed before there was anything to judge."""
 
 
 class JavaError(LabError):
     """Java is missing or older than 17; the message has the install line."""
+
+
+class NamespacesError(LabError):
+    """The kernel lacks or forbids what network namespaces need; the message says what would help."""
 
 
 class DistributionError(LabError):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from kaput.analysis import inputs
@@ -26,6 +25,7 @@ from kaput.analysis.watching import Tell, nobody, watched
 from kaput.errors import EvidenceError
 from kaput.evidence.fates import Fates, GroupFates
 from kaput.evidence.findings import Delivered, Stored, Totals
+from kaput.evidence.parquet import footer_of
 from kaput.evidence.reading import Evidence
 from kaput.scenario.vocabulary import OUTCOMES
 
@@ -76,7 +76,7 @@ def _named(evidence: Evidence, table: str) -> Iterator[Place | None]:
     words = evidence.words[table, "topic"]
     found: set[tuple[str | None, int, int] | None] = set()
     for path in evidence.tables[table].files:
-        footer = pq.read_metadata(path)
+        footer = footer_of(path)
         for index in range(footer.num_row_groups):
             group = footer.row_group(index)
             if group.num_rows:

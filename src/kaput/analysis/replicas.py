@@ -14,8 +14,11 @@ import pyarrow.dataset as ds
 
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Place
+from kaput.evidence.parquet import table_of
+from kaput.evidence.schemas import TABLES
 
 _WHO = ["topic", "partition", "offset", "producer", "seq"]
+_HELD = pa.schema([TABLES["replica_log"].schema.field(name) for name in ("broker", "leader_epoch", *_WHO)])
 _MS = 1_000_000
 
 
@@ -39,9 +42,8 @@ def seen(given: Inputs) -> dict[tuple[Place, int], Seen]:
     lost = ds.dataset(given.evidence.folder.analysis / "lost", format="parquet").to_table(
         columns=[*_WHO, "done_ns", "later_epoch"], filter=pc.field("cause") == "deposed-leader"
     )
-    held = ds.dataset(list(files), format="parquet").to_table(
-        columns=["broker", "leader_epoch", *_WHO], filter=pc.field("seq").is_valid()
-    )
+    # Of the contract's types, whatever encodings the files have: a join takes only the same on both sides.
+    held = pa.concat_tables([table_of(path, _HELD) for path in files]).filter(pc.field("seq").is_valid())
     held = held.group_by(["broker", *_WHO]).aggregate([("leader_epoch", "min")])
     looked_at = held.group_by(["topic", "partition"]).aggregate([]).to_pylist()
     places = {(row["topic"], row["partition"]) for row in looked_at}

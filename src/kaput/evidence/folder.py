@@ -8,16 +8,19 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
 
 from kaput.errors import EvidenceError
 from kaput.evidence.schemas import EVIDENCE_SCHEMA
 
 State = Literal["recording", "sealed", "analysed"]
+Moment = Annotated[int, Field(ge=-(2**63) + 1, lt=2**63)]  # ns since the epoch, as tables can hold them
 
 
 class GroupDrain(BaseModel):
@@ -40,8 +43,8 @@ class Manifest(BaseModel):
     mode: str = "kraft"
     versions: dict[str, str | None] = {}
     host: dict[str, Any] = {}
-    started_ns: int = 0
-    ended_ns: int | None = None
+    started_ns: Moment = 0
+    ended_ns: Moment | None = None
     groups: list[GroupDrain] = []
     troubles: list[str] = []
     phases: dict[str, float] = {}
@@ -49,10 +52,16 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Paths inside one run folder; `path` is the folder itself, `origin` the URL that it was brought from."""
+    """Paths inside one run folder; `path` is the folder itself, `origin` where it was brought from.
+
+    unkept: this is a copy that nothing is taken back from, because the origin refused it. `derived`: where
+    the analysis writes, if not beside the evidence.
+    """
 
     path: Path
     origin: str | None = None
+    unkept: OSError | None = None
+    derived: Path | None = None
 
     @property
     def title(self) -> str:
@@ -82,7 +91,7 @@ class RunFolder:
     @property
     def analysis(self) -> Path:
         """What Spark derived: ledger/, windows/, rates/."""
-        return self.path / "analysis"
+        return self.derived or self.path / "analysis"
 
     def table(self, name: str) -> Path:
         """evidence/TABLE/"""
@@ -97,7 +106,8 @@ class RunFolder:
     def read_manifest(self) -> Manifest:
         """manifest.json, checked. Raises EvidenceError naming the file."""
         try:
-            document = json.loads(self.manifest_path.read_text())
+            # Stricter than Python's own reader: no half characters, no depth without end.
+            document = from_json(self.manifest_path.read_bytes())
         except OSError as error:
             raise EvidenceError(
                 f"{self.manifest_path}: cannot be read ({error.strerror}); is this a run folder?"
@@ -119,7 +129,12 @@ class RunFolder:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Writes a whole file or nothing (write beside it, then rename)."""
+    """Writes a whole file or nothing (write beside it, then rename). Raises OSError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text)
-    beside.replace(path)
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+        raise

@@ -7,7 +7,7 @@ Not here: what the values mean (analysis), sealing what a run left (sealing.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,19 @@ import pyarrow.parquet as pq
 
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest, RunFolder
+from kaput.evidence.parquet import (
+    DAMAGE,
+    bounds,
+    broken,
+    check_footer,
+    footer_of,
+    only_value,
+    open_file,
+    read_row_group,
+    statistics_of,
+    table_of,
+    words_of,
+)
 from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, TABLES, Table
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -23,6 +36,7 @@ _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("group_events", "kind"): GROUP_EVENT_KINDS,
     ("cluster_events", "kind"): CLUSTER_EVENT_KINDS,
 }
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 # Which distinct words the analysis needs to know beforehand.
 _LISTED = (
     ("sends", "topic"),
@@ -33,12 +47,16 @@ _LISTED = (
 
 @dataclass(frozen=True)
 class TableFiles:
-    """One table as found: its files (none: an empty table), rows, and the columns that all of them lack."""
+    """One table as found: its files (none: an empty table), rows, and the columns that all of them lack.
+
+    `voids`: by file, the columns that have no type since all that they hold is null (pandas writes such).
+    """
 
     table: Table
     files: tuple[Path, ...] = ()
     rows: int = 0
     lacking: frozenset[str] = frozenset()
+    voids: Mapping[Path, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,14 +75,36 @@ class Evidence:
     def located(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """The same rows, each with where it is: its file and its number in it, from 1 on."""
         found = self.tables[name]
-        columns = [n for n in found.table.schema.names if n not in found.lacking]
+        schema = pa.schema([column for column in found.table.schema if column.name not in found.lacking])
+        known = {column: words for (table, column), words in self.words.items() if table == name}
         for path in found.files:
-            try:
-                rows = pq.ParquetFile(path).read(columns=columns).to_pylist()
-            except (pa.ArrowException, OSError) as error:
-                raise _broken(path, error) from None
-            for number, row in enumerate(rows, 1):
+            for number, row in enumerate(_rows(path, schema, known), 1):
                 yield f"{path}, row {number}", {**dict.fromkeys(found.lacking), **row}
+
+
+def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = table_of(path, schema).to_pylist()
+    except DAMAGE as error:
+        raise broken(path, error) from None
+    for name, words in known.items():
+        if strange := {row[name] for row in rows} - words - {None}:
+            raise broken(path, f"column {name!r} has {min(strange)!r}, which its footer denies")
+    _check_partitions(path, schema, rows)
+    for name in (column.name for column in schema if pa.types.is_list(column.type)):
+        for number, row in enumerate(rows, 1):
+            if row[name] is not None and None in row[name]:
+                raise EvidenceError(f"{path}, row {number}: the list {name!r} has a null in it")
+    return rows
+
+
+def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
+    """A negative partition is a client's way to say that it knows none: null, where that may be."""
+    for number, row in enumerate(rows, 1):
+        if (partition := row.get("partition")) is not None and partition < 0:
+            if not schema.field("partition").nullable:
+                raise EvidenceError(f"{path}, row {number}: partition {partition} is none")
+            row["partition"] = None
 
 
 def check(folder: RunFolder) -> Evidence:
@@ -89,50 +129,57 @@ def _check_table(folder: RunFolder, table: Table, required: bool) -> TableFiles:
         if required:
             raise EvidenceError(f"{directory}: table {table.name} is required and has no Parquet file")
         return TableFiles(table)
-    footers = [_footer(path) for path in files]
+    footers = [footer_of(path) for path in files]
     lacking: list[set[str]] = []
+    voids: dict[Path, frozenset[str]] = {}
     for path, footer in zip(files, footers, strict=True):
-        lacking.append(_check_columns(table, path, footer.schema.to_arrow_schema()))
+        check_footer(path, footer)
+        schema = _schema(path, footer)
+        lacking.append(_check_columns(table, path, schema))
+        voids[path] = frozenset(n for n in table.schema.names if n in schema.names and _is_void(schema, n))
         _check_nulls(table, path, footer)
+        _check_numbers(table, path, footer)
     for path, absent in zip(files, lacking, strict=True):
         if absent != lacking[0]:
             raise EvidenceError(f"{path}: its columns are not those of {files[0].name} beside it")
-    return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]))
+    return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]), voids)
 
 
-def _footer(path: Path) -> pq.FileMetaData:
+def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
     try:
-        return pq.read_metadata(path)
-    except (pa.ArrowException, OSError) as error:
-        raise _broken(path, error) from None
-
-
-def _broken(path: Path, error: Exception) -> EvidenceError:
-    return EvidenceError(f"{path}: not a whole Parquet file ({str(error).splitlines()[0]})")
+        return footer.schema.to_arrow_schema()
+    except DAMAGE as error:
+        raise broken(path, error) from None
 
 
 def _check_columns(table: Table, path: Path, found: pa.Schema) -> set[str]:
     """The optional columns that the file lacks."""
     mistakes = []
-    for field in table.schema:
-        if field.name not in found.names:
-            if field.name not in table.optional_columns:
-                mistakes.append(f"column {field.name!r} is missing")
-        elif not _same_kind(field.type, found.field(field.name).type):
-            mistakes.append(
-                f"column {field.name!r} is {found.field(field.name).type}, the contract says {field.type}"
-            )
+    for column in table.schema:
+        name, times = column.name, found.names.count(column.name)
+        if times > 1:
+            mistakes.append(f"column {name!r} is there twice")
+        elif times == 0:
+            if name not in table.optional_columns:
+                mistakes.append(f"column {name!r} is missing")
+        elif not (
+            _same_kind(column.type, found.field(name).type) or (column.nullable and _is_void(found, name))
+        ):
+            mistakes.append(f"column {name!r} is {found.field(name).type}, the contract says {column.type}")
     if mistakes:
         raise EvidenceError(f"{path}: table {table.name}: {'; '.join(mistakes)}")
     return {name for name in table.optional_columns if name not in found.names}
 
 
+def _is_void(found: pa.Schema, name: str) -> bool:
+    return bool(pa.types.is_null(found.field(name).type))
+
+
 def _same_kind(wanted: pa.DataType, found: pa.DataType) -> bool:
     """Whether two types hold the same values; how text is encoded and list items are named is no matter."""
-    if pa.types.is_dictionary(found):
-        found = found.value_type
     if pa.types.is_string(wanted):
-        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+        text = found.value_type if pa.types.is_dictionary(found) else found
+        return any(is_text(text) for is_text in _TEXTS)
     if pa.types.is_map(wanted):
         return bool(
             pa.types.is_map(found)
@@ -146,30 +193,33 @@ def _same_kind(wanted: pa.DataType, found: pa.DataType) -> bool:
 
 
 def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
-    for field in table.schema:
-        if field.nullable or pa.types.is_nested(field.type):
+    for column in table.schema:
+        if column.nullable or pa.types.is_nested(column.type):
             continue
-        for group in range(footer.num_row_groups):
-            statistics = footer.row_group(group).column(_leaf(footer, field.name)).statistics
+        for index in range(footer.num_row_groups):
+            statistics = statistics_of(footer.row_group(index), column.name)
             nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
             if nulls is None:
-                nulls = _values(path, group, field.name).null_count
+                nulls = _values(path, index, column.name).null_count
             if nulls:
                 raise EvidenceError(
-                    f"{path}: table {table.name}: column {field.name!r} has {nulls} nulls, and may have none"
+                    f"{path}: table {table.name}: column {column.name!r} has {nulls} nulls, and may have none"
                 )
 
 
-def _leaf(footer: pq.FileMetaData, name: str) -> int:
-    """The column's position among the leaves of the Parquet schema."""
-    return next(i for i in range(footer.num_columns) if footer.schema.column(i).path == name)
+def _check_numbers(table: Table, path: Path, footer: pq.FileMetaData) -> None:
+    """The least number of 64 bits stands for null in the analysis (dense/numbers.py)."""
+    for column in table.schema:
+        if not pa.types.is_int64(column.type) or column.name not in footer.schema.names:
+            continue
+        for index in range(footer.num_row_groups):
+            known = bounds(statistics_of(footer.row_group(index), column.name))
+            if known is not None and known[0] == -(2**63):
+                raise EvidenceError(f"{path}: table {table.name}: column {column.name!r} has {known[0]}")
 
 
-def _values(path: Path, group: int, name: str) -> pa.ChunkedArray:
-    try:
-        return pq.ParquetFile(path, read_dictionary=[name]).read_row_group(group, columns=[name]).column(0)
-    except (pa.ArrowException, OSError) as error:
-        raise _broken(path, error) from None
+def _values(path: Path, index: int, name: str) -> pa.ChunkedArray:
+    return read_row_group(open_file(path, [name]), path, index, [name]).column(0)
 
 
 def _check_words(found: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:
@@ -189,17 +239,15 @@ def _distinct(files: Iterable[Path], column: str) -> frozenset[str]:
     """The distinct texts of a column; row groups of one value alone are settled by their statistics."""
     words: set[str] = set()
     for path in files:
-        footer = _footer(path)
-        for group in range(footer.num_row_groups):
-            chunk = footer.row_group(group)
-            statistics = chunk.column(_leaf(footer, column)).statistics
-            if chunk.num_rows == 0:
+        footer = footer_of(path)
+        for index in range(footer.num_row_groups):
+            group = footer.row_group(index)
+            if group.num_rows == 0:
                 continue
-            if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
-                least = str(statistics.min)
-                # Writers may shorten long texts in statistics: only short ones are taken at their word.
-                if len(least) < 32:
-                    words.add(least)
-                    continue
-            words.update(w for w in _values(path, group, column).unique().to_pylist() if w is not None)
+            only = only_value(statistics_of(group, column))
+            if only is not None:
+                words.add(str(only))
+                continue
+            found = _values(path, index, column)
+            words.update(word for word in words_of(path, column, found.unique()) if word is not None)
     return frozenset(words)

@@ -25,7 +25,13 @@ def verdict_sentence(findings: Findings) -> str:
         for a in findings.anomalies
         if a.count > a.permitted and a.name != "lost"
     ]
-    return f"{findings.verdict.upper()}: {', '.join(parts)}."
+    return f"{_verdict(findings)}: {', '.join(parts)}."
+
+
+def _verdict(findings: Findings) -> str:
+    """In capitals; a run that held although messages were lost must not read like one that lost none."""
+    lost = any(a.count for a in findings.anomaly("lost"))
+    return findings.verdict.upper() + (", with permitted loss" if findings.verdict == "held" and lost else "")
 
 
 def _lost(findings: Findings) -> str:

@@ -22,6 +22,7 @@ from kaput.scenario.values import (
     Acknowledgements,
     Comparison,
     Config,
+    Count,
     DurationMs,
     Positive,
     Rate,
@@ -50,9 +51,9 @@ class Cluster(Block):
     """Version of Apache Kafka (in ZooKeeper mode 3.9.2 if not given); its jars come through its lock file."""
     mode: Literal["kraft", "zookeeper"] = "kraft"
     """Where the metadata lives: Kafka's own quorum, or ZooKeeper (Kafka 3.9 and older)."""
-    brokers: Positive = 3
+    brokers: Count = 3
     """How many brokers; they are numbered from 1."""
-    controllers: Literal["combined"] | Positive = "combined"
+    controllers: Literal["combined"] | Count = "combined"
     """`combined`: brokers 1 to 3 vote themselves. A number: that many dedicated controllers. KRaft only."""
     zookeepers: Annotated[Literal[1, 3], BeforeValidator(no_bool)] = 1
     """How many ZooKeeper nodes; ZooKeeper mode only."""
@@ -101,9 +102,9 @@ class Topic(Block):
 
     name: str = Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")
     """Its name: letters, digits, dots, underscores and dashes."""
-    partitions: Positive = 1
+    partitions: Count = 1
     """How many partitions."""
-    replication_factor: Positive = 3
+    replication_factor: Count = 3
     """How many replicas each partition has."""
     config: Config = {}
     """Settings of the topic, in Kafka's own names."""
@@ -114,7 +115,7 @@ class Topic(Block):
 class Producers(Block):
     """`count` producers of one kind; each sends `messages`, or for `duration`, at `rate` a second."""
 
-    count: Positive = 1
+    count: Count = 1
     """How many producers of this kind; each is a process of its own."""
     topic: str
     """The topic that they send to."""
@@ -154,7 +155,7 @@ class Group(Block):
     """The group's id."""
     topics: Annotated[list[str], Field(min_length=1)]
     """The topics that it subscribes to."""
-    members: Positive = 1
+    members: Count = 1
     """How many members; each is a process of its own."""
     config: Config = {}
     """Settings of the client, in librdkafka's own names."""

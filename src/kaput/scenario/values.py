@@ -185,5 +185,7 @@ Acknowledgements = Annotated[
 ]
 Config = dict[str, bool | int | float | str]
 Positive = Annotated[int, Field(ge=1), BeforeValidator(no_bool)]
+# Of things that are counted out one by one: brokers, partitions, processes.
+Count = Annotated[int, Field(ge=1, le=1_000_000), BeforeValidator(no_bool)]
 Percent = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False), BeforeValidator(no_bool)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(no_bool)]

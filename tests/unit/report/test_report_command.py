@@ -31,7 +31,7 @@ def test_text_in_a_pipe_is_plain(run_dir: Path) -> None:
     done = subprocess.run([kaput, "report", run_dir], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("HELD: 40,000 sent") and lines[0].endswith(".")
+    assert lines[0].startswith("HELD, with permitted loss: 40,000 sent") and lines[0].endswith(".")
     assert lines[-1] == f"Run folder: {run_dir}"
     assert "\x1b" not in done.stdout
 

@@ -18,7 +18,7 @@ def test_the_verdict_comes_first(findings: Findings) -> None:
     """The first line is the verdict with the counts that matter, and why the loss is permitted."""
     first = render(findings, Path("runs/x")).plain.splitlines()[0]
     assert first == (
-        "HELD: 40,000 sent, 39,997 acknowledged, 23 acknowledged messages lost "
+        "HELD, with permitted loss: 40,000 sent, 39,997 acknowledged, 23 acknowledged messages lost "
         "(permitted: the configuration promises nothing across a change of leader)."
     )
 

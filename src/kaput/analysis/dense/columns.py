@@ -19,20 +19,31 @@ import pyarrow.parquet as pq
 
 from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.work import Unit
-from kaput.errors import EvidenceError
-
-_SURE = 32  # writers may shorten longer texts in statistics
+from kaput.evidence.parquet import (
+    broken,
+    nulls_alone,
+    only_value,
+    open_file,
+    read_row_group,
+    words_of,
+)
+from kaput.evidence.schemas import TABLES
 
 
 @dataclass(frozen=True)
 class Columns:
-    """`file` and `first_row` tell where the rows stand in their table; `same`: columns of one value."""
+    """`path` and `first_row` tell where the rows stand in their table; `same`: columns of one value."""
 
     rows: int
-    file: str = ""
+    path: str = ""
     first_row: int = 0
     arrays: Mapping[str, pa.Array] = field(default_factory=dict)
     same: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def file(self) -> str:
+        """The name of the rows' file."""
+        return Path(self.path).name
 
     def numbers(self, name: str) -> Ints:
         """An integer, boolean or time column as int64."""
@@ -97,42 +108,68 @@ class Columns:
     def part(self, first: int, rows: int) -> Columns:
         """So many rows from one on; nothing is copied."""
         arrays = {name: array.slice(first, rows) for name, array in self.arrays.items()}
-        return Columns(rows, self.file, self.first_row + first, arrays, self.same)
+        return Columns(rows, self.path, self.first_row + first, arrays, self.same)
 
     def take(self, rows: npt.NDArray[np.intp]) -> Columns:
         """Some of the rows, by their positions; where they stand in their table is not known any more."""
         arrays = {name: array.take(pa.array(rows)) for name, array in self.arrays.items()}
-        return Columns(len(rows), self.file, self.first_row, arrays, self.same)
+        return Columns(len(rows), self.path, self.first_row, arrays, self.same)
 
     def bytes_of(self, name: str, numbers: Mapping[str, int]) -> npt.NDArray[np.uint8]:
-        """A text column without nulls by small numbers of its words. Raises KeyError for an unknown word."""
+        """As codes, for a column without nulls and small numbers. Raises EvidenceError for another word."""
         if name in self.same:
-            return np.broadcast_to(np.uint8(numbers[self.same[name]]), (self.rows,))
-        words = _encoded(self.arrays[name])
-        known = np.array([numbers[word] for word in words.dictionary.to_pylist()], np.uint8)
-        found: npt.NDArray[np.uint8] = known[words.indices.to_numpy(zero_copy_only=False)]
-        return found
+            return np.broadcast_to(np.uint8(self._number(name, self.same[name], numbers)), (self.rows,))
+        return self._coded(name, numbers).astype(np.uint8)
 
     def codes(self, name: str, numbers: Mapping[str, int]) -> Ints:
-        """A text column by the numbers of its words; NULL for null. Raises KeyError for an unknown word."""
+        """A text column by the numbers of its words; NULL for null. Raises EvidenceError for another word."""
         if name in self.same:
-            return constant(numbers[self.same[name]], self.rows)
+            return constant(self._number(name, self.same[name], numbers), self.rows)
         array = self.arrays.get(name)
-        if array is None:
+        if array is None or array.null_count == self.rows:
             return constant(NULL, self.rows)
-        words = _encoded(array)
-        known = np.array([numbers[word] for word in words.dictionary.to_pylist()] + [NULL], np.int64)
-        return known[_indices(words)]
+        return self._coded(name, numbers)
 
     def texts(self, name: str) -> tuple[Ints, Sequence[str]]:
-        """A text column as positions in a list of its words; -1 for null."""
+        """A text column as positions in a list of its words; -1 for null. Raises EvidenceError."""
         if name in self.same:
             return constant(0, self.rows), [self.same[name]]
         array = self.arrays.get(name)
         if array is None or array.null_count == self.rows:
             return constant(-1, self.rows), []
-        words = _encoded(array)
-        return _indices(words).astype(np.int64), words.dictionary.to_pylist()
+        indices, words = self._encoded(name)
+        return self._looked_up(name, np.append(np.arange(len(words)), -1), indices), words
+
+    def _coded(self, name: str, numbers: Mapping[str, int]) -> Ints:
+        indices, words = self._encoded(name)
+        # A dictionary may have words that no row uses: only the used ones must be known.
+        strange = [at for at, word in enumerate(words) if word is not None and word not in numbers]
+        used = strange and np.intersect1d(strange, indices)
+        if len(used):
+            self._number(name, words[int(used[0])], numbers)
+        known = np.array([numbers.get(word, NULL) for word in words] + [NULL], np.int64)
+        return self._looked_up(name, known, indices)
+
+    def _encoded(self, name: str) -> tuple[npt.NDArray[np.intp], Sequence[str]]:
+        """Positions in a list of words, that of nulls is behind its end; and the words."""
+        array = self.arrays[name]
+        encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        words: Any = words_of(self.path, name, encoded.dictionary)
+        indices = encoded.indices
+        if indices.null_count:
+            indices = pc.fill_null(indices.cast(pa.int64()), len(words))
+        return indices.to_numpy(zero_copy_only=False).astype(np.intp, copy=False), words
+
+    def _looked_up(self, name: str, table: Ints, indices: npt.NDArray[np.intp]) -> Ints:
+        try:
+            return table[indices]
+        except IndexError as error:
+            raise broken(self.path, f"column {name!r}: {error}") from None
+
+    def _number(self, name: str, word: str, numbers: Mapping[str, int]) -> int:
+        if word not in numbers:
+            raise broken(self.path, f"column {name!r} has {word!r}, which its other pages or its footer deny")
+        return numbers[word]
 
 
 def _raw(array: pa.Array) -> npt.NDArray[Any]:
@@ -154,8 +191,8 @@ def constant(value: int, rows: int) -> Ints:
 
 
 def open_parquet(path: str, texts: Sequence[str]) -> pq.ParquetFile:
-    """A Parquet file whose columns `texts` come as dictionaries."""
-    return pq.ParquetFile(path, read_dictionary=list(texts), memory_map=True)
+    """A Parquet file whose columns `texts` come as dictionaries where they can. Raises EvidenceError."""
+    return open_file(path, texts)
 
 
 def of_row_group(file: pq.ParquetFile, unit: Unit, names: Sequence[str]) -> Columns:
@@ -163,31 +200,26 @@ def of_row_group(file: pq.ParquetFile, unit: Unit, names: Sequence[str]) -> Colu
     group = file.metadata.row_group(unit.index)
     leaves = {group.column(i).path_in_schema: group.column(i).statistics for i in range(group.num_columns)}
     present = [name for name in names if name in leaves]
-    same = {name: found for name in present if (found := _same(leaves[name])) is not None}
-    empty = {name for name in present if _all_null(leaves[name], group.num_rows)}
+    same = {name: found for name in present if (found := only_value(leaves[name])) is not None}
+    empty = {name for name in present if nulls_alone(leaves[name], group.num_rows)}
     wanted = [name for name in present if name not in same and name not in empty]
-    try:
-        table = file.read_row_group(unit.index, columns=wanted, use_threads=False)
-    except (pa.ArrowException, OSError):
-        raise EvidenceError(f"{unit.path}: not a whole Parquet file (its pages cannot be read)") from None
+    table = read_row_group(file, unit.path, unit.index, wanted)
     arrays = {name: _whole(table.column(name)) for name in wanted}
-    return Columns(group.num_rows, Path(unit.path).name, unit.first_row, arrays, same)
+    for name, array in arrays.items():
+        if array.null_count and not TABLES[unit.table].schema.field(name).nullable:
+            raise broken(unit.path, f"column {name!r} has nulls, which its footer denies")
+    _check_partitions(unit, same, arrays)
+    return Columns(group.num_rows, unit.path, unit.first_row, arrays, same)
 
 
-def _same(statistics: Any) -> Any:
-    """The one value of a column chunk without nulls, None where there may be more."""
-    if statistics is None or not statistics.has_min_max or not statistics.has_null_count:
-        return None
-    if statistics.null_count or statistics.min != statistics.max:
-        return None
-    value = statistics.min
-    return None if isinstance(value, str | bytes) and len(value) >= _SURE else value
-
-
-def _all_null(statistics: Any, rows: int) -> bool:
-    return bool(
-        rows and statistics is not None and statistics.has_null_count and statistics.null_count == rows
-    )
+def _check_partitions(unit: Unit, same: Mapping[str, Any], arrays: Mapping[str, pa.Array]) -> None:
+    """A record is in a partition; only of a send may it be unknown (null, or a negative number)."""
+    if TABLES[unit.table].schema.field("partition").nullable:
+        return
+    array = arrays.get("partition")
+    least = same.get("partition", 0) if array is None else pc.min(array).as_py()
+    if least < 0:
+        raise broken(unit.path, f"partition {least} is none")
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -196,15 +228,3 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
     return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
-
-
-def _encoded(array: pa.Array) -> pa.DictionaryArray:
-    return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-
-
-def _indices(words: pa.DictionaryArray) -> npt.NDArray[np.intp]:
-    indices = words.indices
-    if indices.null_count:
-        indices = pc.fill_null(indices.cast(pa.int64()), -1)
-    found: npt.NDArray[np.intp] = indices.to_numpy(zero_copy_only=False).astype(np.intp, copy=False)
-    return found

@@ -20,6 +20,7 @@ from kaput.analysis.dense.numbers import NULL, Ints
 from kaput.analysis.dense.pile import Pile, Piles
 from kaput.analysis.dense.split import grouped
 from kaput.analysis.dense.work import Unit, bounds_of, shared_out, units_of
+from kaput.evidence.parquet import footer_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,7 +116,7 @@ def _asked(evidence: Evidence, questions: Questions) -> Iterator[Unit]:
         wanted.append(("sends", [("attempt_ns", low, high), ("done_ns", low, high)]))
     for table, bounds in wanted:
         for path in evidence.tables[table].files:
-            footer = pq.read_metadata(path)
+            footer = footer_of(path)
             for unit in units_of(table, path, footer):
                 if any(_may_hold(footer.row_group(unit.index), *bound) for bound in bounds):
                     yield unit

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from kaput.analysis.dense.homes import Box, Homes, homes
+from kaput.evidence.parquet import bounds, footer_of, only_value, statistics_of
 
 if TYPE_CHECKING:
     from kaput.evidence.reading import Evidence
 
 
 TABLES = ("sends", "log", "deliveries")
-_SURE = 32  # writers may shorten longer texts in statistics
 _TASK_ROWS = 4_000_000
 _CHUNK_BITS = 15  # 2**15 messages a chunk: its arrays stay in a core's cache
 _WIDEST_BITS = 40
@@ -79,12 +79,12 @@ def cut(
     spans: list[tuple[int, int]] = []
     for table in TABLES:
         for path in evidence.tables[table].files:
-            footer = pq.read_metadata(path)
+            footer = footer_of(path)
             found = list(units_of(table, path, footer))
             units[table] += found
             if by_seq:
                 known_ = ((unit, bounds_of(footer.row_group(unit.index), "seq")) for unit in found)
-                lows |= {unit: bounds[0] for unit, bounds in known_ if bounds is not None}
+                lows |= {unit: known[0] for unit, known in known_ if known is not None}
             if table == "sends":
                 groups = [footer.row_group(unit.index) for unit in found]
                 boxes += [_box(unit, group) for unit, group in zip(found, groups, strict=True)]
@@ -126,23 +126,14 @@ def _box(unit: Unit, group: pq.RowGroupMetaData) -> Box | None:
 
 def bounds_of(group: pq.RowGroupMetaData, name: str) -> tuple[int, int] | None:
     """The least and the greatest number of a column in a row group; None where its footer does not tell."""
-    for i in range(group.num_columns):
-        if group.column(i).path_in_schema == name:
-            statistics = group.column(i).statistics
-            if statistics is not None and statistics.has_min_max:
-                return int(statistics.min), int(statistics.max)
-    return None
+    found = bounds(statistics_of(group, name))
+    return None if found is None else (int(found[0]), int(found[1]))
 
 
 def same_text(group: pq.RowGroupMetaData, name: str) -> str | None:
     """The one word of a text column in a row group; None where there may be more."""
-    for i in range(group.num_columns):
-        if group.column(i).path_in_schema == name:
-            statistics = group.column(i).statistics
-            if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
-                word = str(statistics.min)
-                return word if len(word) < _SURE else None
-    return None
+    word = only_value(statistics_of(group, name))
+    return None if word is None else str(word)
 
 
 def _bits(boxes: Sequence[tuple[int, int]], least: int) -> int:

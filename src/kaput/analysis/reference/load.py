@@ -6,8 +6,10 @@ where the partition is not known. The small tables are read on the driver: input
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -87,7 +89,22 @@ def _read(spark: SparkSession, found: TableFiles) -> DataFrame:
     ddl = ", ".join(f"`{f.name}` {_DDL[f.type]}" for f in fields)
     if not found.files:
         return spark.createDataFrame([], ddl)
-    return spark.read.schema(ddl).parquet(*(_address(path) for path in found.files))
+    alike: dict[frozenset[str], list[str]] = defaultdict(list)
+    for path in found.files:
+        alike[found.voids.get(path, frozenset())].append(_address(path))
+    frames = [_columns(spark, fields, void, files) for void, files in alike.items()]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _columns(
+    spark: SparkSession, fields: Sequence[pa.Field], void: frozenset[str], files: list[str]
+) -> DataFrame:
+    """The columns of some files; `void`: those that have no type there, which Spark would refuse to read."""
+    ddl = ", ".join(f"`{f.name}` {_DDL[f.type]}" for f in fields if f.name not in void)
+    null = {f.name: f"CAST(NULL AS {_DDL[f.type]}) AS `{f.name}`" for f in fields if f.name in void}
+    return (
+        spark.read.schema(ddl).parquet(*files).selectExpr(*(null.get(f.name, f"`{f.name}`") for f in fields))
+    )
 
 
 def _address(path: Path) -> str:

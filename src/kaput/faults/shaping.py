@@ -1,0 +1,94 @@
+"""The ends of a node's link, and the token bucket (the kernel's tbf) that limits what one of them sends.
+
+Its place: bandwidth limits with it, and proves with its counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kaput.cluster.network.interface import Queue
+from kaput.faults.fault import Scene
+
+_LIMIT = "tbf"
+_QUEUE_MS = 400
+_DATAGRAM = 1400  # bytes
+_LOAD_S, _LOAD_S_MAX, _LEAST_DATAGRAMS = 0.2, 2.0, 40
+_DISCARD = 9  # a port on which nobody listens
+
+
+class Flow(NamedTuple):
+    """One end of a link under load: bits a second that were offered and carried, and what had to wait."""
+
+    offered: float
+    carried: float
+    waited: int
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a link: the clients' (`inward`), which sends to the target, or the target's own."""
+
+    scene: Scene
+    target: int
+    inward: bool
+
+    def limit(self, rate: float, burst: int) -> None:
+        """From now on `rate` bits a second after `burst` bytes. LabError where something is there."""
+        self._queue.limit(rate, burst, _QUEUE_MS)
+
+    def lift(self) -> None:
+        """Takes the limit away. Raises LabError where there is none."""
+        self._queue.clear()
+
+    def stats(self) -> tuple[int, int]:
+        """Bytes sent, and how often something had to wait; zeros without a limit."""
+        state = self._queue.state()
+        return (state.sent, state.waited) if state.kind == _LIMIT else (0, 0)
+
+    def limited(self) -> bool:
+        """Whether a token bucket is in place."""
+        return self._queue.state().kind == _LIMIT
+
+    def load(self, rate: float, burst: int) -> Flow:
+        """Empties the bucket, and then offers half as much again as `rate` for a moment: what is carried.
+
+        Gently, for the rest of the traffic waits behind it.
+        """
+        clock = self.scene.clock
+        with contextlib.closing(self._sender()) as sender:
+            _, waited_before = self.stats()
+            for number in range(2 * burst // _DATAGRAM):
+                if number % 8 == 0 and self.stats()[1] > waited_before:
+                    break
+                self._send(sender)
+            pace = 1.5 * rate / 8  # bytes a second
+            lasting_s = min(max(_LOAD_S, _LEAST_DATAGRAMS * _DATAGRAM / pace), _LOAD_S_MAX)
+            before, _ = self.stats()
+            began, offered = clock.now(), 0
+            while (past_s := clock.now() - began) < lasting_s:
+                if offered < pace * past_s:
+                    self._send(sender)
+                    offered += _DATAGRAM
+                else:
+                    clock.sleep(0.0005)
+            after, waited = self.stats()
+        return Flow(offered * 8 / past_s, (after - before) * 8 / past_s, waited)
+
+    def _sender(self) -> socket.socket:
+        source = None if self.inward else self.target
+        return self.scene.network.socket(source, socket.SOCK_DGRAM)
+
+    def _send(self, sender: socket.socket) -> None:
+        network = self.scene.network
+        host = network.host(self.target) if self.inward else network.clients
+        # The answer to the one before may be that nobody listens.
+        with contextlib.suppress(OSError):
+            sender.sendto(bytes(_DATAGRAM), (host, _DISCARD))
+
+    @property
+    def _queue(self) -> Queue:
+        return self.scene.network.queue(self.target, self.inward)

@@ -1,0 +1,140 @@
+"""`python -m fuzz.fuzz_evidence --count 10000 --seed 1`: damaged run folders, judged as `kaput analyze` would.
+
+Allowed are findings and errors that name the file. A failure is printed with its case's number, which with the
+seed makes the same folder again: `--only NUMBER --keep DIRECTORY`. Judges run in processes of their own: one
+that crashes or hangs is started again. Run it from the directory `tests`, or with it on PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+BOUND_S = 60
+ALLOWED = ("held", "violated", "inconclusive", "refused")
+
+
+@dataclass
+class Outcome:
+    """How many cases ended how; the failures with all that is known of them."""
+
+    ended: Counter[str] = field(default_factory=Counter)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, answer: dict[str, Any]) -> None:
+        """One case."""
+        self.ended[answer["ended"]] += 1
+        if answer["ended"] not in ALLOWED:
+            self.failures.append(answer)
+
+
+class Judge:
+    """A process that judges cases until it crashes or hangs."""
+
+    def __init__(self, seed: int, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        self.directory = directory
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "fuzz.judging", str(seed), str(directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(directory / "stderr").open("wb"),
+            cwd=Path(__file__).parent.parent,
+            text=True,
+        )
+        self.answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.answers.put(line)
+        self.answers.put("")
+
+    def ask(self, case: int) -> dict[str, Any]:
+        """How a case ended; `crashed` or `hung` where the judge did."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(f"{case}\n")
+            self.process.stdin.flush()
+        try:
+            line = self.answers.get(timeout=BOUND_S)
+        except queue.Empty:
+            return {"case": case, "ended": "hung"}
+        if not line:
+            said = (self.directory / "stderr").read_text(errors="replace")[-2000:]
+            return {"case": case, "ended": f"crashed ({self.process.wait()})", "trace": said}
+        return dict(json.loads(line))
+
+    def end(self) -> None:
+        """Ends the process, whatever it does."""
+        self.process.kill()
+        self.process.wait()
+
+
+def _ask_all(cases: Iterable[int], seed: int, directory: Path) -> Iterator[dict[str, Any]]:
+    judge, started = None, 0
+    try:
+        for case in cases:
+            if judge is None:
+                judge, started = Judge(seed, directory / f"judge-{started}"), started + 1
+            answer = judge.ask(case)
+            yield answer
+            shutil.rmtree(judge.directory / f"case-{case}", ignore_errors=True)
+            if answer["ended"] == "hung" or answer["ended"].startswith("crashed"):
+                judge.end()
+                judge = None
+    finally:
+        if judge is not None:
+            judge.end()
+
+
+def run(cases: range, seed: int, workers: int, said: bool = False) -> Outcome:
+    """Judges the cases, some at a time."""
+    total, lock = Outcome(), threading.Lock()
+
+    def work(number: int, directory: Path) -> None:
+        for answer in _ask_all(cases[number::workers], seed, directory / str(number)):
+            with lock:
+                total.add(answer)
+                if said and answer["ended"] not in ALLOWED:
+                    print(json.dumps(answer), flush=True)
+                if said and total.ended.total() % 500 == 0:
+                    print(total.ended.total(), dict(total.ended), file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="kaput-fuzz-") as directory:
+        threads = [threading.Thread(target=work, args=(n, Path(directory))) for n in range(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return total
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    total = run(range(given.first, given.first + given.count), given.seed, given.workers, said=True)
+    print(f"seed {given.seed}: {total.ended.total()} cases: {dict(total.ended.most_common())}")
+    return 1 if total.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""Judges one damaged run folder after another, in a process of its own that may be killed at any time.
+
+Reads case numbers from stdin and answers each with a line of JSON: how it ended. What counts as a failure
+is whatever is neither findings nor an error that names what it is about.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import traceback
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+
+from fakes.everything import everything
+from fakes.in_process import InProcess
+from fakes.writers import WRITERS, Writer
+from fuzz.damage import damage
+from kaput.analysis import fates
+from kaput.analysis.pipeline import analyse
+from kaput.errors import UsageError
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
+from kaput.evidence.schemas import TABLES
+from kaput.evidence.sealing import needs_sealing, parquet_writer, seal
+from kaput.report.fates import render_fates
+from kaput.report.junit import to_junit
+from kaput.report.terminal import render
+
+_MEMORY = 6 << 30  # a folder of a few KB that wants more is a failure
+
+
+def _as_sealed(name: str, table: pa.Table, directory: Path) -> None:
+    with parquet_writer(TABLES[name], directory / "part-0.parquet") as writer:
+        writer.write_table(table)
+
+
+def _bare(table: pa.Table, directory: Path) -> None:
+    pq.write_table(
+        table, directory / "part-0.parquet", compression="none", use_dictionary=False, row_group_size=4
+    )
+
+
+_BY: tuple[Writer | None, ...] = (
+    None,
+    _bare,
+    partial(pq.write_table, compression="none"),  # type: ignore[arg-type]
+    WRITERS["Polars, Enum"],
+    WRITERS["DuckDB, ENUM, V2"],
+    WRITERS["pyarrow, each file another"],
+)
+
+
+class Cases:
+    """Damaged folders by number. Each is made again from its number alone."""
+
+    def __init__(self, seed: int, directory: Path) -> None:
+        self.seed, self.directory = seed, directory
+        history = everything()
+        self.tables = {
+            name: pa.Table.from_pylist(rows, schema=TABLES[name].schema)
+            for name, rows in history.rows.items()
+        }
+        self.plain = history.write(directory / "plain")
+
+    def make(self, number: int) -> tuple[RunFolder, list[str]]:
+        """The folder of a case, and what was done to it."""
+        random = Random(f"{self.seed}/{number}")
+        path = self.directory / f"case-{number}"
+        writer = random.choice(_BY)
+        for name, table in self.tables.items():
+            directory = path / "evidence" / name
+            directory.mkdir(parents=True)
+            if writer is None:
+                _as_sealed(name, table, directory)
+            elif writer is _BY[2]:
+                pq.write_table(table, directory / "part-0.parquet", compression="none")
+            else:
+                writer(table, directory)
+        for file in (self.plain.manifest_path, self.plain.scenario_path):
+            (path / file.name).write_bytes(file.read_bytes())
+        return RunFolder(path), damage(path, random)
+
+
+def judged(folder: RunFolder, spark: Any) -> str:
+    """What `kaput analyze` would do with the folder: a verdict, or `refused`. Raises what must not be."""
+    try:
+        manifest = folder.read_manifest()
+        if needs_sealing(folder):
+            folder.write_manifest(manifest.model_copy(update={"troubles": manifest.troubles + seal(folder)}))
+        evidence = check(folder)
+        findings = analyse(evidence, spark)
+        alone = fates.count(evidence, spark)
+    except UsageError as error:
+        if str(folder.path) not in str(error) and not str(error).startswith("table "):
+            raise
+        return "refused"
+    console = Console(file=open("/dev/null", "w"), highlight=False)  # noqa: PTH123, SIM115
+    console.print(render(findings, folder.title))
+    console.print(render_fates(alone))
+    for document in (findings.to_json(), to_junit(findings), alone.to_json()):
+        document.encode()
+    return findings.verdict
+
+
+def main() -> None:
+    """`python -m fuzz.judging SEED DIRECTORY`"""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    cases, spark = Cases(int(sys.argv[1]), Path(sys.argv[2])), InProcess()
+    answers, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        folder, done = cases.make(int(line))
+        answer = {"case": int(line), "done": done}
+        try:
+            answer["ended"] = judged(folder, spark)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+            answer["ended"], answer["trace"] = type(error).__name__, traceback.format_exc()
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

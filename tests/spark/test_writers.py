@@ -1,0 +1,79 @@
+"""Whoever wrote the evidence, in whatever encoding: the findings are those of the plain folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from fakes.comparing import comparable, differences
+from fakes.everything import everything
+from fakes.writers import WRITERS, Writer, by_spark
+from kaput.analysis import fates, inputs
+from kaput.analysis.pipeline import analyse
+from kaput.analysis.reference import pipeline as reference
+from kaput.evidence.fates import Fates
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
+from kaput.evidence.schemas import TABLES
+
+SPARKS = {
+    "Spark": {},
+    "Spark, pages v2": {"parquet_writer_version": "PARQUET_2_0"},
+    "Spark, no dictionary": {"parquet_enable_dictionary": "false"},
+}
+IN_SQL = {"pyarrow, each file another", "pandas, object", "DuckDB, ENUM, V2", "Spark, pages v2"}
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[_Plain]:
+    """The folder as kaput's own schema has it, and what is found in it."""
+    yield _Plain(everything().write(tmp_path_factory.mktemp("plain")), spark)
+
+
+class _Plain:
+    def __init__(self, folder: RunFolder, spark: SparkSession) -> None:
+        self.folder = folder
+        self.findings, self.fates = _judged(folder, spark)
+
+    def rewritten(self, path: Path, writer: Writer) -> RunFolder:
+        """The same rows in another's files, in every table."""
+        for name in TABLES:
+            table = pq.read_table(self.folder.table(name), schema=TABLES[name].schema)
+            directory = path / "evidence" / name
+            directory.mkdir(parents=True)
+            writer(table, directory)
+        for file in (self.folder.manifest_path, self.folder.scenario_path):
+            shutil.copy(file, path)
+        return RunFolder(path)
+
+
+def _judged(folder: RunFolder, spark: SparkSession) -> tuple[Findings, Fates]:
+    evidence = check(folder)
+    return analyse(evidence, spark), fates.count(evidence, spark)
+
+
+@pytest.mark.parametrize("name", [*WRITERS, *SPARKS])
+def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path, spark: SparkSession) -> None:
+    """All tables by one writer in one encoding: findings and fates; by some also what SQL finds."""
+    folder = plain.rewritten(tmp_path, WRITERS.get(name) or by_spark(spark, **SPARKS[name]))
+    found, counted = _judged(folder, spark)
+    assert differences(comparable(found), comparable(plain.findings)) == {}
+    assert counted == plain.fates
+    if name in IN_SQL:
+        in_sql = reference.analyse(inputs.read(check(folder)), spark)
+        assert differences(comparable(in_sql), comparable(plain.findings)) == {}
+
+
+def test_the_plain_folder_has_something_to_find(plain: _Plain) -> None:
+    """Else all folders would be the same whatever was read."""
+    (change,) = plain.findings.leader_changes
+    assert (change.lost, change.lost_seen) == (3, {1: 2})
+    assert {g.group for g in plain.findings.groups} == set(everything().groups)
+    counts = {a.name: a.count for a in plain.findings.anomalies if a.group in (None, "billing")}
+    assert counts["corrupt"] and counts["redelivered"] and counts["recovered"]
