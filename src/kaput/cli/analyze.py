@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from kaput.evidence.reading import Evidence
 
 
+_MASTER = r"local|local\[.+\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+"
+
+
 class Only(Enum):
     """Parts of the analysis that may be had alone."""
 
@@ -68,6 +71,7 @@ def analyze_command(
     from kaput.processes.signals import interrupts
 
     settings = _settings(conf or [])
+    _check_master(master)
     with interrupts(), ExitStack() as stack:
         space = stack.enter_context(Scratch(scratch))
         # Mistakes in the evidence are said before Spark is waited for.
@@ -116,6 +120,14 @@ def _fates(found: list[Evidence], spark: Background, json: bool) -> None:
     from kaput.cli.showing import show_fates
 
     show_fates([fates_of(evidence, spark.session) for evidence in found], json)
+
+
+def _check_master(master: str | None) -> None:
+    """Raises UsageError for what no Spark takes for a master."""
+    from kaput.errors import UsageError
+
+    if master is not None and not re.fullmatch(_MASTER, master):
+        raise UsageError(f"--master {master}: no Spark master; write local[*], spark://HOST:7077 or yarn")
 
 
 def _settings(given: list[str]) -> dict[str, str]:

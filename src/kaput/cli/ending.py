@@ -36,6 +36,7 @@ _MACHINE = (
     errno.EACCES,
     errno.EPERM,
 )
+_LONGEST = 500
 _SECRET = re.compile(r"((?:secret|password|token|credential|key)[^=]*=).+", re.IGNORECASE)
 
 
@@ -82,8 +83,8 @@ def status_of(program: Callable[[], object]) -> int:
 
 
 def _unexpected(error: Exception | SystemExit) -> int:
-    if isinstance(error, SystemExit) and (error.code is None or error.code not in (1, 3)):
-        return error.code if isinstance(error.code, int) else 0
+    if isinstance(error, SystemExit) and error.code in (None, 0, UsageError.exit_status):
+        return int(error.code or 0)  # what typer's shell completion ends with
     if isinstance(error, OSError) and error.errno in _MACHINE:
         where = f": {error.filename}" if error.filename else ""
         _say(f"the machine failed: {error.strerror}{where}")
@@ -122,10 +123,10 @@ def _kept(told: str) -> Path | None:
 
 
 def _command_line() -> str:
-    """What was called; values that look like secrets are left out."""
+    """What was called; values that look like secrets are left out, and the ends of very long ones."""
     import shlex
 
-    return shlex.join(["kaput", *(_SECRET.sub(r"\1...", word) for word in sys.argv[1:])])
+    return shlex.join(["kaput", *(_SECRET.sub(r"\1...", word)[:_LONGEST] for word in sys.argv[1:])])
 
 
 def _say(text: str) -> None:

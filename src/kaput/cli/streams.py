@@ -61,10 +61,12 @@ def _occupy_standard_descriptors() -> None:
 def _text(raw: _Raw, before: TextIO | None, errors: str) -> TextIO:
     terminal = raw.isatty()
     old = before if isinstance(before, io.TextIOWrapper) else None
+    # JSON is UTF-8, or ASCII, and in no other encoding; what ASCII lacks is escaped.
+    whole = old is None or codecs.lookup(old.encoding).name == "utf-8"
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
-        encoding=old.encoding if old else "utf-8",
-        errors=old.errors if old and old.errors not in (None, "strict") else errors,
+        encoding="utf-8" if whole else "ascii",
+        errors=errors,
         line_buffering=terminal or raw.fileno() == 2,
         write_through=old.write_through if old else False,
     )
