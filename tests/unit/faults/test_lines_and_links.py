@@ -477,3 +477,33 @@ def test_the_bucket_holds_ten_milliseconds(rate: str, burst: int) -> None:
     world = World("bandwidth", {"rate": rate, "direction": "in"})
     effect = world.inject()
     assert effect.bit and world.network.queues[1, True].burst == burst
+
+
+def test_the_proof_of_a_delay_to_the_letter() -> None:
+    """How late, how unevenly, by what means, and what was measured."""
+    world = World("delay", targets=(1, 2))
+    world.network.queue(2, inward=False).limit(1e6, 1000, 400)  # there netem cannot be had
+    effect = world.inject()
+    assert effect.bit and effect.proof == (
+        "zookeeper 1 (pid 1001), zookeeper 2 (pid 1002): what it sends is 40 ms late, give or take 5 ms,"
+        " by a proxy (open connections were reset); netem;"
+        " an answer took 0 ms, 0 ms before and takes 40 ms, 40 ms"
+    )
+
+
+def test_a_delay_that_is_felt_after_its_heal_is_not_over() -> None:
+    """Nothing is in place any more, and answers are as late as ever."""
+    world = World("delay")
+    effect = world.inject()
+    world.network.slow_s = 0.04
+    healed, after = world.heal(effect)
+    assert healed is None and not after.bit
+    assert after.proof.endswith("; it is gone, an answer takes 40 ms after the heal")
+
+
+def test_a_delay_that_failed_half_way_and_stays_is_not_healed() -> None:
+    """No moment, and no bite."""
+    world = World("delay")
+    world.inject()
+    world.network.stays = True
+    assert world.heal(Effect(None, False, "failed")) == (None, Effect(None, False, "failed"))

@@ -236,6 +236,17 @@ def test_the_cut_of_a_flapping_link_that_is_healed_must_hold_too() -> None:
     assert after.proof.endswith("; times cut: 1")
 
 
+def test_a_later_cut_of_a_flapping_link_that_is_healed_must_hold_too() -> None:
+    """As the first one."""
+    network = FakeNetwork()
+    fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=1000, up=10)
+    wait_for_cuts(fault, 2)
+    time.sleep(0.3)
+    network.works = False
+    _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
+    assert not after.bit and after.proof.endswith("; times cut: 2")
+
+
 def test_a_flapping_link_that_works_counts_its_cuts() -> None:
     """And the packets of all of them."""
     fault, nodes, effect = inject(FakeNetwork(), Flap, from_=("all-nodes",), down=10, up=10)
