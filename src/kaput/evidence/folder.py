@@ -104,7 +104,7 @@ class RunFolder:
     def read_manifest(self) -> Manifest:
         """manifest.json, checked. Raises EvidenceError naming the file."""
         try:
-            document = json.loads(self.manifest_path.read_text())
+            document = json.loads(self.manifest_path.read_text(encoding="utf-8"))
         except OSError as error:
             raise EvidenceError(
                 f"{self.manifest_path}: cannot be read ({error.strerror}); is this a run folder?"
