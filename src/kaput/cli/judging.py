@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kaput.cli.ready import told
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -70,7 +72,7 @@ class _Unkept:
 
     def add(self, name: str, error: OSError) -> None:
         self._names.append(name)
-        self._why = self._why or (error.strerror or str(error))
+        self._why = self._why or told(error)
 
     def say(self, folder: RunFolder) -> None:
         if self._names:

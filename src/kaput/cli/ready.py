@@ -5,6 +5,7 @@ Where the folder cannot be written to, what a crash left is sealed in a copy, wh
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from kaput.evidence.folder import RunFolder
     from kaput.evidence.reading import Evidence
 
-_COPIED = ("manifest.json", "scenario.yaml")
+_COPIED = ("manifest.json", "scenario.yaml", "evidence/*/*")
 
 
 def ready(folder: RunFolder, scratch: Scratch) -> Evidence:
@@ -37,6 +38,11 @@ def ready(folder: RunFolder, scratch: Scratch) -> Evidence:
         return check(_sealed_copy(folder, scratch, error))
 
 
+def told(error: OSError) -> str:
+    """What the system says of a failure, without what a library makes of it."""
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
 def _seal(folder: RunFolder) -> None:
     from kaput.evidence.sealing import seal
 
@@ -57,15 +63,17 @@ def _sealed_copy(folder: RunFolder, scratch: Scratch, why: OSError) -> RunFolder
 
     try:
         copy = RunFolder(scratch.directory() / folder.path.resolve().name, folder.title, unkept=why)
-        copy.path.mkdir()
         for name in _COPIED:
-            if (folder.path / name).exists():
-                shutil.copyfile(folder.path / name, copy.path / name)
-        shutil.copytree(folder.path / "evidence", copy.path / "evidence", copy_function=shutil.copyfile)
+            # Files alone: directories would bring along that they may not be written to.
+            for path in folder.path.glob(name):
+                there = copy.path / path.relative_to(folder.path)
+                there.parent.mkdir(parents=True, exist_ok=True)
+                if path.is_file():
+                    shutil.copyfile(path, there)
         _seal(copy)
-    except (OSError, shutil.Error) as error:
+    except OSError as error:
         raise LabError(
-            f"{folder.title}: what a crash left there cannot be sealed in place ({why.strerror or why}), "
-            f"nor in a copy ({error}); give --scratch a directory with room"
+            f"{folder.title}: what a crash left there cannot be sealed in place ({told(why)}), "
+            f"nor in a copy ({told(error)}); give --scratch a directory with room"
         ) from None
     return copy
