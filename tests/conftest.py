@@ -20,6 +20,7 @@ _HERE = Path(__file__).parent
 _GROUPS = {"functional": "brokers", "spark": "spark", "property": "spark"}
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks each test with the group that it runs in (pytest-xdist's `--dist loadgroup`)."""
     for item in items:
