@@ -14,6 +14,8 @@ from fakes.histories import History
 
 GROUPS = {"audit": False, "billing": True, "ledger": True}  # and whether their drains finished
 _OUTCOMES = st.sampled_from(["acked", "acked", "acked", "failed", "unknown"])
+_ACKS = st.sampled_from(["all", 1, 0])
+_BROKER = st.sampled_from([1, 1, 2])
 _KINDS = st.sampled_from(
     ["assigned", "assigned", "revoked", "lost", "left", "killed", "committed", "committed"]
 )
@@ -24,13 +26,16 @@ def histories(draw: st.DrawFn) -> History:
     """Up to fourteen worlds: messages, their copies, what groups were handed, and what went wrong."""
     worlds = [World(draw, number) for number in range(draw(st.integers(2, 14)))]
     history = History(
-        producers=[{"topic": worlds[0].topics[0], "acks": "all", "count": 2 * len(worlds)}],
+        producers=[{"topic": w.topics[0], "acks": draw(_ACKS), "count": 2} for w in worlds],
         topics=[{"name": name, "partitions": 2} for world in worlds for name in world.topics],
         groups=dict(GROUPS),
         subscriptions={"ledger": [world.topics[1] for world in worlds]},
     )
     for world in worlds:
         world.play(history)
+    for fault in draw(st.lists(st.sampled_from(["kill", "power-loss"]), max_size=3)):
+        healed = draw(st.none() | st.integers(3, 9))
+        history.fault(draw(_BROKER), draw(st.integers(0, 3)), healed, fault=fault, bit=draw(st.booleans()))
     return history
 
 
@@ -58,6 +63,7 @@ class World:
             self._event(history)
         for topic in self.topics:
             for partition in (0, 1):
+                self._lead(history, topic, partition)
                 self._end(history, topic, partition)
 
     def _place(self) -> dict[str, Any]:
@@ -118,6 +124,18 @@ class World:
         else:
             offset = draw(st.none() | st.integers(0, 3)) if kind == "assigned" else None
             history.event(kind, ms, offset, **reader, **self._place())
+
+    def _lead(self, history: History, topic: str, partition: int) -> None:
+        """Who led a partition, mostly as a cluster would tell it; nothing of some partitions."""
+        draw, ms, where = self.draw, 0, {"topic": topic, "partition": partition}
+        for epoch in range(draw(st.sampled_from([0, 1, 2, 3, 3]))):
+            leader = draw(st.sampled_from([1, 1, 2, -1, None] if epoch else [1, 1, 2]))
+            told = epoch if draw(st.integers(0, 9)) else None
+            isr = draw(st.none() | st.sampled_from([[1], [1, 2], [1, 2, 3]]))
+            history.led(leader, told, ms, isr, **where)
+            if draw(st.integers(0, 3)) == 0:
+                history.led(leader, told, ms, [1, 2], kind="isr", **where)
+            ms += draw(st.integers(0, 3))
 
     def _end(self, history: History, topic: str, partition: int) -> None:
         how = self.draw(st.sampled_from(["read", "read", "read", "read", "short", "unknown"]))

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from fakes.comparing import comparable, differences, tables
 from fakes.histories import History
 from fakes.oracle import Oracle
+from fakes.oracle_causes import Causes
 from kaput.analysis import assemble, fates, inputs
 from kaput.analysis.closer.full import NotSettled
 from kaput.analysis.closer.look import Look
@@ -25,10 +26,12 @@ from property.strategies import histories
 
 
 def _summary(findings: Findings) -> dict[str, object]:
+    (lost,) = findings.anomaly("lost")
     return {
         "fates": {(f.outcome, f.stored): f.count for f in findings.fates},
         "unread": sorted((u.topic, u.partition) for u in findings.unread_partitions),
         "run": {a.name: a.count for a in findings.anomalies if a.group is None},
+        "lost": (dict(lost.causes), lost.permitted),
         "groups": {
             g.group: {
                 "fates": {(f.outcome, f.stored, f.delivered): f.count for f in g.fates},
@@ -42,10 +45,12 @@ def _summary(findings: Findings) -> dict[str, object]:
 
 def _expected(history: History) -> dict[str, object]:
     oracle = Oracle(history)
+    causes, permitted = Causes(oracle).lost()
     return {
         "fates": dict(oracle.fates()),
         "unread": sorted(oracle.unread_partitions()),
         "run": oracle.run_counts(),
+        "lost": (dict(causes), permitted),
         "groups": {
             group: {
                 "fates": dict(oracle.group_fates(group)),
