@@ -5,6 +5,7 @@
     │   └── EvidenceError     exit 2   a run folder that breaks the contract; the message names the file
     ├── LabError              exit 4   the lab or the machine failed: nothing to judge
     │   ├── JavaError                  no Java, or one too old
+    │   ├── NamespacesError            the kernel lacks or forbids what network namespaces need
     │   ├── DistributionError          Kafka's jars cannot be had, or are not the ones locked
     │   └── BrokerError                a broker or controller did not come up, or died on its own
     └── Interrupted           exit 130 Ctrl-C or SIGTERM
@@ -38,6 +39,10 @@ class LabError(KaputError):
 
 class JavaError(LabError):
     """Java is missing or older than 17; the message has the install line."""
+
+
+class NamespacesError(LabError):
+    """The kernel lacks or forbids what network namespaces need; the message says what would help."""
 
 
 class DistributionError(LabError):

@@ -40,7 +40,7 @@ class Fault(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    """What it needs of the kernel, in the words of cluster/network/preflight.py."""
+    """What it needs of the kernel, in the words of cluster/network/trials.py."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene

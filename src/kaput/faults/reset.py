@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from kaput.cluster.network.interface import Connection
 from kaput.cluster.node import Node
 from kaput.faults import probes
-from kaput.faults.connections import Connection, open_connections, tear_down
 from kaput.faults.fault import Effect, Fault, name_all, now_ns
 from kaput.faults.peers import addresses, named
 from kaput.faults.together import together
@@ -32,8 +32,9 @@ class Reset(Fault):
         parties = {n.id: named(self.scene.options.from_, self.scene) - {n.id} for n in nodes}
         self._paths = {(party, node) for node, of in parties.items() for party in of}
         self._peers = {node: addresses(of, self.scene) for node, of in parties.items() if of}
-        opened = {node: open_connections(node, peers, self.scene) for node, peers in self._peers.items()}
-        together(lambda item: tear_down(*item, self.scene), list(self._peers.items()))
+        network = self.scene.network
+        opened = {node: network.connections(node, peers) for node, peers in self._peers.items()}
+        together(lambda item: network.tear_down(*item), list(self._peers.items()))
         effective = now_ns()
         left = self._wait_gone(opened)
         total = sum(map(len, opened.values()))
@@ -60,7 +61,7 @@ class Reset(Fault):
         limit = time.monotonic() + _GONE_S
         while True:
             left = sum(
-                len(connections & open_connections(node, self._peers[node], self.scene))
+                len(connections & self.scene.network.connections(node, self._peers[node]))
                 for node, connections in opened.items()
             )
             if not left or time.monotonic() >= limit:

@@ -9,12 +9,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kaput.cluster.network.tools import tool
+from kaput.cluster.network.interface import PacketFilter
+from kaput.cluster.network.packets import SHARE_OF, Chain, Hook, Rule
 from kaput.faults.fault import Scene
 from kaput.scenario.options import Direction, How
 
-_COUNTER = re.compile(r"counter (\w+) \{\s*packets (\d+)")
 _PREFIX = "kaput_"
+_WAYS: tuple[tuple[Direction, Hook], ...] = (("in", "input"), ("out", "output"))
 
 
 @dataclass(frozen=True)
@@ -29,72 +30,50 @@ class Table:
         """`kaput_1_cut`"""
         return _PREFIX + re.sub(r"\W", "_", self.scene.step)
 
-    def put(self, chains: Sequence[str]) -> None:
+    def put(self, chains: Sequence[Chain]) -> None:
         """Makes the table, all of it at once; one of this name that is there already gives way."""
-        body = "\n".join(chains)
-        self._nft(f"{self._gone()}table ip {self.name} {{\n{body}\n}}\n")
+        self._filter.put(self.name, chains)
 
     def remove(self) -> None:
         """Takes it away, whether it is there or not."""
-        self._nft(self._gone())
+        self._filter.remove(self.name)
 
     def counters(self) -> dict[str, int]:
         """Packets counted so far, by the counter's name. Raises LabError where there is no table."""
-        text = self.scene.network.run(self.node, [tool("nft"), "list", "counters", "table", "ip", self.name])
-        return {name: int(packets) for name, packets in _COUNTER.findall(text)}
+        return self._filter.counters(self.name)
 
     def exists(self) -> bool:
         """Whether it is in place."""
-        return self.name in self._all()
+        return self.name in self._filter.tables()
 
     def alone(self) -> bool:
         """Whether no other step has rules in this namespace."""
-        return not {name for name in self._all() - {self.name} if name.startswith(_PREFIX)}
+        return not {name for name in self._filter.tables() - {self.name} if name.startswith(_PREFIX)}
 
-    def _all(self) -> set[str]:
-        text = self.scene.network.run(self.node, [tool("nft"), "list", "tables"])
-        return {line.split()[-1] for line in text.splitlines() if line}
-
-    def _gone(self) -> str:
-        return f"table ip {self.name} {{}}\ndelete table ip {self.name}\n"
-
-    def _nft(self, script: str) -> None:
-        self.scene.network.run(self.node, [tool("nft"), "-f", "-"], script)
+    @property
+    def _filter(self) -> PacketFilter:
+        return self.scene.network.filter(self.node)
 
 
-def severing(addresses: Sequence[str], direction: Direction, how: How) -> list[str]:
-    """Chains that let nothing through from or to the addresses, with the counters `in` and `out`."""
-    chains = [f"set peers {{ type ipv4_addr; elements = {{ {', '.join(addresses)} }} }}"]
-    for hook, way, match in (("input", "in", "ip saddr"), ("output", "out", "ip daddr")):
+def severing(addresses: Sequence[str], direction: Direction, how: How) -> list[Chain]:
+    """Chains that let nothing through from or to the addresses, with the counters `in_` and `out_dropped`."""
+    chains = []
+    for way, hook in _WAYS:
         if direction in ("both", way):
-            chains += [f"counter {way}_dropped {{ }}", _chain(hook, f"{match} @peers", way, how)]
+            rules = [Rule(counter=f"{way}_dropped"), Rule("drop")]
+            if how == "reject":
+                # What reject itself sends must get through: it passes these chains too.
+                rules = [Rule("accept", resets=True), rules[0], Rule("reset", tcp=True), rules[1]]
+            chains.append(Chain(way, hook, tuple(addresses), tuple(rules)))
     return chains
 
 
-def losing(addresses: Sequence[str], direction: Direction, percent: float) -> list[str]:
-    """Chains that drop a share of the packets, drawn at random, with counters of all and of the dropped."""
-    chains = [f"set peers {{ type ipv4_addr; elements = {{ {', '.join(addresses)} }} }}"]
-    for hook, way, match in (("input", "in", "ip saddr"), ("output", "out", "ip daddr")):
+def losing(addresses: Sequence[str], direction: Direction, percent: float) -> list[Chain]:
+    """Chains that drop a share of the packets, drawn at random; with counts of all and of the dropped."""
+    share = round(percent / 100 * SHARE_OF)
+    chains = []
+    for way, hook in _WAYS:
         if direction in ("both", way):
-            chains += [
-                f"counter {way}_seen {{ }}",
-                f"counter {way}_dropped {{ }}",
-                f"chain {way} {{ type filter hook {hook} priority 0;"
-                f" {match} @peers counter name {way}_seen;"
-                f" {match} @peers numgen random mod 10000 < {round(percent * 100)}"
-                f" counter name {way}_dropped drop; }}",
-            ]
+            rules = (Rule(counter=f"{way}_seen"), Rule("drop", counter=f"{way}_dropped", share=share))
+            chains.append(Chain(way, hook, tuple(addresses), rules))
     return chains
-
-
-def _chain(hook: str, match: str, way: str, how: How) -> str:
-    rules = [f"{match} counter name {way}_dropped", f"{match} drop"]
-    if how == "reject":
-        # What reject itself sends must get through: it passes these chains too.
-        rules = [
-            "tcp flags & rst == rst accept",
-            rules[0],
-            f"{match} meta l4proto tcp reject with tcp reset",
-            rules[1],
-        ]
-    return f"chain {way} {{ type filter hook {hook} priority 0; {'; '.join(rules)}; }}"

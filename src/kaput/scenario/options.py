@@ -38,7 +38,7 @@ class Options:
     how: How = "drop"
     clients_with: Side = "both"
     percent: float = 0.0
-    rate: str = ""  # as tc reads it
+    rate: str = ""  # a number and kbit, mbit or gbit
     delay: int = 0  # ms
     jitter: int = 0  # ms
     up: int = 0  # ms

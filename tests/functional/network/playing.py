@@ -78,10 +78,9 @@ class Stage:
         network = self.cluster.network
         found = []
         for node in self.cluster.nodes:
-            found += network.run(node, ["nft", "list", "tables"]).splitlines()
-            found += network.run(node, ["tc", "qdisc", "show", "dev", "eth0"]).splitlines()
-            found += network.run(None, ["tc", "qdisc", "show", "dev", network.link(node)]).splitlines()
-        return [line for line in found if "noqueue" not in line]
+            found += sorted(network.filter(node).tables())
+            found += [network.queue(node, inward).state().kind for inward in (True, False)]
+        return [what for what in found if what]
 
 
 def _plain(effect: Effect) -> dict[str, Any]:

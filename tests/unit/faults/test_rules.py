@@ -1,10 +1,11 @@
-"""The packet filter's rules as text: who is named, in which direction, and what happens."""
+"""The packet filter's rules: who is named, in which direction, and what happens."""
 
 from __future__ import annotations
 
 import pytest
 
 from fakes.cluster import FakeNode, fake_scene
+from kaput.cluster.network.packets import Rule
 from kaput.faults.rules import Table, losing, severing
 from kaput.scenario.options import Direction
 
@@ -13,28 +14,40 @@ PEERS = ["10.77.0.2", "10.77.0.3"]
 
 @pytest.mark.parametrize(
     ("direction", "hooks"),
-    [("both", {"input", "output"}), ("in", {"input"}), ("out", {"output"})],
+    [("both", ["input", "output"]), ("in", ["input"]), ("out", ["output"])],
 )
-def test_a_direction_is_a_hook(direction: Direction, hooks: set[str]) -> None:
+def test_a_direction_is_a_hook(direction: Direction, hooks: list[str]) -> None:
     """What comes in passes the input hook, what goes out the output hook, and nothing else is touched."""
-    for text in ("\n".join(severing(PEERS, direction, "drop")), "\n".join(losing(PEERS, direction, 10))):
-        assert {hook for hook in ("input", "output", "forward") if f"hook {hook}" in text} == hooks
-        assert "elements = { 10.77.0.2, 10.77.0.3 }" in text
-        assert ("ip saddr @peers" in text) == ("input" in hooks)
-        assert ("ip daddr @peers" in text) == ("output" in hooks)
+    for chains in (severing(PEERS, direction, "drop"), losing(PEERS, direction, 10)):
+        assert [chain.hook for chain in chains] == hooks
+        assert all(chain.peers == ("10.77.0.2", "10.77.0.3") for chain in chains)
+
+
+def test_dropping_counts_and_ends_everything() -> None:
+    """Each direction under a name of its own."""
+    found = [chain.rules for chain in severing(PEERS, "both", "drop")]
+    assert found == [
+        (Rule(counter="in_dropped"), Rule("drop")),
+        (Rule(counter="out_dropped"), Rule("drop")),
+    ]
 
 
 def test_refusing_lets_its_own_answers_through() -> None:
-    """The reset that reject sends passes the same chains, so it must be accepted first."""
-    chain = next(line for line in severing(PEERS, "both", "reject") if "hook input" in line)
-    assert chain.index("rst accept") < chain.index("reject with tcp reset") < chain.index("@peers drop")
-    assert "reject" not in "".join(severing(PEERS, "both", "drop"))
+    """The reset that reject sends passes the same chains, so it is accepted first, uncounted."""
+    (chain,) = severing(PEERS, "in", "reject")
+    assert chain.rules == (
+        Rule("accept", resets=True),
+        Rule(counter="in_dropped"),
+        Rule("reset", tcp=True),
+        Rule("drop"),
+    )
 
 
 @pytest.mark.parametrize(("percent", "of"), [(10.0, 1000), (0.5, 50), (100.0, 10_000), (0.01, 1)])
 def test_a_share_is_drawn_out_of_ten_thousand(percent: float, of: int) -> None:
-    """To a hundredth of a percent."""
-    assert f"numgen random mod 10000 < {of} " in "".join(losing(PEERS, "in", percent))
+    """To a hundredth of a percent; all packets are counted beside those dropped."""
+    (chain,) = losing(PEERS, "in", percent)
+    assert chain.rules == (Rule(counter="in_seen"), Rule("drop", counter="in_dropped", share=of))
 
 
 def test_each_step_has_a_table_of_its_own() -> None:

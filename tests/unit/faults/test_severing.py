@@ -13,6 +13,7 @@ from kaput.faults.cut import Cut
 from kaput.faults.fault import Effect, Scene
 from kaput.faults.flap import Flap
 from kaput.faults.isolate import Isolate
+from kaput.faults.rules import severing
 from kaput.faults.severing import Severing
 from kaput.scenario.options import Options
 
@@ -86,7 +87,7 @@ def test_a_heal_that_does_not_heal_is_said() -> None:
 def test_rules_of_another_step_stay() -> None:
     """Each step has a table of its own, and what it cannot judge alone it does not judge."""
     network = FakeNetwork()
-    network.tables[1] = {"kaput_9_cut": "ip saddr 10.77.0.2 drop"}
+    network.tables[1] = {"kaput_9_cut": severing(["10.77.0.2"], "in", "drop")}
     fault, nodes, effect = inject(network, Cut, from_=("broker 3",))
     assert effect.bit
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]

@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 
+from kaput.cluster.network.links import raise_loopback
 from kaput.cluster.network.preflight import way_in
-from kaput.cluster.network.tools import call, tool
 from kaput.processes.records import own_marker
 
 # Whose process it is stands in the mark: a kaput that is started from inside is not inside by itself.
@@ -30,7 +30,7 @@ def enter(arguments: Sequence[str], needs: Collection[str] = ()) -> None:
     is missing.
     """
     if inside():
-        call([tool("ip"), "link", "set", "lo", "up"])
+        raise_loopback(None)
         return
     way = way_in(needs)
     sys.stdout.flush()

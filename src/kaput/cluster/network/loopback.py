@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn
 
-from kaput.cluster.network.interface import Process
+from kaput.cluster.network.interface import Connection, PacketFilter, Process, Queue
 from kaput.cluster.ports import HOST, Ports
 from kaput.errors import LabError
 
@@ -34,26 +34,30 @@ class Loopback:
         """As it is."""
         return list(command)
 
-    def run(self, node: int | None, command: Sequence[str], text: str = "") -> str:
+    def filter(self, node: int) -> PacketFilter:
         """Refused: there is no place of the node's own."""
         _refuse()
 
-    def link(self, node: int) -> str:
-        """Refused, as `run` is."""
+    def queue(self, node: int, inward: bool) -> Queue:
+        """Refused, as `filter` is."""
+        _refuse()
+
+    def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
+        """Refused, as `filter` is."""
+        _refuse()
+
+    def tear_down(self, node: int, peers: Collection[str]) -> None:
+        """Refused, as `filter` is."""
         _refuse()
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
-        """Refused, as `run` is."""
+        """Refused, as `filter` is."""
         _refuse()
 
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
     ) -> Process:
-        """Refused, as `run` is."""
-        _refuse()
-
-    def namespace(self, node: int) -> int:
-        """Refused, as `run` is."""
+        """Refused, as `filter` is."""
         _refuse()
 
     def close(self) -> None:

@@ -12,24 +12,26 @@ namespace (entering.py), and what is done to links (faults).
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from kaput.cluster.network.connections import established, tear_down
 from kaput.cluster.network.entering import inside
-from kaput.cluster.network.tools import call, tool
+from kaput.cluster.network.interface import Connection
+from kaput.cluster.network.links import BRIDGE, OWN_END, make_bridge, make_link, remove_links
+from kaput.cluster.network.packet_filter import KernelFilter
+from kaput.cluster.network.queues import KernelQueue
+from kaput.cluster.network.tools import tool
+from kaput.cluster.network.visiting import visit
 from kaput.errors import LabError
 from kaput.processes.ownership import OwnedProcess, Owner
 
-BRIDGE = "kaput-bridge"
 _CLIENTS = "10.77.255.254"
 _FIRST_PORT = 9092
 _HOLDER_TIMEOUT_S = 10.0
-_CLONE_NEWNET = 0x40000000
 
 
 class Namespaces:
@@ -40,7 +42,9 @@ class Namespaces:
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._holders: dict[int, OwnedProcess] = {}
-        self._ip, self._nsenter = tool("ip"), tool("nsenter")
+        self._filters: dict[int, KernelFilter] = {}
+        self._lock = threading.Lock()
+        self._nsenter = tool("nsenter")
 
     def join(self, nodes: Sequence[int]) -> None:
         """A bridge, and for each node a holder and a link. Raises LabError outside the clients' namespace."""
@@ -52,20 +56,9 @@ class Namespaces:
             )
         for holder in self._holders.values():
             _wait_apart(holder)
-        lines = [
-            f"link add {BRIDGE} type bridge",
-            f"addr add {_CLIENTS}/16 dev {BRIDGE}",
-            f"link set {BRIDGE} up",
-        ]
+        make_bridge(_CLIENTS)
         for node, holder in self._holders.items():
-            lines += [
-                f"link add {self.link(node)} type veth peer name eth0 netns {holder.pid}",
-                f"link set {self.link(node)} master {BRIDGE} up",
-            ]
-        self.run(None, [self._ip, "-batch", "-"], _script(lines))
-        for node in nodes:
-            own = ["link set lo up", f"addr add {self.host(node)}/16 dev eth0", "link set eth0 up"]
-            self.run(node, [self._ip, "-batch", "-"], _script(own))
+            make_link(_link(node), holder.pid, self.host(node))
 
     def host(self, node: int) -> str:
         """10.77.0.1 for node 1."""
@@ -77,21 +70,33 @@ class Namespaces:
 
     def command(self, node: int, command: Sequence[str]) -> list[str]:
         """nsenter goes in and becomes the command, so that its process id is the command's."""
-        return [self._nsenter, "-t", str(self.namespace(node)), "-n", "--", *command]
+        return [self._nsenter, "-t", str(self._namespace(node)), "-n", "--", *command]
 
-    def run(self, node: int | None, command: Sequence[str], text: str = "") -> str:
-        """Runs and waits. Raises LabError with what the command complained about."""
-        return call(command if node is None else self.command(node, command), text)
+    def filter(self, node: int) -> KernelFilter:
+        """One for each node: that its socket stays open makes faults quick (netlink.py)."""
+        with self._lock:
+            found = self._filters.get(node)
+            if found is None:
+                found = self._filters[node] = KernelFilter(self._namespace(node))
+            return found
 
-    def link(self, node: int) -> str:
-        """`kaput1` for node 1: the end that is on the bridge."""
-        return f"kaput{node}"
+    def queue(self, node: int, inward: bool) -> KernelQueue:
+        """Of the bridge's end of the link, or the node's own."""
+        return KernelQueue(None, _link(node)) if inward else KernelQueue(self._namespace(node), OWN_END)
+
+    def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
+        """As /proc tells them."""
+        return established(self._namespace(node), peers)
+
+    def tear_down(self, node: int, peers: Collection[str]) -> None:
+        """Those that are there now."""
+        tear_down(self._namespace(node), self.host(node), self.connections(node, peers))
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
         """Made by a thread that visits the namespace; the socket stays there, whoever uses it."""
         if node is None:
             return socket.socket(socket.AF_INET, kind)
-        return _socket_of(self.namespace(node), kind)
+        return visit(self._namespace(node), lambda: socket.socket(socket.AF_INET, kind))
 
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
@@ -99,7 +104,7 @@ class Namespaces:
         """A helper of the owner's, in the node's namespace."""
         return self._owner.spawn(self.command(node, command), name=name, on_exit=on_exit)
 
-    def namespace(self, node: int) -> int:
+    def _namespace(self, node: int) -> int:
         """The holder's process id. Raises LabError when it is gone."""
         holder = self._holders.get(node)
         if holder is None or not holder.running:
@@ -110,16 +115,18 @@ class Namespaces:
         """Links go at once, namespaces with their holders."""
         if not self._holders:
             return
-        lines = [f"link del {self.link(node)}" for node in self._holders] + [f"link del {BRIDGE}"]
-        with contextlib.suppress(LabError):  # a half-made network lacks some of them
-            self.run(None, [self._ip, "-force", "-batch", "-"], _script(lines))
+        for opened in self._filters.values():
+            opened.close()
+        self._filters.clear()
+        remove_links([*map(_link, self._holders), BRIDGE])
         for holder in self._holders.values():
             holder.kill()
         self._holders.clear()
 
 
-def _script(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+def _link(node: int) -> str:
+    """`kaput1` for node 1: the end that is on the bridge."""
+    return f"kaput{node}"
 
 
 def _wait_apart(holder: OwnedProcess) -> None:
@@ -132,29 +139,3 @@ def _wait_apart(holder: OwnedProcess) -> None:
                 return
         time.sleep(0.001)
     raise LabError(f"{holder.name} could not be made within {_HOLDER_TIMEOUT_S:.0f} s")
-
-
-def _socket_of(pid: int, kind: int) -> socket.socket:
-    made: list[socket.socket | OSError] = []
-
-    def visit() -> None:
-        # setns changes this thread alone, and the thread ends here.
-        libc = ctypes.CDLL(None, use_errno=True)
-        try:
-            descriptor = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
-            try:
-                if libc.setns(descriptor, _CLONE_NEWNET):
-                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-                made.append(socket.socket(socket.AF_INET, kind))
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            made.append(error)
-
-    thread = threading.Thread(target=visit, name="visit-namespace")
-    thread.start()
-    thread.join()
-    (found,) = made
-    if isinstance(found, OSError):
-        raise LabError(f"the network namespace of process {pid} cannot be visited: {found}")
-    return found

@@ -1,0 +1,70 @@
+"""Links between namespaces: a bridge where kaput is, and for each node a veth pair from it to the node."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection
+from typing import Any
+
+from kaput.cluster.network.routing import routing
+from kaput.errors import LabError
+
+BRIDGE = "kaput-bridge"
+OWN_END = "eth0"
+LOOPBACK = 1  # always
+_PREFIX_LENGTH = 16
+
+
+def raise_loopback(pid: int | None) -> None:
+    """Lets the namespace of this process (None: where kaput is) reach itself. Raises LabError."""
+    routing(pid, _raise_loopback)
+
+
+def make_bridge(address: str) -> None:
+    """The clients' side of every link. Raises LabError."""
+
+    def make(route: Any) -> None:
+        route.link("add", ifname=BRIDGE, kind="bridge")
+        _raise(route, BRIDGE, address)
+
+    routing(None, make)
+
+
+def make_link(end: str, pid: int, address: str) -> None:
+    """From `end` on the bridge to the namespace of this process, which has the address. Raises LabError."""
+
+    def make(route: Any) -> None:
+        peer = {"ifname": OWN_END, "net_ns_pid": pid}
+        (bridge,) = route.link_lookup(ifname=BRIDGE)
+        route.link("add", ifname=end, kind="veth", peer=peer)
+        (index,) = route.link_lookup(ifname=end)
+        route.link("set", index=index, master=bridge, state="up")
+
+    def address_own_end(route: Any) -> None:
+        _raise_loopback(route)
+        _raise(route, OWN_END, address)
+
+    routing(None, make)
+    routing(pid, address_own_end)
+
+
+def remove_links(names: Collection[str]) -> None:
+    """Those that are there, with their other ends."""
+
+    def remove(route: Any) -> None:
+        for name in names:
+            for index in route.link_lookup(ifname=name):
+                route.link("del", index=index)
+
+    with contextlib.suppress(LabError):  # what is left goes with its namespace
+        routing(None, remove)
+
+
+def _raise_loopback(route: Any) -> None:
+    route.link("set", index=LOOPBACK, state="up")
+
+
+def _raise(route: Any, name: str, address: str) -> None:
+    (index,) = route.link_lookup(ifname=name)
+    route.addr("add", index=index, address=address, prefixlen=_PREFIX_LENGTH)
+    route.link("set", index=index, state="up")

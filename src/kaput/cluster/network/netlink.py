@@ -1,0 +1,109 @@
+"""A conversation with the kernel over netlink: requests in one network namespace, answers with a deadline.
+
+pyroute2 encodes and decodes the messages; the socket is ours (why: docs/decisions/0016).
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from kaput.cluster.network.visiting import visit
+from kaput.errors import LabError
+
+_TIMEOUT_S = 5.0
+_BUFFER = 1 << 18
+_SOL_NETLINK, _EXT_ACK = 270, 11
+_FLAGS, _NUMBER = 6, 8  # where they are in a message's header
+_ACK = 4  # NLM_F_ACK
+_ERROR, _DONE = 2, 3  # NLMSG_*
+_INTERRUPTED = 0x10  # NLM_F_DUMP_INTR: something was changed while it was listed
+_TRIES = 5
+
+
+class Netlink:
+    """A socket of one netlink family in the namespace of process `pid` (None: where kaput is).
+
+    May be used by several threads. Everything raises LabError with the kernel's own words.
+    """
+
+    def __init__(self, pid: int | None, family: int) -> None:
+        self._lock = threading.Lock()
+        self._next = 1
+        try:
+            self._socket = visit(pid, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, family))
+            self._socket.setsockopt(_SOL_NETLINK, _EXT_ACK, 1)
+        except OSError as error:
+            raise LabError(f"the kernel has no netlink of family {family}: {error.strerror}") from None
+        self._socket.settimeout(_TIMEOUT_S)
+
+    def change(self, messages: Sequence[Any], forgiven: Collection[int] = ()) -> None:
+        """Sends all messages at once and waits until each that asks for it is acknowledged.
+
+        `forgiven`: errors (errno) that are none here.
+        """
+        encoded = [_encoded(message) for message in messages]
+        with self._lock:
+            for answer in self._converse(encoded, {}):
+                _check(answer, forgiven)
+
+    def look(self, message: Any, kinds: Mapping[int, type]) -> list[Any]:
+        """What the kernel lists, decoded as `kinds` says by the type of what comes."""
+        encoded = _encoded(message)
+        for _ in range(_TRIES):
+            with self._lock:
+                answers = [*self._converse([encoded], kinds)]
+            for answer in answers:
+                _check(answer)
+            if not any(answer["header"]["flags"] & _INTERRUPTED for answer in answers):
+                return [answer for answer in answers if answer["header"]["type"] in kinds]
+        raise LabError("the network was changed each time that it was looked at")
+
+    def close(self) -> None:
+        """Lets the socket go. The packet filter's takes some ms: the kernel first clears all away."""
+        self._socket.close()
+
+    def _converse(self, messages: Sequence[bytearray], kinds: Mapping[int, type]) -> Iterator[Any]:
+        """Every answer, until each message that asks for one has its last."""
+        from pyroute2.netlink.marshal import Marshal
+
+        marshal = Marshal()
+        marshal.msg_map = dict(kinds)
+        first = self._next
+        waiting = {first + i for i, message in enumerate(messages) if _flags(message) & _ACK}
+        for message in messages:
+            struct.pack_into("=I", message, _NUMBER, self._next)
+            self._next += 1
+        try:
+            self._socket.sendto(b"".join(messages), (0, 0))
+            while waiting:
+                for answer in marshal.parse(self._socket.recv(_BUFFER)):
+                    number = answer["header"]["sequence_number"]
+                    if number < first:  # left over from a conversation that ended early
+                        continue
+                    if answer["header"]["type"] in (_ERROR, _DONE):
+                        waiting.discard(number)
+                    yield answer
+        except TimeoutError:
+            raise LabError(f"the kernel gave no answer over netlink within {_TIMEOUT_S:.0f} s") from None
+        except OSError as error:
+            raise LabError(error.strerror or str(error)) from None
+
+
+def _encoded(message: Any) -> bytearray:
+    """As it is sent, but for its number."""
+    message.encode()
+    return bytearray(message.data)
+
+
+def _flags(message: bytearray) -> int:
+    return int(struct.unpack_from("=H", message, _FLAGS)[0])
+
+
+def _check(answer: Any, forgiven: Collection[int] = ()) -> None:
+    error = answer["header"]["error"]
+    if error is not None and getattr(error, "code", None) not in forgiven:
+        raise LabError(str(error.args[-1]) if error.args else str(error))

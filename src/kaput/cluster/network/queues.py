@@ -1,0 +1,69 @@
+"""What an end of a link does to packets before they leave: the kernel's tbf limits, its netem delays them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kaput.cluster.network.interface import Queued
+from kaput.cluster.network.routing import routing
+from kaput.errors import LabError
+
+_KINDS = ("tbf", "netem")
+_ROOT = 0xFFFF_FFFF  # TC_H_ROOT
+_MOST = 1 << 32  # the kernel's numbers of bytes, and of ticks that they take, have 32 bits
+_TICKS_S = 15_625_000  # of 64 ns
+_PACKETS = 1000  # that a delay holds back at most, tc's own default
+
+
+@dataclass(frozen=True)
+class KernelQueue:
+    """The queue of the link `name` in the namespace of process `pid` (None: where kaput is)."""
+
+    pid: int | None
+    name: str
+
+    def limit(self, rate: float, burst: int, wait_ms: float) -> None:
+        """By tbf, from 1 kbit to 34 gbit a second, less with smaller bursts."""
+        bytes_s = rate / 8
+        held = bytes_s * wait_ms / 1000 + burst
+        if bytes_s < 1 or max(bytes_s, held, burst / bytes_s * _TICKS_S) >= _MOST:
+            raise LabError(f"{rate:g} bits a second are no rate that the kernel can limit to")
+        self._add("tbf", rate=bytes_s, burst=burst, limit=int(held))
+
+    def delay(self, delay_ms: float, jitter_ms: float) -> None:
+        """By netem, which not every kernel has: LabError without it."""
+        self._add("netem", delay=round(delay_ms * 1000), jitter=round(jitter_ms * 1000), limit=_PACKETS)
+
+    def clear(self) -> None:
+        """Back to what the link had at first."""
+        self._do(lambda route, index: route.tc("del", index=index, parent=_ROOT))
+
+    def state(self) -> Queued:
+        """The kernel's own numbers."""
+
+        def look(route: Any, index: int) -> Queued:
+            for found in route.get_qdiscs(index=index):
+                kind = found.get_attr("TCA_KIND")
+                if found["index"] == index and kind in _KINDS:
+                    stats = found.get_attr("TCA_STATS")
+                    return Queued(kind, stats["bytes"], stats["overlimits"])
+            return Queued("")
+
+        found: Queued = self._do(look)
+        return found
+
+    def _add(self, kind: str, **options: Any) -> None:
+        self._do(lambda route, index: route.tc("add", kind, index=index, parent=_ROOT, **options))
+
+    def _do(self, action: Any) -> Any:
+        def act(route: Any) -> Any:
+            found = route.link_lookup(ifname=self.name)
+            if not found:
+                raise LabError("there is no such link")
+            return action(route, found[0])
+
+        try:
+            return routing(self.pid, act)
+        except LabError as error:
+            raise LabError(f"the queue of link {self.name}: {error}") from None

@@ -1,0 +1,153 @@
+"""`python -m kaput.cluster.network.trials`: does for a moment, in a namespace, what networks and faults do.
+
+Each trial says its name before it begins; the first that fails ends it, with what the kernel said. Its place:
+preflight.py starts it in a namespace that is gone afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaput.cluster import disk
+from kaput.cluster.network.connections import established, tear_down
+from kaput.cluster.network.links import make_bridge, make_link, raise_loopback
+from kaput.cluster.network.packet_filter import KernelFilter
+from kaput.cluster.network.packets import Chain, Hook, Rule
+from kaput.cluster.network.queues import KernelQueue
+from kaput.cluster.network.tools import tool
+from kaput.errors import LabError
+from kaput.processes.mounts import unmount
+
+_HERE, _ELSEWHERE = "127.0.0.1", "10.77.0.1"
+_WAIT_S = 5.0
+FAILED = 3  # the exit status
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Something to try, and what is missing where it fails."""
+
+    action: Callable[[], None]
+    missing: str
+
+
+def _nest() -> None:
+    _run("unshare", "--net", "true")
+
+
+def _enter() -> None:
+    _run("nsenter", "-t", str(os.getpid()), "-n", "true")
+
+
+def _make_bridge() -> None:
+    make_bridge("10.77.255.254")
+
+
+def _make_link() -> None:
+    # Both ends are here: a name is taken once only, and this process has no other namespace.
+    make_link("kaput1", os.getpid(), _ELSEWHERE)
+
+
+def _filter() -> None:
+    _put("input", Rule("accept", resets=True), Rule("drop", counter="dropped"))
+
+
+def _reject() -> None:
+    _put("input", Rule("reset", tcp=True))
+
+
+def _draw() -> None:
+    _put("input", Rule("drop", share=500))
+
+
+def _redirect() -> None:
+    _put("redirect-input", Rule(begins=True, redirect=2))
+
+
+def _limit() -> None:
+    KernelQueue(None, "kaput1").limit(1e6, 32_000, 100)
+
+
+def _destroy() -> None:
+    with (
+        socket.create_server((_HERE, 9)) as listener,
+        socket.create_connection((_HERE, 9), _WAIT_S) as connection,
+        listener.accept()[0],
+    ):
+        tear_down(os.getpid(), _HERE, established(os.getpid(), [_HERE]))
+        with contextlib.suppress(ConnectionError):
+            connection.recv(1)
+            raise LabError("the connection is still there")
+
+
+def _mount() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        disk.mount(Path(folder), 1)
+        if not unmount(Path(folder)):
+            raise LabError("it cannot be taken away again")
+
+
+ALWAYS = {
+    "lo": Trial(lambda: raise_loopback(None), "rights over its own network namespace"),
+    "bridge": Trial(_make_bridge, "the kernel's bridges (as root: modprobe bridge)"),
+    "veth": Trial(_make_link, "the kernel's veth links (as root: modprobe veth)"),
+    "nested": Trial(_nest, "namespaces inside its namespace"),
+    "enter": Trial(_enter, "entering namespaces that it has made"),
+    "filter": Trial(_filter, "the kernel's packet filter (as root: modprobe nf_tables)"),
+}
+# What single faults need beside that, by the words that they use for it.
+NEEDS = {
+    "reject": Trial(_reject, "the packet filter's reject (as root: modprobe nft_reject_ipv4)"),
+    "numgen": Trial(_draw, "the packet filter's random numbers (as root: modprobe nft_numgen)"),
+    "destroy": Trial(_destroy, "a way to tear down TCP connections (a kernel with CONFIG_INET_DIAG_DESTROY)"),
+    "tbf": Trial(_limit, "the kernel's token bucket (as root: modprobe sch_tbf)"),
+    # in a mount namespace of its own
+    "tmpfs": Trial(_mount, "the right to mount a file system of its own (tmpfs)"),
+    "nat": Trial(_redirect, "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)"),
+}
+
+
+def _put(hook: Hook, *rules: Rule) -> None:
+    """A table with these rules, for a moment."""
+    kernel = KernelFilter(None)
+    kernel.put("kaput", [Chain("c", hook, (_ELSEWHERE,), rules)])
+    kernel.counters("kaput")
+    kernel.remove("kaput")
+    kernel.close()
+
+
+def _run(name: str, *arguments: str) -> None:
+    done = subprocess.run(
+        [tool(name), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_WAIT_S,
+        check=False,
+    )
+    if done.returncode:
+        raise LabError(done.stdout)
+
+
+def main(needs: list[str]) -> int:
+    """The trials that are always made, and the named ones; 0 if all went well, FAILED if one did not."""
+    for name, trial in (ALWAYS | {need: NEEDS[need] for need in needs}).items():
+        print(f"@{name}", flush=True)  # noqa: T201 - preflight.py reads it
+        try:
+            trial.action()
+        except (LabError, OSError, subprocess.SubprocessError) as error:
+            print(error)  # noqa: T201
+            return FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,38 @@
+"""Scenarios for the rules of the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kaput.scenario.model import Scenario
+
+Make = Callable[..., Scenario]
+
+
+@pytest.fixture
+def scenario() -> Make:
+    """One topic, one producer, as told: (expect, topic's config, cluster's config, steps, **producer)."""
+
+    def make(
+        expect: dict[str, Any] | None = None,
+        topic: dict[str, Any] | None = None,
+        cluster: dict[str, Any] | None = None,
+        faults: list[str] | None = None,
+        **producer: Any,
+    ) -> Scenario:
+        return Scenario.model_validate(
+            {
+                "version": 1,
+                "title": "t",
+                "cluster": {"config": cluster or {}},
+                "topics": [{"name": "orders", "config": topic or {}}],
+                "workload": {"producers": [{"topic": "orders", "messages": 100, **producer}]},
+                "faults": [{"at": "1s", "fault": fault} for fault in faults or []],
+                "expect": expect or {},
+            }
+        )
+
+    return make

@@ -1,0 +1,205 @@
+"""Each ruling to the letter: the word, and the sentence that tells why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered, spec_of
+from kaput.verdict.facts import Circumstances, Displaced, Loss, Reordered
+from unit.verdict.conftest import Make
+
+ACROSS = Ruling("permitted", "acks=1 promises nothing across a change of leader")
+CRASH = Ruling(
+    "permitted", "acks=1 promises nothing of what the leader had not synced when its machine failed"
+)
+PROCESS = Ruling(
+    "violation",
+    "acks=1, and the same leader came back without what it had acknowledged: "
+    "that must survive the end of its process, though not of its machine",
+)
+NO_CHANGE = Ruling("violation", "acks=1, and no change of leader explains it")
+NOBODY_TOLD = Ruling("unclear", "acks=1, and who led their partition is not recorded")
+EITHER = Ruling(
+    "unclear",
+    "acks=1, and nothing is at their offsets, which a deposed leader may have given them or the one after it",
+)
+NOTHING = Ruling("permitted", "acks=0 promises nothing")
+ENABLED = Ruling("permitted", "unclean leader election is enabled, and an unclean election overwrote them")
+ONE_REPLICA = Ruling(
+    "permitted",
+    "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time",
+)
+NOT_ENABLED = Ruling(
+    "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
+)
+MUST_SURVIVE = Ruling("violation", "acks=all must survive a change of leader")
+CAME_BACK = Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
+UNEXPLAINED = Ruling("violation", "acks=all, and no change of leader explains it")
+REPLACED = Ruling(
+    "unclear",
+    "their topic is compacted, and nothing is at their offsets: "
+    "later messages with the same keys may have taken their place",
+)
+
+DEPOSED, RESTARTED, UNCLEAN = "deposed-leader", "leader-restarted", "unclean-election"
+UNKNOWN = Circumstances(leaders_known=False)
+ALONE = Circumstances(isr_of_one=True)
+HOLE = Circumstances(hole=True)
+EITHER_ONE = Circumstances(hole=True, either_leader=True)
+UNSYNCED = Circumstances(unsynced=True)
+ALONE_UNSYNCED = Circumstances(isr_of_one=True, unsynced=True)
+USUAL = Circumstances()
+
+ALLOWED: dict[str, Any] = {"topic": {"unclean.leader.election.enable": True}}
+TWO: dict[str, Any] = {"topic": {"min.insync.replicas": 2}}
+COMPACT: dict[str, Any] = {"topic": {"cleanup.policy": "compact,delete"}, "key": "producer"}
+BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key": 4}
+
+
+@pytest.mark.parametrize(
+    ("acks", "cause", "known", "more", "ruling"),
+    [
+        (0, "acks-0", USUAL, {}, NOTHING),
+        (0, "unexplained", UNKNOWN, {}, NOTHING),
+        (1, DEPOSED, USUAL, {}, ACROSS),
+        (1, DEPOSED, UNKNOWN, {}, NOBODY_TOLD),
+        (1, UNCLEAN, UNKNOWN, {}, ACROSS),
+        (1, UNCLEAN, USUAL, ALLOWED, ENABLED),
+        (1, RESTARTED, USUAL, {}, PROCESS),
+        (1, RESTARTED, UNSYNCED, {}, CRASH),
+        (1, RESTARTED, ALONE, {}, PROCESS),
+        (1, "unexplained", USUAL, {}, NO_CHANGE),
+        (1, "unexplained", UNSYNCED, {}, NO_CHANGE),
+        (1, "unexplained", HOLE, {}, NO_CHANGE),
+        (1, "unexplained", EITHER_ONE, {}, EITHER),
+        (1, "unexplained", UNKNOWN, {}, NOBODY_TOLD),
+        (1, "unexplained", HOLE, COMPACT, REPLACED),
+        (1, DEPOSED, HOLE, COMPACT, ACROSS),
+        (1, "unexplained", EITHER_ONE, COMPACT, EITHER),
+        ("all", DEPOSED, USUAL, {}, MUST_SURVIVE),
+        ("all", DEPOSED, UNKNOWN, {}, MUST_SURVIVE),
+        ("all", DEPOSED, USUAL, ALLOWED, MUST_SURVIVE),
+        ("all", DEPOSED, ALONE, {}, ONE_REPLICA),
+        ("all", DEPOSED, ALONE, {"topic": {"min.insync.replicas": 1}}, ONE_REPLICA),
+        ("all", DEPOSED, ALONE, {"topic": {"min.insync.replicas": "?"}}, ONE_REPLICA),
+        ("all", DEPOSED, ALONE, TWO, MUST_SURVIVE),
+        ("all", DEPOSED, ALONE, {"cluster": {"min.insync.replicas": 2}}, MUST_SURVIVE),
+        ("all", RESTARTED, USUAL, {}, CAME_BACK),
+        ("all", RESTARTED, ALONE, {}, CAME_BACK),
+        ("all", RESTARTED, UNSYNCED, {}, CAME_BACK),
+        ("all", RESTARTED, ALONE_UNSYNCED, {}, ONE_REPLICA),
+        ("all", RESTARTED, ALONE_UNSYNCED, TWO, CAME_BACK),
+        ("all", UNCLEAN, USUAL, {}, NOT_ENABLED),
+        ("all", UNCLEAN, ALONE, {}, NOT_ENABLED),
+        ("all", UNCLEAN, USUAL, ALLOWED, ENABLED),
+        ("all", UNCLEAN, USUAL, {"topic": {"unclean.leader.election.enable": "TRUE"}}, ENABLED),
+        ("all", UNCLEAN, USUAL, {"cluster": {"unclean.leader.election.enable": True}}, ENABLED),
+        ("all", "unexplained", USUAL, {}, UNEXPLAINED),
+        ("all", "unexplained", ALONE, {}, UNEXPLAINED),
+        ("all", "unexplained", UNKNOWN, {}, UNEXPLAINED),
+        ("all", "unexplained", EITHER_ONE, {}, UNEXPLAINED),
+        ("all", "unexplained", HOLE, COMPACT, REPLACED),
+        ("all", "unexplained", HOLE, BY_BROKER, REPLACED),
+        ("all", "unexplained", HOLE, {**BY_BROKER, "topic": {"cleanup.policy": "delete"}}, UNEXPLAINED),
+        ("all", "unexplained", USUAL, COMPACT, UNEXPLAINED),
+        ("all", "unexplained", HOLE, {**COMPACT, "key": "none"}, UNEXPLAINED),
+        ("all", "unexplained", HOLE, {"key": "producer"}, UNEXPLAINED),
+    ],
+)
+def test_on_loss(
+    acks: Any, cause: str, known: Circumstances, more: dict[str, Any], ruling: Ruling, scenario: Make
+) -> None:
+    """What acks and the topic promise decides, by the cause and by what is known beside it."""
+    assert on_loss(scenario(acks=acks, **more), Loss(0, "orders", cause, 5, known)) == ruling
+
+
+def test_on_loss_of_a_stranger(scenario: Make) -> None:
+    """What a producer that the scenario does not have was promised is not known, whatever the cause."""
+    for producer in (-1, 1, 9):
+        ruling = on_loss(scenario(**COMPACT), Loss(producer, "orders", "unexplained", 1, HOLE))
+        why = f"producer {producer} is not in the scenario, nor what it was promised"
+        assert ruling == ("unclear", why)
+
+
+def test_on_displaced_of_nobody(scenario: Make) -> None:
+    """Without an acknowledgement to explain it nothing is promised away, but by an unclean election."""
+    found = Displaced("orders", None, "unexplained", 1)
+    expected = Ruling("violation", "no acknowledgement explains it (cause: unexplained)")
+    assert on_displaced(scenario(acks=0), found) == expected
+    assert on_displaced(scenario(**ALLOWED), Displaced("orders", None, UNCLEAN, 1)) == ENABLED
+
+
+def test_compaction_does_not_give_an_offset_twice(scenario: Make) -> None:
+    """It takes messages away; it gives no offset to a second one."""
+    found = Displaced("orders", 0, "unexplained", 1, HOLE)
+    assert on_displaced(scenario(acks="all", **COMPACT), found) == UNEXPLAINED
+
+
+STRANGER = Ruling("unclear", "producer 3 is not in the scenario, nor what it was promised")
+
+
+@pytest.mark.parametrize(
+    ("producer", "ruling"),
+    [
+        ({}, Ruling("permitted", "retries without idempotence may store a message twice")),
+        (
+            {"config": {"enable.idempotence": False, "retries": "many"}},
+            Ruling("permitted", "retries without idempotence may store a message twice"),
+        ),
+        (
+            {"config": {"retries": 1}},
+            Ruling("permitted", "retries without idempotence may store a message twice"),
+        ),
+        ({"idempotence": True}, Ruling("violation", "an idempotent producer stores each message once")),
+        (
+            {"config": {"enable.idempotence": "True"}},
+            Ruling("violation", "an idempotent producer stores each message once"),
+        ),
+        (
+            {"config": {"retries": 0}},
+            Ruling("violation", "retries are disabled, so nothing was sent twice on purpose"),
+        ),
+        (
+            {"config": {"message.send.max.retries": "0"}},
+            Ruling("violation", "retries are disabled, so nothing was sent twice on purpose"),
+        ),
+    ],
+)
+def test_on_duplicate(producer: dict[str, Any], ruling: Ruling, scenario: Make) -> None:
+    """A retry without idempotence stores a message twice, and nothing else does."""
+    assert on_duplicate(scenario(**producer), 0) == ruling
+    assert on_duplicate(scenario(**producer), 3) == STRANGER
+
+
+OVERTAKEN = Ruling("permitted", "retries with more than one request in flight may overtake each other")
+BEHIND = Ruling("permitted", "a request to the old leader was retried behind newer ones to the new leader")
+KEPT = Ruling("violation", "one request in flight and no change of leader keep the order")
+IDEMPOTENT = Ruling("violation", "an idempotent producer keeps its order")
+
+
+@pytest.mark.parametrize(
+    ("producer", "across", "ruling"),
+    [
+        ({}, False, OVERTAKEN),
+        ({"config": {"max.in.flight": 2}}, False, OVERTAKEN),
+        ({"config": {"max.in.flight": "some"}}, False, OVERTAKEN),
+        ({"config": {"max.in.flight": 1}}, False, KEPT),
+        ({"config": {"max.in.flight.requests.per.connection": "1"}}, False, KEPT),
+        ({"config": {"max.in.flight.requests.per.connection": 1}}, True, BEHIND),
+        ({"idempotence": True}, True, IDEMPOTENT),
+        ({"config": {"enable.idempotence": True}}, False, IDEMPOTENT),
+    ],
+)
+def test_on_reordered(producer: dict[str, Any], across: bool, ruling: Ruling, scenario: Make) -> None:
+    """Requests in flight beside others overtake, and one retried across a change of leader does."""
+    assert on_reordered(scenario(**producer), Reordered(0, 2, across)) == ruling
+    assert on_reordered(scenario(**producer), Reordered(3, 2, across)) == STRANGER
+
+
+def test_a_producers_number_leads_to_its_block(scenario: Make) -> None:
+    """Numbers count over `count`; there is none below 0 or beyond the last."""
+    two = scenario(count=2)
+    assert spec_of(two, 0) is two.workload.producers[0] is spec_of(two, 1)
+    assert [spec_of(two, number) for number in (-1, 2, None)] == [None, None, None]
