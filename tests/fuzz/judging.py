@@ -1,7 +1,8 @@
 """Judges one damaged run folder after another, in a process of its own that may be killed at any time.
 
 Reads case numbers from stdin and answers each with a line of JSON: how it ended. What counts as a failure
-is whatever is neither findings nor an error that names what it is about.
+is whatever is neither findings nor an error that names what it is about. `unsettled`: only the analysis in
+SQL can judge it, which needs the real Spark.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from fakes.everything import everything
-from fakes.in_process import InProcess
+from fakes.in_process import InProcess, NeedsSpark
+from fakes.spark import shared_session
 from fakes.writers import WRITERS, Writer
 from fuzz.damage import damage
 from kaput.analysis import fates
@@ -111,15 +113,20 @@ def judged(folder: RunFolder, spark: Any) -> str:
 
 
 def main() -> None:
-    """`python -m fuzz.judging SEED DIRECTORY`"""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    """`python -m fuzz.judging SEED DIRECTORY [spark]`: with the real Spark, or without."""
     cases, spark = Cases(int(sys.argv[1]), Path(sys.argv[2])), InProcess()
+    if sys.argv[3:] == ["spark"]:
+        spark = shared_session()
+    else:
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         folder, done = cases.make(int(line))
         answer = {"case": int(line), "done": done}
         try:
             answer["ended"] = judged(folder, spark)
+        except NeedsSpark:
+            answer["ended"] = "unsettled"
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
             answer["ended"], answer["trace"] = type(error).__name__, traceback.format_exc()
         answers.write(json.dumps(answer) + "\n")

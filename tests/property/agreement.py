@@ -1,4 +1,4 @@
-"""Whether the analysis agrees with the oracle on many histories in one folder, and which one it is where not."""
+"""Whether the analysis agrees with the oracle on many histories in one folder, and on which it does not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from fakes.comparing import differences
 from fakes.histories import History
 from fakes.oracle import Oracle
-from kaput.analysis import fates, inputs
+from kaput.analysis import fates
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
@@ -61,7 +61,7 @@ def _modelled(parts: Sequence[Part]) -> set[int]:
 
 
 def culprits(parts: Sequence[Part], judge: Judge) -> list[tuple[Part, Told]]:
-    """The parts that disagree alone; where none does, the fewest that do together come as the first of them."""
+    """The parts that disagree alone; where none does, the first of the fewest that do together."""
     told = disagreement(parts, judge)
     if not told:
         return []

@@ -1,8 +1,8 @@
 """Failovers played on a small model of a replicated partition, so that the cause of each loss is known.
 
-The model has a leader and followers that lag: what they lack is gone when another broker, or the leader itself
-without its newest records, begins an epoch. Each epoch begins with a message that everybody stores, as the
-producer's next acknowledgement does: so nothing is left to guess of which epoch overwrote what.
+The model has a leader and followers that lag: what they lack is gone when another broker, or the leader
+itself without its newest records, begins an epoch. Each epoch begins with a message of the producer's that
+stays: so it is known in which epoch each later acknowledgement was given.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class _Model:
         self.leader, self.isr = 1, list(_BROKERS)
         self.log: list[tuple[int, int]] = []  # (seq, epoch) of what the leader has
         self.synced = 0  # how many of these everybody has
-        self.acked: set[int] = set()
-        self.causes: dict[int, str] = {}
+        self.begun = 0  # where the epoch begins
+        self.kinds: dict[int, str] = {}  # of the epochs but the first
+        self.acks: dict[int, tuple[int, int]] = {}  # by seq: the epoch and the offset
 
     def run(self) -> dict[int, str]:
         """Plays everything and adds the rows; the causes of the lost messages by seq."""
@@ -53,7 +54,17 @@ class _Model:
             if self.random.random() < 0.7:
                 self._change()
         self._finish()
-        return self.causes
+        stored = {seq for seq, _ in self.log}
+        return {seq: self._cause(seq) for seq in self.acks if seq not in stored}
+
+    def _cause(self, seq: int) -> str:
+        """By the first epoch that begins at or below the offset, or any unclean one (docs/GLOSSARY.md)."""
+        if self.of.acks == 0:
+            return "acks-0"
+        own, offset = self.acks[seq]
+        starts = {epoch: at for at, (_, epoch) in reversed(list(enumerate(self.log)))}
+        kinds = [kind for epoch, kind in self.kinds.items() if epoch > own and starts[epoch] <= offset]
+        return "unclean-election" if "unclean-election" in kinds else kinds[0]
 
     def _row(self) -> dict[str, Any]:
         return {"topic": self.of.topic, "partition": 0}
@@ -71,17 +82,16 @@ class _Model:
         appended = sure or outcome == "acked" or (outcome == "unknown" and self.random.random() < 0.5)
         if self.of.acks == 0 and outcome == "acked" and not sure and self.random.random() < 0.3:
             appended = False
-            self.causes[seq] = "acks-0"
         offset = len(self.log) if outcome == "acked" and self.of.acks != 0 else None
         times = {"attempt_ns": at(self.ms), "done_ns": at(self.ms + 1)}
         self.history.sent(self.producer, seq, offset, outcome, **times, **self._row())
         self.ms += 10
+        if outcome == "acked":
+            self.acks[seq] = self.epoch, len(self.log)
         if appended:
             self.log.append((seq, self.epoch))
         if sure or self.of.acks == "all" or self.random.random() < 0.3:
             self.synced = len(self.log)
-        if outcome == "acked":
-            self.acked.add(seq)
 
     def _change(self) -> None:
         """A new epoch: of another broker, in or outside the ISR, or of the same one with less than it had."""
@@ -91,16 +101,14 @@ class _Model:
         if kind == "unclean-election":
             self._in_sync([self.leader])
             # Who was outside the ISR may lack even what was there to stay.
-            self.synced = self.random.randint(0, self.synced)
+            self.synced = self.random.randint(self.begun + 1, self.synced)
         elif len(self.isr) < len(_BROKERS):
             self.synced = len(self.log)
             self._in_sync(list(_BROKERS))
-        for seq, _ in self.log[self.synced :]:
-            if seq in self.acked:
-                self.causes[seq] = "acks-0" if self.of.acks == 0 else kind
         del self.log[self.synced :]
         self.isr = self.isr if kind != "unclean-election" else [leader]
-        self.epoch += 1
+        self.epoch, self.begun = self.epoch + 1, len(self.log)
+        self.kinds[self.epoch] = kind
         self._lead(leader)
 
     def _in_sync(self, brokers: list[int]) -> None:

@@ -1,7 +1,7 @@
-"""Histories of anything that can go wrong, made from a seed, many of them beside each other in one run folder.
+"""Histories of anything that can go wrong, made from a seed, many of them beside each other in one folder.
 
 A world is a small history with topics, producers and members of its own: judging a folder takes seconds
-whatever its size, so that a world costs little. A world's rows are the same beside whichever others it stands.
+whatever its size, so that a world costs little. Its rows are the same beside whichever others it stands.
 Not here: failovers with known causes (failovers.py), and what must be found (agreement.py).
 """
 
@@ -19,7 +19,7 @@ _KINDS = ("assigned", "assigned", "revoked", "lost", "left", "killed", "committe
 
 
 class Part(Protocol):
-    """A history that can stand beside others. `producers`: their specs, one each, numbered from `first` on."""
+    """A history that can stand beside others. `producers`: the spec of each, numbered from `first` on."""
 
     number: int
     topics: Sequence[dict[str, Any]]
@@ -69,15 +69,18 @@ class _Play:
         self.random = Random(f"{world.seed}/{world.number}")
         self.taken: set[tuple[Any, ...]] = set()
         self.stored: list[dict[str, Any]] = []
+        # Where all is read by one member from one partition, its steps and commits are many.
+        self.narrow = self._once_in(3)
 
     def all(self) -> None:
+        """Adds the rows."""
         for producer in self.producers:
             for seq in range(self._upto(4)):
                 self._send(producer, seq)
         for _ in range(self._upto(2)):
             strange = [(None, None, False), (None, None, True), (self.producers[0], 90, True)]
             self._store(*self.random.choice(strange), self._place(), None)
-        for _ in range(self._upto(8)):
+        for _ in range(self._upto(14 if self.narrow else 8)):
             self._hand()
         for _ in range(self._upto(5)):
             self._event()
@@ -94,9 +97,13 @@ class _Play:
         return self.random.randrange(times) == 0
 
     def _place(self) -> dict[str, Any]:
+        if self.narrow and not self._once_in(6):
+            return {"topic": self.world.names[1], "partition": 0}
         return {"topic": self.random.choice(self.world.names), "partition": self._upto(1)}
 
     def _reader(self) -> dict[str, Any]:
+        if self.narrow and not self._once_in(6):
+            return {"group": "ledger", "member": self.world.members[0]}
         return {"group": self.random.choice(sorted(GROUPS)), "member": self.random.choice(self.world.members)}
 
     def _send(self, producer: int, seq: int) -> None:
