@@ -2,7 +2,8 @@
 
     KaputError
     ├── UsageError            exit 2   the user's mistake: an argument, a scenario file
-    │   └── EvidenceError     exit 2   a run folder that breaks the contract; the message names the file
+    │   ├── EvidenceError     exit 2   a run folder that breaks the contract; the message names the file
+    │   └── StillRecording    exit 2   a run that somebody still records, or seals just now
     ├── LabError              exit 4   the lab or the machine failed: nothing to judge
     │   ├── JavaError                  no Java, or one too old
     │   ├── NamespacesError            the kernel lacks or forbids what network namespaces need
@@ -11,7 +12,8 @@
     └── Interrupted           exit 130 Ctrl-C or SIGTERM
 
 Kafka's anomalies are findings, never exceptions (docs/decisions/0001-three-kinds-of-trouble.md).
-A broken account (cells that do not add up) is a bug of ours: `AccountingError`, an AssertionError, exit 70.
+A broken account (cells that do not add up) is a bug of ours: `AccountingError`, an AssertionError, exit 70,
+as is every exception that nobody expected (cli/ending.py). 0, 1 and 3 are verdicts and nothing else.
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ class UsageError(KaputError):
 
 class EvidenceError(UsageError):
     """A run folder that does not follow kaput.evidence/1; the message names the file."""
+
+
+class StillRecording(UsageError):
+    """A run folder whose recorder lives; the message names it, and says what to do."""
 
 
 class LabError(KaputError):

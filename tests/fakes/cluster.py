@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fakes.clock import FakeClock
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.properties import Place, Role
@@ -18,7 +19,11 @@ from kaput.scenario.options import Options
 
 @dataclass
 class FakeNode:
-    """A node that remembers what was done to it."""
+    """A node that remembers what was done to it.
+
+    What is switched off: `survives` signals that end it, `moves` in spite of SIGSTOP, `sleeps` on in spite of
+    SIGCONT, `fails` to start; `refuses` to be started with an error.
+    """
 
     id: int
     running: bool = True
@@ -26,6 +31,12 @@ class FakeNode:
     done: list[str] = field(default_factory=list)
     cpu: float = 1.0
     survives: bool = False
+    moves: bool = False
+    sleeps: bool = False
+    fails: bool = False
+    refuses: bool = False
+    starts: int = 1
+    expected: bool = False
     works_while_paused: bool = False
     role: Role = "broker"
     folder: Path = Path("/nowhere")
@@ -41,11 +52,23 @@ class FakeNode:
 
     @property
     def pid(self) -> int:
-        return 1000 + self.id
+        return 1000 * self.starts + self.id
 
     def start(self) -> None:
+        if self.running:
+            return
+        if self.refuses:
+            raise LabError(f"{self.title} cannot be spawned")
         self.done.append("start")
-        self.running = True
+        self.expected = False
+        self.starts += 1
+        self.running = not self.fails
+
+    def expect_down(self) -> None:
+        self.expected = True
+
+    def expect_up(self) -> None:
+        self.expected = not self.running
 
     def kill(self) -> int:
         self.done.append("kill")
@@ -53,17 +76,19 @@ class FakeNode:
         return time.time_ns()
 
     def terminate(self, timeout_s: float) -> bool:
+        assert timeout_s > 0
         self.done.append("terminate")
+        self.expected = True
         self.running = self.survives
         return not self.survives
 
     def pause(self) -> None:
         self.done.append("pause")
-        self.stopped = True
+        self.stopped = self.stopped or not self.moves
 
     def resume(self) -> None:
         self.done.append("resume")
-        self.stopped = False
+        self.stopped = self.stopped and self.sleeps
 
     def is_stopped(self) -> bool:
         return self.stopped
@@ -74,22 +99,47 @@ class FakeNode:
         return self.cpu
 
 
-def fake_scene(*nodes: FakeNode, step: str = "1-fault", **options: Any) -> Scene:
-    """What a fault finds around it, on a loopback network that nobody may touch."""
+def fake_scene(
+    *nodes: FakeNode,
+    step: str = "1-fault",
+    network: Any = None,
+    admin: FakeAdmin | None = None,
+    **options: Any,
+) -> Scene:
+    """What a fault finds around it, on a loopback network that nobody may touch unless another is given."""
     by_id = {node.id: node for node in nodes}
-    return Scene(step, Options(**options), by_id, Loopback(), FakeAdmin(), ["orders"])  # type: ignore[arg-type]
+    clock = network.clock if network is not None else FakeClock()
+    around: Any = (network or Loopback(), admin or FakeAdmin(), ["orders"], clock)
+    return Scene(step, Options(**options), by_id, *around)  # type: ignore[arg-type]
 
 
 class FakeAdmin:
-    """Knows one topic, `orders`, with one partition led by broker 2 of 1, 2, 3."""
+    """Knows one topic, `orders`, with one partition led by broker 2 of 1, 2, 3.
+
+    `views` are seen one after the other before that, an error among them is raised; `mute` nodes are silent.
+    """
 
     def __init__(
-        self, leader: int | None = 2, replicas: list[int] | None = None, leader_epoch: int = 0
+        self,
+        leader: int | None = 2,
+        replicas: list[int] | None = None,
+        leader_epoch: int = 0,
+        views: Sequence[PartitionState | LabError] = (),
+        mute: Collection[int] = (),
     ) -> None:
         self._state = PartitionState(leader, replicas or [1, 2, 3], replicas or [1, 2, 3], leader_epoch)
+        self._views, self._mute = list(views), set(mute)
+        self.asked = 0
 
     def partitions(self, topics: Iterable[str]) -> dict[tuple[str, int], PartitionState]:
-        return {(topic, 0): self._state for topic in topics}
+        self.asked += 1
+        view = self._views.pop(0) if self._views else self._state
+        if isinstance(view, LabError):
+            raise view
+        return {(topic, 0): view for topic in topics}
+
+    def answers(self, node: int) -> bool:
+        return node not in self._mute
 
     def controller_id(self) -> int:
         return 101

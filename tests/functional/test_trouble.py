@@ -6,11 +6,23 @@ import os
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 
 from driving import KAPUT, Kaput
+
+_TWO = """
+version: 1
+title: A producer and a member
+cluster: {brokers: 1}
+topics: [{name: orders, replication-factor: 1}]
+workload:
+  producers: [{topic: orders, messages: 20000, rate: 2000}]
+  groups: [{id: billing, topics: [orders]}]
+"""
 
 
 def test_no_java_is_said_at_once(tmp_path: Path) -> None:
@@ -85,3 +97,68 @@ def test_a_network_fault_on_loopback_is_a_mistake_with_its_line(tmp_path: Path) 
     )
     assert done.returncode == 2
     assert "faults.0.fault: isolate breaks the network; write cluster.network: namespaces" in done.stderr
+
+
+def client(runs: Path, name: str) -> psutil.Process | None:
+    """The process of a client of the only run, once it is there."""
+    for process in psutil.process_iter():
+        try:
+            line = process.cmdline()
+        except psutil.Error:
+            continue
+        if line and line[-1].startswith(str(runs)) and line[-1].endswith(f"/clients/{name}.json"):
+            return process
+    return None
+
+
+def killed(runs: Path, name: str, when: Callable[[], bool]) -> threading.Thread:
+    """A thread that SIGKILLs a client at some moment."""
+
+    def kill() -> None:
+        limit = time.monotonic() + 90
+        while time.monotonic() < limit:
+            if when() and (found := client(runs, name)) is not None:
+                found.kill()
+                return
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("moment", ["before it is ready", "between ready and go", "while it sends"])
+def test_a_producer_that_dies_ends_the_run_with_4(kaput: Kaput, tmp_path: Path, moment: str) -> None:
+    """Never with 1, which is a verdict: one sentence with how it ended, and where the evidence is."""
+    scenario = tmp_path / "two.yaml"
+    scenario.write_text(_TWO)
+    held: list[psutil.Process] = []
+    since: list[float] = []
+
+    def right() -> bool:
+        if moment == "before it is ready":
+            return True
+        if moment == "while it sends":
+            return any(
+                p.stat().st_size > 20_000 for p in kaput.runs.glob("*/evidence/sends/producer-0.arrows")
+            )
+        # The member is stopped, so that nobody says go; the producer has long been ready by then.
+        member = client(kaput.runs, "billing-member-1")
+        if member is not None and not held:
+            member.suspend()
+            held.append(member)
+        if not since and any(kaput.runs.glob("*/evidence/sends/*.attempts")):
+            since.append(time.monotonic())
+        return bool(held and since) and time.monotonic() - since[0] > 8
+
+    thread = killed(kaput.runs, "producer-0", right)
+    let_go = threading.Timer(25, lambda: [member.resume() for member in held])
+    let_go.start()
+    done = kaput.call("run", str(scenario), "--runs", str(kaput.runs))
+    thread.join(100)
+    let_go.cancel()
+    assert done.returncode == 4, done.stderr
+    assert "kaput: producer-0 ended on its own (killed by SIGKILL)" in done.stderr
+    assert "what was recorded is in" in done.stderr and "Traceback" not in done.stderr
+    (folder,) = kaput.runs.iterdir()
+    assert kaput.call("analyze", str(folder)).returncode == 3

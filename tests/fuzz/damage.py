@@ -286,8 +286,8 @@ def scripted(folder: Path, random: Random) -> str:
             f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
         )
         hard = (
-            "[" * 20_000, laughs, "a: &a\n  b: *a\n", "a: !!python/object:os.system x\n", "t: &t\n- *t\n", "\t",
-            "? ", "title: 2024-99-99\n", "version: 0o9\n", "title: !!binary x\n", "---\na: 1\n---\n",
+            "[" * 20_000, laughs, "a: &a\n  b: *a\n", "a: !!python/object:os.system x\n", "t: &t\n- *t\n",
+            "\t", "? ", "title: 2024-99-99\n", "version: 0o9\n", "title: !!binary x\n", "---\na: 1\n---\n",
             "a: 1e999999999\n",
             "version: 1" + "0" * 5000, path.read_text() + laughs,
             path.read_text().replace("partitions: 2", "partitions: 2000000000"),

@@ -136,8 +136,13 @@ def announced(driver: Driver) -> Iterator[None]:
 
 def last_words(log: Path) -> str:
     """The end of a JVM's log, in one line."""
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return " / ".join(lines[-3:]) or "it said nothing"
+    return " / ".join(without_frames(log.read_text(errors="replace"))[-3:]) or "it said nothing"
+
+
+def without_frames(said: str) -> list[str]:
+    """The lines of what Java said that tell something: no empty ones, and none of a stack."""
+    lines = (line.strip() for line in said.splitlines())
+    return [line for line in lines if line and not line.startswith(("at ", "... "))]
 
 
 def _read_info(info: Path) -> tuple[int, str]:

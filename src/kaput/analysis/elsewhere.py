@@ -43,7 +43,9 @@ def take_back(spark: SparkSession, folder: RunFolder) -> None:
     with _told(folder.origin):
         files, root = _file_system(spark, folder.origin)
         files.setWriteChecksum(False)  # else Hadoop puts a file of its own beside each on a file:/ URL
-        for name in _RESULTS:
+        # The manifest of a run that may still be recorded there is its recorder's.
+        recording = folder.read_manifest().state == "recording"
+        for name in _RESULTS[1:] if recording else _RESULTS:
             if (folder.path / name).exists():
                 there = _path(spark, root, name)
                 files.delete(there, True)
@@ -53,7 +55,10 @@ def take_back(spark: SparkSession, folder: RunFolder) -> None:
 def check_scratch(spark: SparkSession, scratch: Path | None) -> None:
     """Workers on other machines must be able to open what is brought. Raises UsageError."""
     if scratch is None and not str(spark.sparkContext.master).startswith("local"):
-        raise UsageError("evidence at a URL is brought here first; give --scratch, a path that workers open")
+        raise UsageError(
+            "evidence at a URL, or in a folder that cannot be written to, is judged in a copy; "
+            "give --scratch, a path that all workers open"
+        )
 
 
 def _file_system(spark: SparkSession, url: str) -> tuple[Any, Any]:

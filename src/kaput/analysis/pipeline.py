@@ -5,6 +5,8 @@ What the count cannot settle, the analysis in plain SQL does (reference/): slowe
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,12 +44,14 @@ def analyse(evidence: Evidence, spark: SparkSession, tell: Tell = nobody, ledger
 
 # What a task raised, and what Spark says of a file that it cannot read itself.
 _TASK_SAID = re.compile(r"^(?:.*: )?kaput\.errors\.EvidenceError: (.+)$", re.MULTILINE)
+# What a task or Spark itself says of a file that it could not write.
+_NOT_WRITTEN = re.compile(r"^(?:\w*Error: \[Errno (\d+)\]|.*\bNo space left on device)(.*)$", re.MULTILINE)
 _SPARK_SAID = re.compile(r"\[FAILED_READ_FILE[^]]*\][^\n]*? file (?:file:)?/*(/\S+\.parquet)")
 
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """A file that cannot be read is the evidence's fault, not ours."""
+    """A file that cannot be read is the evidence's fault, not ours; one that cannot be written an OSError."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -55,4 +59,7 @@ def readable() -> Iterator[None]:
             raise EvidenceError(told[1]) from None
         if told := _SPARK_SAID.search(str(error)):
             raise EvidenceError(f"{told[1]}: not a whole Parquet file (its pages cannot be read)") from None
+        if told := _NOT_WRITTEN.search(str(error)):
+            number = int(told[1] or errno.ENOSPC)
+            raise OSError(number, os.strerror(number), told[2].strip(" :'") or None) from error
         raise

@@ -75,7 +75,8 @@ def start(
     try:
         return SparkSession.builder.config(conf=settings).getOrCreate()
     except Py4JError as error:
-        raise JavaError(f"Spark's Java ended while the session began: {error}") from None
+        said = " / ".join(driver.without_frames(str(error))[:3])
+        raise JavaError(f"Spark's Java ended while the session began: {said}") from None
 
 
 def _own_gateway(scratch: Path, options: Sequence[str], spawned: driver.Spawned) -> Any:
@@ -148,7 +149,8 @@ def _user_defaults() -> dict[str, str]:
     path = Path(directory) / "spark-defaults.conf"
     if not path.is_file():
         return {}
-    lines = (line.strip() for line in path.read_text().splitlines())
+    # As Java reads properties: every byte is a character.
+    lines = (line.strip() for line in path.read_text(encoding="latin-1").splitlines())
     pairs = [re.split(r"\s*=\s*|\s+", line, maxsplit=1) for line in lines if line and line[0] != "#"]
     return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
 

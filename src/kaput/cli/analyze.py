@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
@@ -13,10 +12,11 @@ import typer
 
 if TYPE_CHECKING:
     from kaput.analysis.background import Background
-    from kaput.evidence.folder import RunFolder
+    from kaput.cli.scratch import Scratch
     from kaput.evidence.reading import Evidence
 
-    Found = tuple[RunFolder, Evidence | None]
+
+_MASTER = r"local|local\[.+\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+"
 
 
 class Only(Enum):
@@ -51,8 +51,9 @@ def analyze_command(
     scratch: Annotated[
         Path | None,
         typer.Option(
-            help="Where evidence from a URL is brought while it is judged; on a cluster a path that all "
-            "workers open. Default: the system's temporary directory."
+            help="Where evidence is put that comes from a URL, or from a folder that cannot be written to, "
+            "while it is judged; on a cluster a path that all workers open. Default: the system's temporary "
+            "directory."
         ),
     ] = None,
 ) -> None:
@@ -63,66 +64,70 @@ def analyze_command(
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --only fates
     """
     from kaput.analysis.background import Background
+    from kaput.cli.ready import ready
+    from kaput.cli.scratch import Scratch
     from kaput.cluster.java import find_java
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
 
-    # Mistakes in the evidence are said before Spark is waited for.
-    here = {text: _checked(RunFolder(Path(text))) for text in run_dir if not _is_url(text)}
-    find_java()
+    settings = _settings(conf or [])
+    _check_master(master)
     with interrupts(), ExitStack() as stack:
-        spark = stack.enter_context(Background(master, _settings(conf or [])))
+        space = stack.enter_context(Scratch(scratch))
+        # Mistakes in the evidence are said before Spark is waited for.
+        here = {text: ready(RunFolder(Path(text)), space) for text in run_dir if not _is_url(text)}
+        find_java()
+        spark = stack.enter_context(Background(master, settings))
         spark.begin()
-        found = [here[text] if text in here else _brought(text, spark, scratch, stack) for text in run_dir]
+        found = [here[text] if text in here else _brought(text, spark, space) for text in run_dir]
         if only is Only.FATES:
             _fates(found, spark, json)
         else:
-            _judge(found, spark, json, ledger=not no_ledger)
+            _judge(found, spark, space, json, ledger=not no_ledger)
 
 
 def _is_url(text: str) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) is not None
 
 
-def _checked(folder: RunFolder) -> Found:
-    """A folder and its evidence; none yet where a crash has left work to do first."""
-    from kaput.evidence.reading import check
-    from kaput.evidence.sealing import needs_sealing
-
-    folder.read_manifest()
-    return folder, None if needs_sealing(folder) else check(folder)
-
-
-def _brought(url: str, spark: Background, scratch: Path | None, stack: ExitStack) -> Found:
+def _brought(url: str, spark: Background, scratch: Scratch) -> Evidence:
     """Evidence that only Spark's file systems reach, in a directory that goes with the program."""
     session = spark.session()
     from kaput.analysis.elsewhere import bring, check_scratch
-    from kaput.processes.ownership import Owner
+    from kaput.cli.ready import ready
 
-    check_scratch(session, scratch)
-    directory = Path(tempfile.mkdtemp(prefix="kaput-brought-", dir=scratch))
-    stack.enter_context(Owner()).own_path(directory)
-    return _checked(bring(session, url, directory))
+    check_scratch(session, scratch.where)
+    return ready(bring(session, url, scratch.directory()), scratch)
 
 
-def _judge(found: list[Found], spark: Background, json: bool, ledger: bool) -> None:
+def _judge(found: list[Evidence], spark: Background, scratch: Scratch, json: bool, ledger: bool) -> None:
     from kaput.cli.judging import judge_folder
     from kaput.cli.showing import show
 
-    results = [(folder, judge_folder(folder, spark.session, evidence, ledger)) for folder, evidence in found]
+    results = [
+        (evidence.folder, judge_folder(evidence, spark.session, scratch, ledger)) for evidence in found
+    ]
     for folder, _ in results:
-        if folder.origin is not None:
+        if folder.origin is not None and folder.unkept is None:
             from kaput.analysis.elsewhere import take_back
 
             take_back(spark.session(), folder)
     show(results, json)
 
 
-def _fates(found: list[Found], spark: Background, json: bool) -> None:
+def _fates(found: list[Evidence], spark: Background, json: bool) -> None:
     from kaput.cli.judging import fates_of
     from kaput.cli.showing import show_fates
 
-    show_fates([fates_of(folder, spark.session, evidence) for folder, evidence in found], json)
+    show_fates([fates_of(evidence, spark.session) for evidence in found], json)
+
+
+def _check_master(master: str | None) -> None:
+    """Raises UsageError for what no Spark takes for a master."""
+    from kaput.errors import UsageError
+
+    if master is not None and not re.fullmatch(_MASTER, master):
+        raise UsageError(f"--master {master}: no Spark master; write local[*], spark://HOST:7077 or yarn")
 
 
 def _settings(given: list[str]) -> dict[str, str]:

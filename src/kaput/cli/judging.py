@@ -1,13 +1,24 @@
-"""Judging a run folder: seal what a crash left, analyse with Spark, write findings.json and junit.xml."""
+"""Judging a run folder: analyse it with Spark, write findings.json and junit.xml beside the evidence.
+
+A folder that cannot be written to is judged like any other: what could not be kept is said.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from kaput.cli.ready import told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kaput.cli.scratch import Scratch
     from kaput.evidence.fates import Fates
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
@@ -16,60 +27,121 @@ if TYPE_CHECKING:
 # Worst first: the exit status of several runs is that of the worst.
 _EXIT = {"violated": 1, "inconclusive": 3, "held": 0}
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+
 
 def judge_folder(
-    folder: RunFolder,
-    session: Callable[[], SparkSession],
-    evidence: Evidence | None = None,
-    ledger: bool = True,
+    evidence: Evidence, session: Callable[[], SparkSession], scratch: Scratch, ledger: bool = True
 ) -> Findings:
     """The findings of one folder, written beside the evidence. Raises EvidenceError naming the file.
 
-    `evidence`: the folder's, if it has been checked already. `ledger`: whether to write that, too.
+    `ledger`: whether to write that, too. `scratch`: for what the folder does not take.
     """
-    from kaput.cli.progress import JudgeProgress
-    from kaput.evidence.folder import replace_text
-    from kaput.report.junit import to_junit
-
-    evidence = evidence or _sealed(folder)
-    manifest = evidence.manifest
+    folder, unkept = evidence.folder, _Unkept()
+    if folder.unkept is not None:
+        unkept.add("all of analysis/, findings.json and junit.xml", folder.unkept)
     spark = session()
-    from kaput.analysis.pipeline import analyse
-
-    with JudgeProgress(folder.path.name) as progress:
-        findings = analyse(evidence, spark, progress.tell, ledger)
-    replace_text(folder.findings_path, findings.to_json() + "\n")
-    replace_text(folder.path / "junit.xml", to_junit(findings))
-    if manifest.state == "sealed":
-        folder.write_manifest(manifest.model_copy(update={"state": "analysed"}))
+    findings = _analysed(evidence, spark, scratch, ledger, unkept)
+    _keep(evidence, findings, unkept)
+    unkept.say(folder)
     return findings
 
 
-def fates_of(
-    folder: RunFolder, session: Callable[[], SparkSession], evidence: Evidence | None = None
-) -> Fates:
+def fates_of(evidence: Evidence, session: Callable[[], SparkSession]) -> Fates:
     """The fates of one folder's messages; nothing is written. Raises EvidenceError naming the file."""
     from kaput.cli.progress import JudgeProgress
 
-    evidence = evidence or _sealed(folder)
     spark = session()
     from kaput.analysis.fates import count
 
-    with JudgeProgress(folder.path.name) as progress:
+    with JudgeProgress(evidence.folder.path.name) as progress:
         return count(evidence, spark, progress.tell)
-
-
-def _sealed(folder: RunFolder) -> Evidence:
-    """A folder's evidence, checked; what a crash has left of it is sealed before."""
-    from kaput.evidence.reading import check
-    from kaput.evidence.sealing import needs_sealing, seal
-
-    if needs_sealing(folder):
-        manifest, said = folder.read_manifest(), seal(folder)
-        folder.write_manifest(manifest.model_copy(update={"troubles": manifest.troubles + said}))
-    return check(folder)
 
 
 def exit_status(verdicts: list[str]) -> int:
     """0 held, 1 violated, 3 inconclusive; of several the worst."""
     return next(status for verdict, status in _EXIT.items() if verdict in verdicts)
+
+
+class _Unkept:
+    """What could not be written into a run folder, and why."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._why = ""
+
+    def add(self, name: str, error: OSError) -> None:
+        self._names.append(name)
+        self._why = self._why or told(error)
+
+    def say(self, folder: RunFolder) -> None:
+        if self._names:
+            *rest, last = self._names
+            names = f"{', '.join(rest)} and {last}" if rest else last
+            sys.stderr.write(f"kaput: {folder.title} cannot be written to ({self._why}): not kept: {names}\n")
+
+
+def _analysed(
+    evidence: Evidence, spark: SparkSession, scratch: Scratch, ledger: bool, unkept: _Unkept
+) -> Findings:
+    """Analyses beside the evidence, or, where nothing can be written there, in the program's scratch."""
+    from kaput.analysis.pipeline import analyse
+    from kaput.cli.progress import JudgeProgress
+
+    with JudgeProgress(evidence.folder.path.name) as progress:
+        why = _refusal(evidence.folder.analysis)
+        if why is None:
+            try:
+                return analyse(evidence, spark, progress.tell, ledger)
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                why = error
+        unkept.add("analysis/", why)
+        elsewhere = replace(evidence, folder=replace(evidence.folder, derived=_elsewhere(spark, scratch)))
+        # Nobody could read the ledger there.
+        return analyse(elsewhere, spark, progress.tell, ledger=False)
+
+
+def _refusal(directory: Path) -> OSError | None:
+    """Why the analysis could not replace its tables there."""
+    try:
+        directory.mkdir(exist_ok=True)
+        trial = directory / f".trial-{os.getpid()}"
+        trial.mkdir()
+        trial.rmdir()
+        for table in directory.iterdir():
+            if not os.access(table, os.W_OK):
+                return PermissionError(errno.EACCES, f"no right to write to {table}")
+    except OSError as error:
+        return error
+    return None
+
+
+def _elsewhere(spark: SparkSession, scratch: Scratch) -> Path:
+    from kaput.analysis.elsewhere import check_scratch
+    from kaput.errors import LabError
+
+    check_scratch(spark, scratch.where)
+    try:
+        return scratch.directory()
+    except OSError as error:
+        raise LabError(f"nothing can be written to the scratch directory, either: {error}") from None
+
+
+def _keep(evidence: Evidence, findings: Findings, unkept: _Unkept) -> None:
+    """Writes what the analysis found; each file that cannot be written is noted."""
+    from kaput.evidence.folder import replace_text
+    from kaput.report.junit import to_junit
+
+    folder, manifest = evidence.folder, evidence.manifest
+    for name, text in (("findings.json", findings.to_json() + "\n"), ("junit.xml", to_junit(findings))):
+        try:
+            replace_text(folder.path / name, text)
+        except OSError as error:
+            unkept.add(name, error)
+    if manifest.state == "sealed":
+        try:
+            folder.write_manifest(manifest.model_copy(update={"state": "analysed"}))
+        except OSError as error:
+            unkept.add("the state `analysed` in manifest.json", error)

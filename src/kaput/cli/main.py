@@ -1,4 +1,4 @@
-"""`kaput`: the verbs put together, and every exception turned into a sentence and an exit status."""
+"""`kaput`: the verbs put together. How it ends: ending.py; where it prints to: streams.py."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 
 from kaput.cli import analyze, bench, demo, report, run, scenarios
-from kaput.errors import AccountingError, KaputError
+from kaput.cli.ending import VERDICTS, Verbs, status_of
+from kaput.cli.streams import Streams
+from kaput.errors import LabError
 
 app = typer.Typer(
     name="kaput",
+    cls=Verbs,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -45,19 +48,16 @@ def _root(
 
 def main() -> None:
     """The entry point. Exit status: docs in errors.py and the README."""
-    try:
-        app()
-    except KaputError as error:
-        _say(f"kaput: {error}")
-        sys.exit(error.exit_status)
-    except AccountingError as error:
-        _say(f"kaput: the analysis is broken, its numbers are worth nothing: {error}")
-        sys.exit(70)
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): nothing is wrong.
-        sys.stderr.close()
-        sys.exit(0)
+    streams = Streams()
+    status = status_of(_run)
+    if failure := streams.finish():
+        sys.stderr.write(f"kaput: stdout could not be written to ({failure}): what it shows is not whole\n")
+        status = LabError.exit_status if status in VERDICTS else status
+    sys.exit(status)
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(text.rstrip() + "\n")
+def _run() -> object:
+    from kaput.processes.signals import interrupts
+
+    with interrupts():
+        return app(standalone_mode=False)

@@ -39,7 +39,7 @@ def report_command(
     findings = read_findings(folder.findings_path)
     match format:
         case Format.JSON:
-            sys.stdout.write(folder.findings_path.read_text().rstrip() + "\n")
+            sys.stdout.write(folder.findings_path.read_text(encoding="utf-8").rstrip() + "\n")
         case Format.JUNIT:
             from kaput.report.junit import to_junit
 

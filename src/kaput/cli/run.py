@@ -14,6 +14,7 @@ import typer
 
 if TYPE_CHECKING:
     from kaput.analysis.background import Background
+    from kaput.cli.scratch import Scratch
     from kaput.cluster.java import Java
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
@@ -62,23 +63,26 @@ def run_all(
     The results are there before Spark has gone: nobody needs to wait for that.
     """
     from kaput.analysis.background import Background
+    from kaput.cli.scratch import Scratch
     from kaput.cluster.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
+    from kaput.run.opening import check_runs
     from kaput.scenario.loader import load
 
     loaded = [load(scenario, overrides) for scenario in scenarios]
     java = find_java()
+    check_runs(runs)
     _enter_network([scenario for _, scenario in loaded], java, kafka_home)
     results = []
-    with interrupts(), Background(rehearse=True) as spark:
+    with interrupts(), Scratch() as scratch, Background(rehearse=True) as spark:
         reap_orphans()
         first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         for name, scenario in loaded:
             for number in range(repeat):
                 title = name if repeat == 1 else f"{name} {number + 1}/{repeat}"
                 plan = Plan(title, name, scenario, first_seed + number, runs, kafka_home)
-                results.append(run_one(plan, java, spark))
+                results.append(run_one(plan, java, spark, scratch))
         yield results
 
 
@@ -114,11 +118,12 @@ class Plan:
     kafka_home: Path | None
 
 
-def run_one(plan: Plan, java: Java, spark: Background) -> tuple[RunFolder, Findings]:
+def run_one(plan: Plan, java: Java, spark: Background, scratch: Scratch) -> tuple[RunFolder, Findings]:
     """One run, judged. A run that fails half-way says where its evidence is."""
     from kaput.cli.jars import distribution_for
     from kaput.cli.judging import judge_folder
     from kaput.cli.progress import RunProgress
+    from kaput.cli.ready import ready
     from kaput.errors import KaputError
     from kaput.run.experiment import Experiment
 
@@ -140,4 +145,4 @@ def run_one(plan: Plan, java: Java, spark: Background) -> tuple[RunFolder, Findi
         except KaputError:
             progress.note(f"what was recorded is in {experiment.folder.path} (kaput analyze judges it)")
             raise
-        return folder, judge_folder(folder, spark.session)
+        return folder, judge_folder(ready(folder, scratch), spark.session, scratch)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from kaput.cluster import requests
 from kaput.cluster.asking import ANSWER_TIMEOUT_S, LATECOMERS_S, Asker
 from kaput.cluster.requests import TopicPartition
-from kaput.cluster.wire import Endpoint, ask, error_name
+from kaput.cluster.wire import Endpoint, Unanswered, ask, error_name
 from kaput.cluster.znodes import read_znode
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
@@ -127,6 +127,20 @@ class Admin:
             return int(said.most_common(1)[0][0])
 
         return self._asker.retry(look, f"the coordinator of {group}")
+
+    def answers(self, node: int) -> bool:
+        """Whether this node itself answers a request right now; asked once."""
+        try:
+            if node in self._zookeepers:
+                read_znode(self._zookeepers[node], "/controller", ANSWER_TIMEOUT_S)
+            elif node in self._cluster.broker_endpoints:
+                ask(self._cluster.broker_endpoints[node], requests.metadata(), ANSWER_TIMEOUT_S)
+            else:
+                endpoint = self._cluster.controller_endpoints[node]
+                ask(endpoint, requests.describe_quorum(), ANSWER_TIMEOUT_S)
+        except Unanswered:
+            return False
+        return True
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """The group's committed offsets; partitions without one are left out."""

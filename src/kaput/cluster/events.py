@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 METADATA_LOG = "metadata-log"
+METADATA_SNAPSHOT = "metadata-snapshot"
 CONTROLLER_LOG = "controller-log"
 STATE_CHANGE_LOG = "state-change-log"
 
@@ -25,3 +26,10 @@ class ClusterEvent(NamedTuple):
     at_ns: int
     source: str = METADATA_LOG
     elr: list[int] | None = None
+
+
+class Collected(NamedTuple):
+    """The events of a cluster in the order in which they happened, and sentences about what is missing."""
+
+    events: list[ClusterEvent]
+    troubles: list[str]

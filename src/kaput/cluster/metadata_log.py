@@ -1,66 +1,99 @@
 """What the cluster itself recorded: leader epochs, ISR changes and fencing, from the KRaft metadata log.
 
 Kafka's own dump tool decodes the log's files, whether their controller runs or was killed; the records'
-timestamps are the controller's, in ms. Its place: collecting.py asks here in KRaft mode, so that judging
-needs no Kafka.
+timestamps are the controller's, in ms. Where the log's beginning was given up for a snapshot, the cluster as
+it stood then comes from that.
+Its place: collecting.py asks here in KRaft mode, so that judging needs no Kafka.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import ClusterEvent
+from kaput.cluster.dumping import dump
+from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, Collected
 from kaput.cluster.java import Java
-from kaput.cluster.jvm import java_command
-from kaput.errors import LabError
 
-# Before Kafka 4 it was in another package.
-_TOOL, _OLDER_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
-_TIMEOUT_S = 60
-_RECORD = re.compile(r"\| offset: \d+ CreateTime: (\d+) .*? payload: (\{.*\})$")
+_RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*? payload: (\{.*\})$")
+# A snapshot's records say when they were written to it; its header, when the last of them had happened.
+_HEADER = re.compile(r"\| offset: 0 .*SnapshotHeader .*\"lastContainedLogTimestamp\":(\d+)")
 _FENCE, _UNFENCE = 1, -1
 
 
-def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Path) -> list[ClusterEvent]:
-    """The events in one voter's metadata log directory, in log order. Raises LabError."""
+def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Path) -> Collected:
+    """The events in one voter's metadata log directory, in log order, and what could not be read of it."""
     segments = sorted(metadata_log.glob("*.log"))
     if not segments:
-        raise LabError(f"{metadata_log} holds no metadata log")
-    command = java_command(
-        java,
-        distribution,
-        _TOOL if distribution.major >= 4 else _OLDER_TOOL,
-        ["--cluster-metadata-decoder", "--files", ",".join(map(str, segments))],
-        archive=find_archive(distribution, java),
-        heap=("-Xms64m", "-Xmx512m"),
-    )
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise LabError(f"Kafka's dump tool took longer than {_TIMEOUT_S} s on {metadata_log}") from None
-    events = list(parse(done.stdout.splitlines()))
-    # It also fails on a batch that the controller is just writing, after everything before it.
-    if done.returncode != 0 and not events:
-        raise LabError(f"Kafka's dump tool failed on {metadata_log}: {(done.stderr or done.stdout)[-500:]}")
-    return events
+        return Collected([], [f"{metadata_log} holds no metadata log: changes of leader are not known"])
+    image, events, troubles, start = _Image(), list[ClusterEvent](), list[str](), 0
+    if (begin := int(segments[0].stem)) > 0:
+        snapshot = _first_snapshot(metadata_log, begin)
+        if snapshot is not None:
+            told = dump(distribution, java, [snapshot])
+            start = _end_offset(snapshot)
+            events += read_snapshot(told.lines, image)
+            troubles += _incomplete(snapshot, told.wrong)
+        if image.moved or snapshot is None:
+            troubles.append(
+                f"the metadata log {metadata_log} begins at offset {max(start, begin)}: "
+                "changes of leader and ISR before that are not known"
+            )
+    told = dump(distribution, java, segments)
+    events += parse(told.lines, image, start)
+    return Collected(events, troubles + _incomplete(metadata_log, told.wrong))
 
 
-def parse(lines: Iterable[str]) -> Iterator[ClusterEvent]:
-    """The events in what the dump tool prints."""
-    image = _Image()
+def _incomplete(path: Path, wrong: str | None) -> list[str]:
+    if wrong is None:
+        return []
+    return [f"Kafka's dump tool did not print all of {path} ({wrong}): changes of leader may be missing"]
+
+
+def _first_snapshot(metadata_log: Path, begin: int) -> Path | None:
+    """The oldest that reaches to where the log begins."""
+    found = sorted(path for path in metadata_log.glob("*.checkpoint") if _end_offset(path) >= begin)
+    return found[0] if found else None
+
+
+def _end_offset(snapshot: Path) -> int:
+    """The offset of the first record of the log that is not in it."""
+    return int(snapshot.stem.partition("-")[0])
+
+
+def parse(lines: Iterable[str], image: _Image | None = None, start: int = 0) -> Iterator[ClusterEvent]:
+    """The events in what the dump tool prints of a log, from offset `start` on, after those in `image`."""
+    image = image or _Image()
     for line in lines:
         match = _RECORD.match(line)
-        if match is not None:
-            record = json.loads(match[2])
-            yield from image.apply(record["type"], record["data"], int(match[1]) * 1_000_000)
+        if match is not None and int(match[1]) >= start and (record := _decoded(match[3])):
+            yield from image.apply(record["type"], record["data"], int(match[2]) * 1_000_000)
+
+
+def read_snapshot(lines: Iterable[str], image: _Image) -> Iterator[ClusterEvent]:
+    """The cluster as it stood in a snapshot, as events of the last moment that the snapshot knows."""
+    at_ms: int | None = None
+    for line in lines:
+        if header := _HEADER.match(line):
+            at_ms = int(header[1])
+        elif (match := _RECORD.match(line)) and (record := _decoded(match[3])):
+            at_ns = (int(match[2]) if at_ms is None else at_ms) * 1_000_000
+            for event in image.apply(record["type"], record["data"], at_ns):
+                yield event._replace(source=METADATA_SNAPSHOT)
+
+
+def _decoded(payload: str) -> dict[str, Any] | None:
+    """A record; None for one that is torn, which dumping.py has noticed."""
+    try:
+        found: dict[str, Any] = json.loads(payload)
+    except ValueError:
+        return None
+    return found
 
 
 def knowledge(metadata_log: Path) -> tuple[int, int]:
@@ -87,6 +120,7 @@ class _Image:
     topics: dict[str, str] = field(default_factory=dict)
     partitions: dict[tuple[str, int], _Partition] = field(default_factory=dict)
     alive: dict[int, bool] = field(default_factory=dict)
+    moved: bool = False  # whether a partition had changed since its creation when it was first heard of
 
     def apply(self, kind: str, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
         match kind:
@@ -97,13 +131,13 @@ class _Image:
                     data["leader"], data["leaderEpoch"], data["isr"], data.get("eligibleLeaderReplicas") or []
                 )
                 self.partitions[(data["topicId"], data["partitionId"])] = state
+                self.moved = self.moved or data.get("partitionEpoch", 0) > 0
                 yield self._event("leader", data, state, at_ns)
             case "PARTITION_CHANGE_RECORD":
                 yield from self._change(data, at_ns)
             case "REGISTER_BROKER_RECORD":
-                # A broker that comes back is fenced until it has caught up; a new one always was.
-                if self.alive.get(data["brokerId"]):
-                    yield from self._fencing(data["brokerId"], False, at_ns)
+                # A broker that comes back is fenced until it has caught up; in a snapshot it may be done.
+                yield from self._fencing(data["brokerId"], data.get("fenced") is False, at_ns)
             case "BROKER_REGISTRATION_CHANGE_RECORD" if data.get("fenced", 0) in (_FENCE, _UNFENCE):
                 yield from self._fencing(data["brokerId"], data["fenced"] == _UNFENCE, at_ns)
             case _:
@@ -111,7 +145,9 @@ class _Image:
 
     def _change(self, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
         """Only what changes is in the record; naming a leader, even the same one, begins a new epoch."""
-        state = self.partitions[(data["topicId"], data["partitionId"])]
+        state = self.partitions.get((data["topicId"], data["partitionId"]))
+        if state is None:
+            return  # its creation could not be read, which is a trouble already
         before = (state.isr, state.elr)
         state.isr = _or_else(data.get("isr"), state.isr)
         state.elr = _or_else(data.get("eligibleLeaderReplicas"), state.elr)

@@ -99,6 +99,10 @@ class Node:
         """From now on its end is intended, until it is started again."""
         self._expected_down = True
 
+    def expect_up(self) -> None:
+        """From now on its end is a death again; nothing changes where it does not run."""
+        self._expected_down = not self.running
+
     def kill(self) -> int:
         """SIGKILL; the moment (ns) at which the process was gone. Raises LabError where it stays."""
         self.expect_down()

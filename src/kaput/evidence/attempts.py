@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kaput.errors import EvidenceError
+from kaput.evidence.recording import hold_to_record
 
 SUFFIX = ".attempts"
 _HEADER = struct.Struct("<8sii240s")  # magic, producer, length of the topic's name, the name
@@ -25,12 +26,21 @@ _PAGE_START = 4096  # the numbers start on a page of their own: a mapping must s
 
 
 class AttemptWriter:
-    """Writes the attempts of one producer, in the order of seq. Not safe across threads."""
+    """Writes the attempts of one producer, in the order of seq. Not safe across threads.
+
+    While it is open nobody else can seal the folder. Raises EvidenceError where the file is there already.
+    """
 
     def __init__(self, folder: Path, producer: int, topic: str) -> None:
         directory = folder / "evidence" / "sends"
         directory.mkdir(parents=True, exist_ok=True)
-        self._file = (directory / f"producer-{producer}{SUFFIX}").open("w+b")
+        path = directory / f"producer-{producer}{SUFFIX}"
+        self._hold = hold_to_record(folder, f"sends/{path.name}")
+        try:
+            self._file = path.open("x+b")
+        except FileExistsError:
+            self._hold.release()
+            raise EvidenceError(f"{path}: recorded already, and never written over") from None
         name = topic.encode()
         self._file.write(_HEADER.pack(_MAGIC, producer, len(name), name))
         self._file.flush()
@@ -65,6 +75,7 @@ class AttemptWriter:
         """Unmaps the file; it stays for the sealing."""
         self._unmap()
         self._file.close()
+        self._hold.release()
 
 
 class Attempts(NamedTuple):

@@ -251,8 +251,10 @@ class Findings(Part):
 def read_findings(path: Path) -> Findings:
     """findings.json, checked. Raises UsageError naming the file."""
     try:
-        return Findings.model_validate_json(path.read_text())
-    except OSError:
+        return Findings.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
         raise UsageError(f"{path}: no findings yet; run `kaput analyze {path.parent}` first") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise UsageError(f"{path}: not findings of this kaput ({str(error).splitlines()[0]})") from None

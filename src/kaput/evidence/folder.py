@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -51,10 +52,16 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Paths inside one run folder; `path` is the folder itself, `origin` the URL that it was brought from."""
+    """Paths inside one run folder; `path` is the folder itself, `origin` where it was brought from.
+
+    unkept: this is a copy that nothing is taken back from, because the origin refused it. `derived`: where
+    the analysis writes, if not beside the evidence.
+    """
 
     path: Path
     origin: str | None = None
+    unkept: OSError | None = None
+    derived: Path | None = None
 
     @property
     def title(self) -> str:
@@ -84,7 +91,7 @@ class RunFolder:
     @property
     def analysis(self) -> Path:
         """What Spark derived: ledger/, windows/, rates/."""
-        return self.path / "analysis"
+        return self.derived or self.path / "analysis"
 
     def table(self, name: str) -> Path:
         """evidence/TABLE/"""
@@ -122,7 +129,12 @@ class RunFolder:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Writes a whole file or nothing (write beside it, then rename)."""
+    """Writes a whole file or nothing (write beside it, then rename). Raises OSError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text)
-    beside.replace(path)
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+        raise

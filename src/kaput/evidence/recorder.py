@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kaput.errors import EvidenceError
+from kaput.evidence.recording import hold_to_record
 from kaput.evidence.schemas import TABLES
 
 # What stands for null in an integer column while it is gathered.
@@ -106,7 +108,11 @@ def _streamed(field: pa.Field) -> pa.Field:
 
 
 class Recorder:
-    """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows. Not safe across threads."""
+    """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows. Not safe across threads.
+
+    While it is open nobody else can seal the folder (recording.py). Raises EvidenceError where the writer's
+    part is there already, StillRecording where the folder is being sealed.
+    """
 
     def __init__(self, folder: Path, table: str, writer: str) -> None:
         self.schema: pa.Schema = pa.schema([_streamed(field) for field in TABLES[table].schema])
@@ -115,7 +121,13 @@ class Recorder:
         self._shared: dict[str, tuple[Any, pa.Array]] = {}
         directory = folder / "evidence" / table
         directory.mkdir(parents=True, exist_ok=True)
-        self._file = pa.OSFile(str(directory / f"{writer}.arrows"), "wb")
+        stream = directory / f"{writer}.arrows"
+        self._hold = hold_to_record(folder, f"{table}/{writer}")
+        for there in (stream, stream.with_name(f"{writer}.parquet")):
+            if there.exists():
+                self._hold.release()
+                raise EvidenceError(f"{there}: recorded already, and never written over; rename the writer")
+        self._file = pa.OSFile(str(stream), "wb")
         self._stream = pa.ipc.new_stream(self._file, self.schema)
 
     def row(self, *values: Any) -> None:
@@ -190,9 +202,12 @@ class Recorder:
 
     def close(self) -> None:
         """Flush what `row` took, and end the stream."""
-        self.flush()
-        self._stream.close()
-        self._file.close()
+        try:
+            self.flush()
+            self._stream.close()
+            self._file.close()
+        finally:
+            self._hold.release()
 
     def __enter__(self) -> Recorder:
         return self

@@ -1,14 +1,16 @@
 """Sealing: append-only Arrow streams become Parquet, also those that a crash left behind.
 
-A torn tail is dropped and said; an attempt without an outcome becomes `unknown`. Each Parquet file is
-complete under its name before its stream is removed, so sealing can be interrupted and done again.
+A torn tail is dropped and said; an attempt without an outcome becomes `unknown`. Every Parquet file is
+complete under its name, and what was torn is noted, before the first stream is removed, so sealing can be
+interrupted and done again. Whoever seals holds the folder (recording.py): nobody can be writing to it.
 Not here: checking tables that others wrote (reading.py).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -18,25 +20,53 @@ import pyarrow.parquet as pq
 from kaput.errors import EvidenceError
 from kaput.evidence.attempts import SUFFIX, read_attempts
 from kaput.evidence.folder import RunFolder
+from kaput.evidence.recording import Hold, hold_alone
 from kaput.evidence.schemas import TABLES, Table
 
 ROW_GROUP_ROWS = 1_000_000
 
 
-def seal(folder: RunFolder) -> list[str]:
-    """Seals every table; sentences about what a crash had torn off. Raises EvidenceError naming the file."""
-    said: list[str] = []
-    for table in TABLES.values():
-        for stream in sorted(folder.table(table.name).glob("*.arrows")):
-            said += _seal_stream(table, stream)
-    for path in sorted(folder.table("sends").glob(f"*{SUFFIX}")):
-        said += _seal_attempts(path)
+Note = Callable[[list[str]], None]
+
+
+def seal(folder: RunFolder, hold: Hold | None = None, note: Note = lambda said: None) -> list[str]:
+    """Seals every table; sentences about what a crash had torn off.
+
+    `hold`: the recorder's own, whose writers have closed; without it the folder must be nobody's. `note` is
+    told the sentences when all tables are whole, before anything is removed. Raises EvidenceError naming the
+    file, StillRecording, OSError where the folder cannot be written to.
+    """
+    with hold_alone(folder.path) if hold is None else nullcontext(hold) as mine:
+        said, done = _seal_all(folder)
+        note(said)
+        for path in done:
+            path.unlink()
+        mine.remove()
     return said
 
 
 def needs_sealing(folder: RunFolder) -> bool:
-    """Whether any table still stands as a stream."""
-    return any(any(folder.table(name).glob("*.arrows")) for name in TABLES)
+    """Whether any table still stands as a stream, or as attempts."""
+    return any(any(folder.table(name).glob("*.arrows")) for name in TABLES) or any(
+        folder.table("sends").glob(f"*{SUFFIX}")
+    )
+
+
+def _seal_all(folder: RunFolder) -> tuple[list[str], list[Path]]:
+    """Makes every Parquet file; what was torn, and what is not needed any more, in the order to remove it."""
+    said: list[str] = []
+    streams: list[Path] = []
+    for table in TABLES.values():
+        for unfinished in folder.table(table.name).glob(".*.parquet.*"):
+            unfinished.unlink()
+        for stream in sorted(folder.table(table.name).glob("*.arrows")):
+            said += _seal_stream(table, stream)
+            streams.append(stream)
+    attempts = sorted(folder.table("sends").glob(f"*{SUFFIX}"))
+    for path in attempts:
+        said += _seal_attempts(path)
+    # Attempts first: without the stream's outcomes they would all be unknown.
+    return said, attempts + streams
 
 
 def _seal_stream(table: Table, stream: Path) -> list[str]:
@@ -45,9 +75,6 @@ def _seal_stream(table: Table, stream: Path) -> list[str]:
     if table.name == "faults":
         batches = _last_row_of_each_fault(batches)
     _write_parquet(table, batches, stream.with_suffix(".parquet"))
-    # A sends stream goes last, after its attempts: both are needed until then.
-    if not stream.with_suffix(SUFFIX).exists():
-        stream.unlink()
     return torn
 
 
@@ -86,10 +113,13 @@ def _last_row_of_each_fault(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 
 def _write_parquet(table: Table, batches: Iterator[pa.RecordBatch], path: Path) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with parquet_writer(table, beside) as writer:
-        for rows in _row_groups(batches):
-            writer.write_table(_conform(table, rows), row_group_size=ROW_GROUP_ROWS)
-    beside.replace(path)
+    try:
+        with parquet_writer(table, beside) as writer:
+            for rows in _row_groups(batches):
+                writer.write_table(_conform(table, rows), row_group_size=ROW_GROUP_ROWS)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def parquet_writer(table: Table, path: Path) -> pq.ParquetWriter:
@@ -154,8 +184,6 @@ def _seal_attempts(path: Path) -> list[str]:
             columns = [rows.get(f.name, pa.nulls(count, f.type)) for f in table.schema]
             batch = pa.record_batch(columns, schema=table.schema)
             _write_parquet(table, iter([batch]), sealed.with_name(f"{path.stem}-unresolved.parquet"))
-    path.unlink()
-    path.with_suffix(".arrows").unlink(missing_ok=True)
     return said
 
 

@@ -6,13 +6,11 @@ How is lines.py's matter; here it is measured.
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from kaput.cluster.node import Node
 from kaput.cluster.requests import describe_quorum, metadata
 from kaput.cluster.wire import Unanswered, ask
-from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.lines import Line, line_for
@@ -20,8 +18,24 @@ from kaput.faults.peers import CLIENTS, named
 from kaput.faults.rules import Table
 from kaput.faults.together import together
 
-_ROUNDS = 5
 _ANSWER_S = 3.0  # beside the delay itself
+_ROUNDS, _ROUNDS_UNEVEN = 5, 11
+
+
+def least_ms(delay_ms: float, jitter_ms: float) -> float:
+    """From how many milliseconds more on an answer is late; more than 0 whatever the jitter.
+
+    The median of answers that are each late by something from delay - jitter to delay + jitter.
+    """
+    return max(0.8 * (delay_ms - jitter_ms), 0.25 * delay_ms)
+
+
+def rounds(delay_ms: float, jitter_ms: float) -> int:
+    """How many answers are measured: more where a single one may be early.
+
+    With a jitter as great as the delay the median of 11 is early once in 1,000 times, that of 5 in 60.
+    """
+    return _ROUNDS_UNEVEN if delay_ms - jitter_ms < 0.25 * delay_ms else _ROUNDS
 
 
 class Delay(Fault):
@@ -30,8 +44,13 @@ class Delay(Fault):
     name = "delay"
     needs = ("nat", "destroy")
 
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._lines: dict[int, Line] = {}
+        self._asked: dict[int, int] = {}  # by node, the party that asks
+        self._before: dict[int, float] = {}
+
     def inject(self, nodes: Sequence[Node]) -> Effect:
-        self._lines: list[Line] = []
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
@@ -39,73 +58,81 @@ class Delay(Fault):
         parties = {node.id: named(options.from_, self.scene) - {node.id} for node in nodes}
         if not all(parties.values()):
             return Effect(None, False, f"{name_all(nodes)}: there is nobody else to be late for")
-        self._asked = {(min(p), node) for node, p in parties.items()}
-        before = self._measure()
+        self._asked = {node: min(of) for node, of in parties.items()}
+        self._before = self._measure(self._asked)
         everybody = "everybody" in options.from_
-        try:
-            self._lines = together(
-                lambda node: line_for(self.scene, node.id, parties[node.id], everybody), nodes
-            )
-            together(lambda line: line.begin(), self._lines)
-        except LabError:
-            together(lambda line: line.end(), self._lines)
-            raise
+        self._lines = {node: line_for(self.scene, node, of, everybody) for node, of in parties.items()}
+        together(lambda line: line.begin(), list(self._lines.values()))
         effective = now_ns()
-        during = self._measure()
-        floor = 0.8 * (options.delay - options.jitter)
-        late = [node for node in during if during[node] - before.get(node, during[node]) >= floor]
-        bit = len(late) == len(nodes) == len(alive)
+        during = self._measure(self._asked)
         said = (
             f"{name_all(alive)}: what it sends is {options.delay} ms late, give or take {options.jitter} ms"
         )
-        said += f", by {'; '.join(sorted({line.means for line in self._lines}))}"
-        return Effect(
-            effective, bit, f"{said}; an answer took {_said(before)} before and takes {_said(during)}"
-        )
+        said += f", by {'; '.join(sorted({line.means for line in self._lines.values()}))}"
+        said += f"; an answer took {_said(self._before)} before and takes {_said(during)}"
+        bit = all(self._late(node, during) for node in parties) and len(alive) == len(nodes)
+        return Effect(effective, bit, said)
 
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
-        if effect.effective_ns is None:
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+        if not self._lines:
             return now_ns(), effect
-        together(lambda line: line.end(), self._lines)
+        gone = [node for node, line in self._lines.items() if not line.in_place()]
+        together(lambda line: line.end(), list(self._lines.values()))
         healed = now_ns()
+        left = [node for node, line in self._lines.items() if line.in_place()]
         # While another step makes the node late as well, an answer says nothing about us.
-        alone = {node.id for node in nodes if node.running and Table(self.scene, node.id).alone()}
-        if not alone:
-            return healed, effect
-        after = {node: ms for node, ms in self._measure().items() if node in alone}
-        options = self.scene.options
-        still = [node for node, ms in after.items() if ms >= max(1.0, options.delay - options.jitter)]
-        bit = effect.bit and not still
-        return healed, Effect(effect.effective_ns, bit, f"{effect.proof}, and {_said(after)} after the heal")
+        asked = [n.id for n in nodes if n.id in self._before and self._answers(n)]
+        after = self._measure(asked)
+        late = [node for node in asked if node not in after or self._late(node, after)]
+        over = not left and not late
+        if effect.effective_ns is None:
+            return healed if over else None, effect
+        said = [f"what made node {node} late was gone before the heal" for node in gone]
+        said += [f"what made node {node} late is still in place" for node in left] or ["it is gone"]
+        said.append(f"an answer takes {_said(after)} after the heal" if asked else "nobody could be asked")
+        return healed if over else None, effect.further(", ".join(said), over and not gone)
 
-    def _measure(self) -> dict[int, float]:
+    def _late(self, node: int, now: dict[int, float]) -> bool:
+        """Whether its answers are late, compared with those of before; False where one of them is missing."""
+        if node not in now or node not in self._before:
+            return False
+        options = self.scene.options
+        return now[node] - self._before[node] >= least_ms(options.delay, options.jitter)
+
+    def _answers(self, node: Node) -> bool:
+        return node.running and not node.is_stopped() and Table(self.scene, node.id).alone()
+
+    def _measure(self, nodes: Collection[int]) -> dict[int, float]:
         """By node, the median time of an answer in ms; without those that gave none."""
-        found = together(lambda path: (path[1], _answer_ms(path, self.scene)), sorted(self._asked))
+        paths = [(self._asked[node], node) for node in sorted(nodes)]
+        found = together(lambda path: (path[1], self._answer_ms(path)), paths)
         return {node: ms for node, ms in found if ms is not None}
 
-
-def _answer_ms(path: probes.Path, scene: Scene) -> float | None:
-    """The median over a few connections, from the request to its answer; None where there is none."""
-    party, node = path
-    place = scene.nodes[node].place
-    took = []
-    for _ in range(_ROUNDS):
-        connection = scene.network.socket(None if party == CLIENTS else party)
-        limit_s = _ANSWER_S + 2 * scene.options.delay / 1000
-        try:
-            connection.settimeout(limit_s)
-            connection.connect(probes.endpoint(node, scene))
-            began = time.monotonic()
-            if place.role == "zookeeper":
-                connection.sendall(b"ruok")
-                connection.recv(4)
-            else:
-                request = metadata() if place.broker_port is not None else describe_quorum()
-                ask(probes.endpoint(node, scene), request, limit_s, connection)
-            took.append((time.monotonic() - began) * 1000)
-        except (OSError, Unanswered):
-            connection.close()
-    return statistics.median(took) if took else None
+    def _answer_ms(self, path: probes.Path) -> float | None:
+        """The median over a few connections, from the request to its answer; None where there is none."""
+        party, node = path
+        scene, options = self.scene, self.scene.options
+        place = scene.nodes[node].place
+        limit_s = _ANSWER_S + 2 * options.delay / 1000
+        took = []
+        for _ in range(rounds(options.delay, options.jitter)):
+            connection = scene.network.socket(None if party == CLIENTS else party)
+            try:
+                connection.settimeout(limit_s)
+                connection.connect(probes.endpoint(node, scene))
+                began = scene.clock.now()
+                if place.role == "zookeeper":
+                    connection.sendall(b"ruok")
+                    connection.recv(4)
+                else:
+                    request = metadata() if place.broker_port is not None else describe_quorum()
+                    ask(probes.endpoint(node, scene), request, limit_s, connection)
+                took.append((scene.clock.now() - began) * 1000)
+            except (OSError, Unanswered):
+                pass
+            finally:
+                connection.close()
+        return statistics.median(took) if took else None
 
 
 def _said(times: dict[int, float]) -> str:

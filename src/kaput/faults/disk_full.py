@@ -6,26 +6,30 @@ by taking the file away, and by a restart of those that have ended.
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, Fault, name_all, now_ns
-
-_BALLAST = "kaput-ballast"
-_PROBE = "kaput-probe"
-_TRIES = 100  # the broker may give room back while it is taken
-_PAGE = 4096
+from kaput.faults.ballast import Ballast
+from kaput.faults.fault import Effect, Fault, Scene, now_ns
+from kaput.faults.restarts import start_again
 
 
 class DiskFull(Fault):
-    """Proof: not one more page can be written there; at the heal, which targets have ended of it."""
+    """Proof: not one more page can be written there, at the injection and still at the heal.
+
+    Of a target that has ended meanwhile the file alone must still be there: its end may have given room back.
+    """
 
     name = "disk-full"
     needs = ("tmpfs",)
+    ballast: ClassVar[Callable[[Path, str], Ballast]] = Ballast
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._ballasts: dict[int, Ballast] = {}
+        self._taken: dict[int, int] = {}
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
         alive = [node for node in nodes if node.running]
@@ -33,52 +37,52 @@ class DiskFull(Fault):
             return Effect(None, False, "no target was running")
         said, full = [], []
         for node in alive:
+            ballast = type(self).ballast(node.place.data, f"kaput-ballast-{self.scene.step}")
+            if ballast.refuses():
+                said.append(f"{node.title}: was full before, so that nothing is proven")
+                continue
             node.expect_down()
-            taken = _fill(node.place.data)
-            full.append(_refuses(node.place.data))
+            self._ballasts[node.id] = ballast
+            self._taken[node.id] = ballast.take()
+            full.append(ballast.refuses())
             said.append(
-                f"{node.title}: {taken / 1e6:.1f} MB of ballast, "
+                f"{node.title}: {_mb(self._taken[node.id])} of ballast, "
                 + ("a page more is refused (no space left on device)" if full[-1] else "still room left")
             )
-        bit = len(alive) == len(nodes) and all(full)
+        bit = len(full) == len(nodes) and all(full)
         return Effect(now_ns() if any(full) else None, bit, "; ".join(said))
 
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
-        ended = [node for node in nodes if not node.running]
-        for node in nodes:
-            (node.place.data / _BALLAST).unlink(missing_ok=True)
-        freed = all(not _refuses(node.place.data) for node in nodes)
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+        ours = [node for node in nodes if node.id in self._ballasts]
+        early = [early for node in ours if (early := self._early(node))]
+        for ballast in self._ballasts.values():
+            ballast.give_back()
+        full = [node.title for node in ours if self._ballasts[node.id].refuses()]
         healed = now_ns()
-        for node in ended:
-            node.start()
+        for node in ours:
+            node.expect_up()
+        ended = [node for node in ours if not node.running]
+        restart = start_again(ended)
+        over = not full and restart.complete
         if effect.effective_ns is None:
-            return healed, effect
-        proof = f"{effect.proof}; {name_all(ended)} shut down" if ended else f"{effect.proof}; nobody ended"
-        proof += "; room again after the heal" if freed else "; still full after the heal"
-        return healed, Effect(effect.effective_ns, effect.bit and freed, proof)
+            return healed if over else None, effect
+        said = [
+            f"{', '.join(node.title for node in ended)} shut down" if ended else "nobody ended",
+            *early,
+            f"{', '.join(full)}: still full after the heal" if full else "room again after the heal",
+            *restart.said,
+        ]
+        return healed if over else None, effect.further("; ".join(said), over and not early)
+
+    def _early(self, node: Node) -> str | None:
+        """What shows that the disk was not full all the time; None where nothing does."""
+        size, taken = self._ballasts[node.id].size(), self._taken.get(node.id, 0)
+        if size < taken:
+            return f"{node.title}: of {_mb(taken)} of ballast {_mb(size)} were left before the heal"
+        if node.running and not self._ballasts[node.id].refuses():
+            return f"{node.title}: a page more could be written before the heal"
+        return None
 
 
-def _fill(directory: Path) -> int:
-    """Takes all the room there is, in one file; its bytes."""
-    with (directory / _BALLAST).open("wb") as ballast:
-        for _ in range(_TRIES):
-            free = os.statvfs(directory)
-            room = free.f_bavail * free.f_frsize
-            if room < _PAGE:
-                break
-            size = ballast.seek(0, os.SEEK_END)
-            with contextlib.suppress(OSError):  # the broker took some meanwhile: look again
-                os.posix_fallocate(ballast.fileno(), size, room)
-        return os.fstat(ballast.fileno()).st_size
-
-
-def _refuses(directory: Path) -> bool:
-    """Whether a page more cannot be written there."""
-    probe = directory / _PROBE
-    try:
-        probe.write_bytes(bytes(_PAGE))
-    except OSError as error:
-        return error.errno == errno.ENOSPC
-    finally:
-        probe.unlink(missing_ok=True)
-    return False
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
+from kaput.faults.clock import Clock
 from kaput.scenario.options import Options
 
 
@@ -21,6 +22,10 @@ class Effect:
     effective_ns: int | None
     bit: bool
     proof: str
+
+    def further(self, said: str, holds: bool = True) -> Effect:
+        """With one more sentence; what does not hold to the end did not bite."""
+        return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {said}")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Scene:
     network: Network
     admin: Admin
     topics: Sequence[str]  # of the scenario
+    clock: Clock = field(default_factory=Clock)
 
 
 class Fault(ABC):
@@ -47,27 +53,19 @@ class Fault(ABC):
 
     @abstractmethod
     def inject(self, nodes: Sequence[Node]) -> Effect:
-        """Does the damage and proves it, as far as that can be proven now."""
+        """Does the damage and proves it, as far as that can be proven now. May raise LabError half-way."""
 
     @abstractmethod
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
-        """Ends the damage: the moment (ns), and the effect with what the whole duration proved."""
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+        """Ends whatever `inject` began, also where it bit nobody or raised; touches nothing else.
+
+        The moment (ns) at which it was ended, None unless it is seen to have ended; and the effect with what
+        the whole duration proved, which is no bite unless both its effect and its end were seen.
+        May raise LabError.
+        """
 
     def abandon(self) -> None:  # noqa: B027 - most have nothing to stop
         """The run is being ended: whatever the fault does on its own stops; nothing needs healing."""
-
-
-class HealedByRestart(Fault):
-    """A fault whose victims are down: they heal by being started again, on their own ports and data."""
-
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
-        """Starts every node that does not run; the moment is that of the first start."""
-        healed = None
-        for node in nodes:
-            if not node.running:
-                node.start()  # may wait until the cluster can take the node back
-                healed = healed or now_ns()
-        return healed or now_ns(), effect
 
 
 def name_all(nodes: Sequence[Node]) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
 from kaput.errors import LabError
+from kaput.faults import probes
 from kaput.faults.cut import Cut
 from kaput.faults.fault import Effect, Scene
-from kaput.faults.severing import Severing
 
 
 class Flap(Cut):
-    """Proof: that of the first cut, and the packets dropped in all of them."""
+    """Proof: that of a cut, of every single one; and that the link was whole in between."""
 
     name = "flap"
 
@@ -22,41 +23,66 @@ class Flap(Cut):
         self._stop = threading.Event()
         self._cuts, self._earlier = 1, 0  # cuts so far, and packets dropped in all that are over
         self._down = True
-        self._trouble: str | None = None
+        self._trouble: list[str] = []
+        self._thread = threading.Thread(target=self._flap, name="flap", daemon=True)
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
-        effect = Severing.inject(self, nodes)
-        self._thread = threading.Thread(target=self._flap, name="flap", daemon=True)
+        effect = super().inject(nodes)
         if effect.effective_ns is not None:
             self._thread.start()
         return effect
 
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         self.abandon()
         if effect.effective_ns is None:
-            return Severing.heal(self, nodes, effect)
-        self._thread.join()
-        healed, after = Severing.heal(self, nodes, effect)
-        said = f"{after.proof}; times cut: {self._cuts}"
-        bit = after.bit and self._trouble is None
-        return healed, Effect(after.effective_ns, bit, said + (f"; {self._trouble}" if self._trouble else ""))
+            return super().heal(nodes, effect)
+        self._thread.join()  # every wait in it is bounded
+        healed, after = super().heal(nodes, effect)
+        said = "; ".join([f"times cut: {self._cuts}", *self._trouble])
+        return healed, after.further(said, not self._trouble)
 
     def dropped(self) -> int:
-        return self._earlier + (Severing.dropped(self) if self._down else 0)
+        return self._earlier + super().dropped()
 
     def abandon(self) -> None:
         self._stop.set()
 
     def _flap(self) -> None:
-        options = self.scene.options
+        """The thread: the first cut is proven already. It ends with the first one that is not."""
+        down_s, up_s = self.scene.options.down / 1000, self.scene.options.up / 1000
+        left_s = down_s
         try:
-            while not self._stop.wait(options.down / 1000):
-                self._earlier, self._down = self.dropped(), False
-                self.lift()
-                if self._stop.wait(options.up / 1000):
+            while not self._stop.wait(left_s):
+                self._prove_whole()
+                if self._trouble or self._stop.wait(up_s):
                     return
-                self.put()
-                self._down = True
-                self._cuts += 1
+                began = time.monotonic()
+                self._prove_cut(min(down_s, probes.DURING_S))
+                if self._trouble:
+                    return
+                left_s = max(0.0, down_s - (time.monotonic() - began))
         except LabError as error:
-            self._trouble = f"the link stopped flapping: {error}"
+            self._trouble.append(f"the link stopped flapping: {error}")
+
+    def _prove_whole(self) -> None:
+        """Lifts the barriers; what they forbade must be possible again."""
+        gone = self._gone()
+        self._earlier, self._down = self.dropped(), False
+        self.lift()
+        left, _ = probes.healed(self._askable(self._busy()), self.scene)
+        self._trouble = gone + [
+            f"after cut {self._cuts} node {node} was not reached by {self._title({p})}"
+            for p, node in sorted(left)
+        ]
+
+    def _prove_cut(self, timeout_s: float) -> None:
+        """Puts the barriers again; what they forbid must fail, and because of them."""
+        self.put()
+        self._down = True
+        self._cuts += 1
+        leaks = probes.reached(self._forbidden, self.scene, timeout_s)
+        wrong = self._leaks(leaks) + ([] if self._busy() else self._idle())
+        self._trouble = [f"in cut {self._cuts} {said}" for said in wrong]
+
+    def _early(self) -> list[str]:
+        return super()._early() if self._down else []

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, HealedByRestart, name_all, now_ns
+from kaput.faults.fault import Effect, name_all, now_ns
+from kaput.faults.restarts import HealedByRestart
+from kaput.faults.together import together
 
 
 class Kill(HealedByRestart):
-    """Proof: the operating system has no such process any more."""
+    """Proof: the operating system has no such process any more, and no other one until the restart."""
 
     name = "kill"
 
@@ -18,6 +20,11 @@ class Kill(HealedByRestart):
         if not alive:
             return Effect(None, False, "no target was running")
         who, start = name_all(alive), now_ns()
-        gone = max(node.kill() for node in alive)
+        self.remember(alive)
+        gone = max(together(lambda node: node.kill(), alive))
+        left = [node for node in alive if node.running]
+        if left:
+            some = gone if len(left) < len(alive) else None
+            return Effect(some, False, f"{who}: SIGKILL, but {name_all(left)} still running")
         proof = f"{who}: SIGKILL, process gone after {(gone - start) / 1e6:.1f} ms"
-        return Effect(gone, len(alive) == len(nodes) and not any(n.running for n in alive), proof)
+        return Effect(gone, len(alive) == len(nodes), proof)

@@ -39,6 +39,10 @@ class Line(ABC):
     def end(self) -> None:
         """No more."""
 
+    @abstractmethod
+    def in_place(self) -> bool:
+        """Whether what makes it late is there right now."""
+
 
 class Netem(Line):
     """The kernel's own delay, on all that leaves the node."""
@@ -55,9 +59,12 @@ class Netem(Line):
         self._begun = True
 
     def end(self) -> None:
-        if self._begun:
+        if self._begun and self.in_place():
             self._queue.clear()
-            self._begun = False
+        self._begun = False
+
+    def in_place(self) -> bool:
+        return self._queue.state().kind == "netem"
 
 
 class Proxied(Line):
@@ -98,6 +105,9 @@ class Proxied(Line):
             self._proxy.kill()
             self._wait_ended()
         self._table.remove()
+
+    def in_place(self) -> bool:
+        return self._proxy is not None and self._proxy.running and self._table.exists()
 
     def _wait_ready(self, proxy: Process) -> None:
         limit = time.monotonic() + _READY_S

@@ -107,12 +107,15 @@ class Nemesis:
         fault = CATALOGUE[step.fault](scene)
         self._active[step.id] = fault
         self._witness.before(step.id, ids)
-        effect = fault.inject(nodes)
+        # Whatever ends kaput from now on, the evidence knows that somebody was being hit.
+        self._record(step, ids, injected, Effect(None, False, "not injected to the end"), None)
+        effect, failed = _injected(fault, nodes)
         self._record(step, ids, injected, effect, None)
-        self._wait_out(step)
+        if not failed:
+            self._wait_out(step)
         if self._aborted.is_set():
             return
-        healed, effect = fault.heal(nodes, effect)
+        healed, effect = _healed(fault, nodes, effect)
         self._record(step, ids, injected, effect, healed)
         self._witness.after(step.id)
         self._on_fault(step.id, what, False)
@@ -139,13 +142,29 @@ class Nemesis:
             self._record(step, [], now_ns(), Effect(None, False, why), None)
 
     def _record(self, step: Step, ids: list[int], injected: int, effect: Effect, healed: int | None) -> None:
-        """A row at injection and another at the heal: sealing keeps the later one."""
+        """Rows before and after the injection and after the heal: sealing keeps the last one."""
         with self._recording:
             self._recorder.row(
                 step.id, step.fault, step.target, ids, injected,
                 effect.effective_ns, healed, effect.bit, effect.proof,
             )  # fmt: skip
             self._recorder.flush()
+
+
+def _injected(fault: Fault, nodes: Sequence[Node]) -> tuple[Effect, bool]:
+    """The effect, and whether the injection failed half-way: then it is to be healed at once."""
+    try:
+        return fault.inject(nodes), False
+    except LabError as error:
+        return Effect(None, False, f"the injection failed: {error}"), True
+
+
+def _healed(fault: Fault, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+    """A heal that fails leaves a run that can be judged, though not be trusted: it ends nothing else."""
+    try:
+        return fault.heal(nodes, effect)
+    except LabError as error:
+        return None, effect.further(f"the heal failed: {error}", holds=False)
 
 
 def _title(step: Step) -> str:

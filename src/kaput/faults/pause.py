@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, Fault, name_all, now_ns
+from kaput.errors import LabError
+from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 
-STOPPED_TIMEOUT_S = 5
+TIMEOUT_S = 5.0  # for all threads to stand still, or to go on
 
 
 class Pause(Fault):
@@ -16,41 +17,61 @@ class Pause(Fault):
 
     name = "pause"
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._pids: dict[int, int | None] = {}  # by node, of the process that was told to stop
         self._cpu: dict[int, float] = {}
+
+    def inject(self, nodes: Sequence[Node]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        for node in alive:
+        # Who stands still already is another step's, and proves nothing about this one.
+        moving = [node for node in alive if not node.is_stopped()]
+        if not moving:
+            return Effect(None, False, f"{name_all(alive)}: stopped already before SIGSTOP")
+        self._pids = {node.id: node.pid for node in moving}
+        for node in moving:
             node.pause()
-        if not _wait_stopped(alive):
-            return Effect(None, False, f"{name_all(alive)}: not in the stopped state after SIGSTOP")
+        if not self._wait(moving, stopped=True):
+            return Effect(None, False, f"{name_all(moving)}: not in the stopped state after SIGSTOP")
         stopped = now_ns()
-        self._cpu = {node.id: node.cpu_seconds() for node in alive}
-        return Effect(stopped, len(alive) == len(nodes), f"{name_all(alive)}: SIGSTOP, state stopped")
+        self._cpu = {node.id: node.cpu_seconds() for node in moving}
+        return Effect(stopped, len(moving) == len(nodes), f"{name_all(moving)}: SIGSTOP, state stopped")
 
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
-        paused = [node for node in nodes if node.running and node.id in self._cpu]
-        progress = {n.id: n.cpu_seconds() - self._cpu[n.id] for n in paused}
-        still = all(node.is_stopped() for node in paused)
-        for node in nodes:
-            if node.running:
-                node.resume()
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+        ours = [node for node in nodes if node.id in self._pids]
+        paused = [node for node in ours if node.running and node.pid == self._pids[node.id]]
+        ended = [node for node in ours if node not in paused]
+        moved = [node for node in paused if not node.is_stopped()]
+        used_ms = {node.id: ms for node in paused if (ms := self._used_ms(node)) is not None}
+        for node in paused:
+            node.resume()
         healed = now_ns()
+        goes_on = self._wait(paused, stopped=False)
         if effect.effective_ns is None:
-            return healed, effect
+            return healed if goes_on else None, effect
         lasted_ms = (healed - effect.effective_ns) / 1e6
-        used = "; ".join(f"node {i} used {s * 1000:.0f} ms of CPU" for i, s in progress.items()) or "it ended"
-        bit = effect.bit and still and not any(progress.values())
-        return healed, Effect(
-            effect.effective_ns, bit, f"{effect.proof}; in {lasted_ms:.0f} ms until SIGCONT {used}"
-        )
+        used = [f"node {i} used {ms:.0f} ms of CPU" for i, ms in used_ms.items()]
+        said = [f"in {lasted_ms:.0f} ms until SIGCONT {'; '.join(used)}"] if used else []
+        said += [f"{node.title} had ended by then" for node in ended]
+        said += [f"{node.title} was not stopped any more" for node in moved]
+        said += ["running again" if goes_on else "still in the stopped state after SIGCONT"] if paused else []
+        holds = goes_on and not moved and not any(used_ms.values())
+        return healed if goes_on else None, effect.further("; ".join(said), holds)
 
+    def _used_ms(self, node: Node) -> float | None:
+        """CPU time since it stood still; None where that is not known, or it ends just now."""
+        with contextlib.suppress(LabError):
+            return (node.cpu_seconds() - self._cpu[node.id]) * 1000 if node.id in self._cpu else None
+        return None
 
-def _wait_stopped(nodes: Sequence[Node]) -> bool:
-    limit = time.monotonic() + STOPPED_TIMEOUT_S
-    while time.monotonic() < limit:
-        if all(node.is_stopped() for node in nodes):
-            return True
-        time.sleep(0.001)
-    return False
+    def _wait(self, nodes: Sequence[Node], *, stopped: bool) -> bool:
+        """Whether all of them come to be stopped, or not to be stopped, in time."""
+        clock = self.scene.clock
+        limit = clock.now() + TIMEOUT_S
+        while any(node.is_stopped() != stopped for node in nodes):
+            if clock.now() >= limit:
+                return False
+            clock.sleep(0.001)
+        return True

@@ -6,6 +6,7 @@ Its place: network faults look before, during and after, so that what they prove
 from __future__ import annotations
 
 import contextlib
+import socket
 import time
 from collections.abc import Collection
 
@@ -20,6 +21,8 @@ Path = tuple[int, int]  # from a party to a node
 BEFORE_S, DURING_S = 2.5, 0.5
 HEALED_S = 5.0
 _POLL_S = 0.05
+_HANDFUL = 32  # datagrams
+_LATE_S = 0.02
 
 
 def reached(paths: Collection[Path], scene: Scene, timeout_s: float) -> set[Path]:
@@ -30,14 +33,42 @@ def reached(paths: Collection[Path], scene: Scene, timeout_s: float) -> set[Path
 
 
 def healed(paths: Collection[Path], scene: Scene) -> tuple[set[Path], int]:
-    """Waits, for a bounded time, until every path is reached: those that are not, and when it ended (ns)."""
+    """Waits until every path is reached, and tries once at least: those that are not, and the end (ns)."""
     left = set(paths)
-    limit = time.monotonic() + HEALED_S
+    limit = scene.clock.now() + HEALED_S
     while True:
         left -= reached(left, scene, DURING_S)
-        if not left or time.monotonic() >= limit:
+        if not left or scene.clock.now() >= limit:
             return left, time.time_ns()
-        time.sleep(_POLL_S)
+        scene.clock.sleep(_POLL_S)
+
+
+def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) -> tuple[int, int]:
+    """How many datagrams the one party sent, `count` unless time ran out, and how many reached the other.
+
+    Either may be the clients.
+    """
+    source, target = path
+    network = scene.network
+    host = network.clients if target == CLIENTS else network.host(target)
+    limit, sent, arrived = scene.clock.now() + timeout_s, 0, 0
+    with (
+        contextlib.closing(network.socket(target or None, socket.SOCK_DGRAM)) as far,
+        contextlib.closing(network.socket(source or None, socket.SOCK_DGRAM)) as near,
+    ):
+        far.bind((host, 0))
+        far.settimeout(_LATE_S)
+        # A handful fits into any socket's memory, so that what is missing was lost on the way.
+        while sent < count and scene.clock.now() < limit:
+            for _ in range(_HANDFUL):
+                with contextlib.suppress(OSError):  # its own rules tell the sender
+                    near.sendto(b"kaput", far.getsockname())
+            sent += _HANDFUL
+            with contextlib.suppress(OSError):
+                for _ in range(_HANDFUL):
+                    far.recv(8)
+                    arrived += 1
+    return sent, arrived
 
 
 def endpoint(node: int, scene: Scene) -> Endpoint:

@@ -5,14 +5,16 @@ It happens once, when it is injected; new connections are welcome at once.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+import contextlib
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 
 from kaput.cluster.network.interface import Connection
 from kaput.cluster.node import Node
 from kaput.faults import probes
-from kaput.faults.fault import Effect, Fault, name_all, now_ns
-from kaput.faults.peers import addresses, named
+from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.peers import CLIENTS, addresses, named
+from kaput.faults.rules import Table
 from kaput.faults.together import together
 
 _GONE_S = 5.0
@@ -20,50 +22,98 @@ _POLL_S = 0.02
 
 
 class Reset(Fault):
-    """Proof: every connection that was open is no more."""
+    """Proof: every connection that was open is no more, and nor are those that kaput made for this.
+
+    Another's connection may end by itself in that moment; one of ours would not.
+    """
 
     name = "reset"
     needs = ("destroy",)
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._before: set[probes.Path] = set()  # who connected
+        self._peers: dict[int, list[str]] = {}
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
         parties = {n.id: named(self.scene.options.from_, self.scene) - {n.id} for n in nodes}
-        self._paths = {(party, node) for node, of in parties.items() for party in of}
         self._peers = {node: addresses(of, self.scene) for node, of in parties.items() if of}
         network = self.scene.network
         opened = {node: network.connections(node, peers) for node, peers in self._peers.items()}
-        together(lambda item: network.tear_down(*item), list(self._peers.items()))
-        effective = now_ns()
-        left = self._wait_gone(opened)
-        total = sum(map(len, opened.values()))
-        took_ms = (now_ns() - effective) / 1e6
+        paths = [(party, node) for node, of in sorted(parties.items()) for party in sorted(of)]
+        with self._made(paths) as made:
+            self._before = set(made)
+            together(lambda item: network.tear_down(*item), list(self._peers.items()))
+            effective = now_ns()
+            left = self._wait_gone(opened)
+            ended = self._count_ended(made)
+        total, took_ms = sum(map(len, opened.values())), (now_ns() - effective) / 1e6
         said = (
             f"{name_all(alive)}: {total - left} of {total} open connections torn down within {took_ms:.0f} ms"
         )
-        bit = left == 0 and all(opened.values()) and len(alive) == len(nodes) == len(opened)
-        return Effect(effective, bit, said)
+        said += f", and {ended} of {len(made)} made to see it"
+        tried = {node for _, node in made}
+        bit = left == 0 and all(opened.values()) and ended == len(made)
+        return Effect(effective, bit and tried == {node.id for node in nodes} == {n.id for n in alive}, said)
 
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         """Nothing is left to be healed; whether new connections are made is looked at all the same."""
         moment = now_ns()
         if effect.effective_ns is None:
             return moment, effect
         running = {node.id for node in nodes if node.running and not node.is_stopped()}
-        asked = {path for path in self._paths if path[1] in running}
+        # Where another step has rules, a connection says nothing about us.
+        busy = {n for path in self._before for n in path if n and not Table(self.scene, n).alone()}
+        asked = {path for path in self._before if path[1] in running and not busy & set(path)}
         welcome = len(probes.reached(asked, self.scene, probes.BEFORE_S))
-        said = f"{effect.proof}; at the end {welcome} of {len(asked)} parties connect"
-        return moment, Effect(effect.effective_ns, effect.bit, said)
+        over = welcome == len(asked)
+        said = f"at the end {welcome} of {len(asked)} parties connect"
+        return moment if over else None, effect.further(said, over)
 
-    def _wait_gone(self, opened: dict[int, set[Connection]]) -> int:
+    @contextlib.contextmanager
+    def _made(self, paths: Sequence[probes.Path]) -> Iterator[Mapping[probes.Path, socket.socket]]:
+        """A connection on each path on which one is made, closed at the end."""
+        with contextlib.ExitStack() as stack:
+
+            def make(path: probes.Path) -> socket.socket | None:
+                source, target = path
+                made = self.scene.network.socket(None if source == CLIENTS else source)
+                stack.callback(made.close)
+                made.settimeout(probes.BEFORE_S)
+                try:
+                    made.connect(probes.endpoint(target, self.scene))
+                except OSError:
+                    return None
+                return made
+
+            found = dict(zip(paths, together(make, paths), strict=True))
+            yield {path: made for path, made in found.items() if made is not None}
+
+    def _count_ended(self, made: Mapping[probes.Path, socket.socket]) -> int:
+        """How many of these have been torn down by now, or soon are."""
+
+        def ended(connection: socket.socket) -> bool:
+            connection.settimeout(_GONE_S)
+            try:
+                return not connection.recv(1)
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+
+        return sum(together(ended, list(made.values())))
+
+    def _wait_gone(self, opened: Mapping[int, set[Connection]]) -> int:
         """How many are left when all are gone or the time is up."""
-        limit = time.monotonic() + _GONE_S
+        limit = self.scene.clock.now() + _GONE_S
         while True:
             left = sum(
                 len(connections & self.scene.network.connections(node, self._peers[node]))
                 for node, connections in opened.items()
             )
-            if not left or time.monotonic() >= limit:
+            if not left or self.scene.clock.now() >= limit:
                 return left
-            time.sleep(_POLL_S)
+            self.scene.clock.sleep(_POLL_S)

@@ -1,18 +1,20 @@
 """rolling-restart: the targets are stopped and started one after the other, as in an upgrade.
 
-The next one's turn comes when every partition has its full ISR again. It goes on until all have had their
-turn, also where `for` has passed meanwhile.
+The next one's turn comes when the last one answers again and every partition has a leader and its full ISR.
+It goes on until all have had their turn, also where `for` has passed meanwhile.
 """
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from kaput.cluster.admin import PartitionState
 from kaput.cluster.node import Node
+from kaput.cluster.requests import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.restarts import start_again
 
 _STOP_S = 60
 _WHOLE_S = 120.0
@@ -20,7 +22,7 @@ _POLL_S = 0.1
 
 
 class RollingRestart(Fault):
-    """Proof: each process has ended after SIGTERM, and after its restart the ISR was whole again."""
+    """Proof: each process has ended after SIGTERM, and after its restart the cluster was whole again."""
 
     name = "rolling-restart"
 
@@ -29,69 +31,101 @@ class RollingRestart(Fault):
         self._stop = threading.Event()
         self._said: list[str] = []
         self._troubles: list[str] = []
-        self._done: list[int] = []  # the moments (ns) at which the ISR was whole again
+        self._stopped: list[Node] = []
+        self._done: list[int] = []  # the moments (ns) at which the cluster was whole again
+        self._thread: threading.Thread | None = None
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
         alive = [node for node in nodes if node.running]
-        if len(alive) != len(nodes):
-            return Effect(
-                None, False, "no target was running" if not alive else "not every target was running"
-            )
-        if not self._whole():
-            return Effect(
-                None, False, f"the ISR was not whole within {_WHOLE_S:.0f} s, so nobody was restarted"
-            )
+        if len(alive) != len(nodes) or not alive:
+            return Effect(None, False, "not every target was running" if alive else "no target was running")
+        lacks = self._wait_whole(None)
+        if lacks:
+            return Effect(None, False, f"{self._not_whole(lacks)}, so nobody was restarted")
         who, began = name_all(alive), now_ns()
-        stopped = self._stop_one(alive[0])
-        self._thread = threading.Thread(target=self._roll, args=(alive,), name="rolling-restart", daemon=True)
-        self._thread.start()
-        return Effect(began, stopped, f"{who}: SIGTERM to one after the other")
+        ended = self._stop_one(alive[0])
+        effect = Effect(began, ended, f"{who}: SIGTERM to one after the other")
+        if ended:
+            self._thread = threading.Thread(
+                target=self._roll, args=(alive,), name="rolling-restart", daemon=True
+            )
+            self._thread.start()
+        return effect
 
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
-        if effect.effective_ns is None:
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+        if self._thread is not None:
+            self._thread.join()  # every wait in it is bounded
+        # Those that have had their turn are nobody's business any more, down or not.
+        restart = start_again([node for node in self._stopped[len(self._done) :] if not node.running])
+        if not self._stopped:
             return now_ns(), effect
-        self._thread.join()  # every wait in it is bounded
-        for node in nodes:
-            node.start()
-        healed = self._done[-1] if self._done else now_ns()
-        bit = effect.bit and not self._troubles and len(self._done) == len(nodes)
-        proof = "; ".join([effect.proof, *self._said, *self._troubles])
-        return healed, Effect(effect.effective_ns, bit, proof)
+        complete = len(self._done) == len(nodes)
+        proof = "; ".join([*self._said, *self._troubles, *restart.said])
+        return self._done[-1] if complete else None, effect.further(proof, complete)
 
     def abandon(self) -> None:
         self._stop.set()
 
     def _roll(self, nodes: Sequence[Node]) -> None:
+        """The thread: the first one is stopped already."""
         for index, node in enumerate(nodes):
             if self._stop.is_set() or (index and not self._stop_one(node)):
                 return
-            node.start()
+            restart = start_again([node])
             started = now_ns()
-            if not self._whole():
-                self._troubles.append(
-                    f"the ISR was not whole {_WHOLE_S:.0f} s after the start of {node.title}"
-                )
+            if not restart.complete:
+                self._troubles = restart.said
+                return
+            lacks = self._wait_whole(node)
+            if lacks:
+                self._troubles.append(f"after the start of {node.title} {self._not_whole(lacks)}")
                 return
             self._done.append(now_ns())
             self._said.append(f"ISR whole {(self._done[-1] - started) / 1e6:,.0f} ms after its start")
 
     def _stop_one(self, node: Node) -> bool:
         began = now_ns()
-        if not node.terminate(_STOP_S):
-            self._troubles.append(f"{node.title} still ran {_STOP_S} s after SIGTERM")
+        self._stopped.append(node)
+        node.terminate(_STOP_S)
+        if node.running:
+            self._troubles.append(f"{node.title} still ran {(now_ns() - began) / 1e9:.0f} s after SIGTERM")
             return False
         self._said.append(f"{node.title} ended after {(now_ns() - began) / 1e6:,.0f} ms")
         return True
 
-    def _whole(self) -> bool:
-        """Waits, for a bounded time, until every partition has all of its replicas in sync."""
-        limit = time.monotonic() + _WHOLE_S
-        while time.monotonic() < limit and not self._stop.is_set():
-            try:
-                states = self.scene.admin.partitions(self.scene.topics)
-            except LabError:
-                continue  # it has waited itself
-            if all(set(state.isr) == set(state.replicas) for state in states.values()):
-                return True
-            self._stop.wait(_POLL_S)
-        return False
+    def _not_whole(self, lacks: str) -> str:
+        return f"the cluster was not whole within {_WHOLE_S:.0f} s ({lacks})"
+
+    def _wait_whole(self, restarted: Node | None) -> str:
+        """Waits, for a bounded time, until nothing is lacking; what is, when the time is up."""
+        limit = self.scene.clock.now() + _WHOLE_S
+        lacks = "the run was ended"
+        while not self._stop.is_set():
+            lacks = self._lacks(restarted)
+            if not lacks or self.scene.clock.now() >= limit:
+                break
+            self.scene.clock.sleep(_POLL_S)
+        return lacks
+
+    def _lacks(self, restarted: Node | None) -> str:
+        """What keeps the cluster from being whole right now, nothing where it is."""
+        # A view from before the broker went shows it in every ISR: it must be back itself.
+        if restarted is not None and not self.scene.admin.answers(restarted.id):
+            return f"{restarted.title} does not answer"
+        try:
+            return lacking(self.scene.admin.partitions(self.scene.topics))
+        except LabError as error:
+            return str(error)
+
+
+def lacking(states: Mapping[TopicPartition, PartitionState]) -> str:
+    """Which partitions have no leader or not their full ISR; nothing where all have both.
+
+    A partition that has lost its last replica keeps it in its ISR, and has no leader.
+    """
+    said = [
+        f"{topic}/{p} has leader {state.leader} and ISR {state.isr} of {state.replicas}"
+        for (topic, p), state in states.items()
+        if state.leader is None or set(state.isr) != set(state.replicas)
+    ]
+    return ", ".join(said)

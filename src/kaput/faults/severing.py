@@ -1,19 +1,21 @@
 """What cut, isolate, partition and flap have in common: barriers between a node and others, put and lifted.
 
-Proof: of the connections that were possible before, exactly those that the barriers forbid fail now, and the
-packet filter has dropped packets; after the heal the forbidden ones are possible again.
+Proof: of the connections that were possible before, exactly those that the barriers forbid fail now, and each
+barrier has dropped packets; until the heal they still fail, and after it they are possible again. Where that
+cannot be tried, the packet filter is asked whether the rules are gone, and the proof says no more than that.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kaput.cluster.node import Node
+from kaput.errors import LabError
 from kaput.faults import probes
-from kaput.faults.fault import Effect, Fault, name_all, now_ns
-from kaput.faults.peers import CLIENTS, addresses, everybody, title
+from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.peers import addresses, everybody, title
 from kaput.faults.rules import Table, severing
 from kaput.faults.together import together
 from kaput.scenario.options import Direction
@@ -27,61 +29,88 @@ class Barrier:
     parties: frozenset[int]
     direction: Direction = "both"
 
+    @property
+    def forbids(self) -> set[probes.Path]:
+        """The connections to the node that it is meant to end."""
+        return {(party, self.node) for party in self.parties}
+
+    @property
+    def ends(self) -> set[probes.Path]:
+        """All that it ends: also what begins at the node."""
+        return self.forbids | {(self.node, party) for party in self.parties}
+
 
 class Severing(Fault):
     """A fault that is nothing but barriers; its own file says where they stand."""
 
     needs = ("reject",)
 
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._barriers: list[Barrier] = []  # those that were put
+        self._forbidden: set[probes.Path] = set()  # what was possible before and must fail now
+
     @abstractmethod
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
         """Where they stand for these targets."""
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
-        self._barriers = [b for b in self.barriers(nodes) if b.parties]
-        self._forbidden: set[probes.Path] = set()
+        barriers = [b for b in self.barriers(nodes) if b.parties]
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        if not self._barriers:
+        if not barriers:
             return Effect(None, False, f"{name_all(nodes)}: there is nobody to be cut from")
-        forbidden = {(party, b.node) for b in self._barriers for party in b.parties}
-        # A barrier against a node also ends what begins at the barrier.
-        backwards = {(b.node, party) for b in self._barriers for party in b.parties}
-        others = {(p, b.node) for b in self._barriers for p in everybody(self.scene) - {b.node}}
-        others -= forbidden | backwards
+        forbidden = set().union(*(b.forbids for b in barriers))
+        others = {(p, b.node) for b in barriers for p in everybody(self.scene) - {b.node}}
+        others -= set().union(*(b.ends for b in barriers))
         before = probes.reached(forbidden | others, self.scene, probes.BEFORE_S)
+        self._barriers, self._forbidden = barriers, forbidden & before
         self.put()
         effective = now_ns()
-        self._forbidden = forbidden & before
         during = probes.reached(before, self.scene, probes.DURING_S)
-        dropped = self.dropped()
-        leaks, broken = self._forbidden & during, (others & before) - during
-        bit = bool(self._forbidden) and not leaks and not broken and dropped > 0
-        bit = bit and len(alive) == len(nodes)
-        return Effect(effective, bit, self._proof(before, leaks, broken, others, dropped))
+        untried = [n for n in alive if not any(n.id in path for path in self._forbidden)]
+        broken = (others & before) - during
+        wrong = [
+            *(f"node {n.id} had no connection before, so that nothing is proven of it" for n in untried),
+            *self._leaks(self._forbidden & during),
+            *(f"node {node} is no longer reached by {self._title({p})}" for p, node in sorted(broken)),
+            *self._idle(),
+        ]
+        return Effect(
+            effective, not wrong and len(alive) == len(nodes), self._proof((others & before) - broken, wrong)
+        )
 
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int, Effect]:
-        if effect.effective_ns is None:
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+        if not self._barriers:
             return now_ns(), effect
+        early = self._early()
         dropped = self.dropped()
-        # Where another step has rules as well, a connection says nothing about ours.
-        involved = {end for path in self._forbidden for end in path} - {CLIENTS}
-        busy = {node for node in involved if not Table(self.scene, node).alone()}
+        busy = self._busy()
         self.lift()
         lifted = now_ns()
-        lasted_ms = (lifted - effect.effective_ns) / 1e6
-        asked = {path for path in self._forbidden if not busy & set(path) and self._answers(path[1])}
+        stands = sorted({b.node for b in self._barriers if self._table(b).exists()})
+        asked = self._askable(busy)
         left, ended = probes.healed(asked, self.scene)
-        said = f"{effect.proof}, in {lasted_ms:.0f} ms: {dropped:,}; lifted"
+        if effect.effective_ns is None:
+            return None if stands or left else lifted, effect
+        lasted_ms = (lifted - effect.effective_ns) / 1e6
+        said = [f"in {lasted_ms:.0f} ms {dropped:,} packets dropped", *early]
+        said += [f"the rules of node {node} are still there after the heal" for node in stands]
+        if not stands:
+            said.append("lifted: the rules are gone")
         if left:
             closed = "; ".join(f"node {node} not from {self._title({p})}" for p, node in sorted(left))
-            return lifted, Effect(
-                effect.effective_ns, False, f"{said}, but {probes.HEALED_S:.0f} s later still cut: {closed}"
+            said.append(f"{probes.HEALED_S:.0f} s later still cut: {closed}")
+        elif asked:
+            said.append(
+                f"all connect again after {(ended - lifted) / 1e6:.0f} ms"
+                f" ({len(asked)} of {len(self._forbidden)} tried)"
             )
-        if asked:
-            said += f", and all connect again after {(ended - lifted) / 1e6:.0f} ms"
-        return lifted, Effect(effect.effective_ns, effect.bit, said)
+        else:
+            said.append("whether anybody connects could not be tried")
+        over = not stands and not left
+        return lifted if over else None, effect.further(", ".join(said), over and not early)
 
     def put(self) -> None:
         """Every barrier, at the same time."""
@@ -96,8 +125,41 @@ class Severing(Fault):
         together(lambda b: self._table(b).remove(), self._barriers)
 
     def dropped(self) -> int:
-        """Packets that the barriers have dropped or refused since they were put."""
-        return sum(sum(self._table(b).counters().values()) for b in self._barriers)
+        """Packets that the barriers have dropped or refused since they were put, as far as they stand."""
+        return sum(self._count(b) or 0 for b in self._barriers)
+
+    def _early(self) -> list[str]:
+        """What shows that the barriers did not hold until now."""
+        return self._gone() + self._leaks(probes.reached(self._forbidden, self.scene, probes.DURING_S))
+
+    def _gone(self) -> list[str]:
+        """Barriers that do not stand any more, though nobody has lifted them."""
+        gone = sorted({b.node for b in self._barriers if self._count(b) is None})
+        return [f"the rules of node {node} were gone before the heal" for node in gone]
+
+    def _idle(self) -> list[str]:
+        """Barriers that have dropped nothing, though connections were tried on them."""
+        tried = [b for b in self._barriers if b.forbids & self._forbidden]
+        return [f"the rules of node {b.node} have met no packet" for b in tried if not self._count(b)]
+
+    def _leaks(self, paths: Collection[probes.Path]) -> list[str]:
+        return [f"node {node} is still reached by {self._title({p})}" for p, node in sorted(paths)]
+
+    def _count(self, barrier: Barrier) -> int | None:
+        """None where its rules are not there."""
+        try:
+            return sum(self._table(barrier).counters().values())
+        except LabError:
+            return None
+
+    def _busy(self) -> set[int]:
+        """Nodes where another step has rules as well: a connection says nothing about ours."""
+        involved = {end for path in self._forbidden for end in path} & set(self.scene.nodes)
+        return {node for node in involved if not Table(self.scene, node).alone()}
+
+    def _askable(self, busy: set[int]) -> set[probes.Path]:
+        """The forbidden connections that would be made now if it were not for the barriers."""
+        return {path for path in self._forbidden if not busy & set(path) and self._answers(path[1])}
 
     def _table(self, barrier: Barrier) -> Table:
         return Table(self.scene, barrier.node)
@@ -109,29 +171,16 @@ class Severing(Fault):
     def _title(self, parties: set[int]) -> str:
         return title(parties, self.scene)
 
-    def _proof(
-        self,
-        before: set[probes.Path],
-        leaks: set[probes.Path],
-        broken: set[probes.Path],
-        others: set[probes.Path],
-        dropped: int,
-    ) -> str:
+    def _proof(self, reached: set[probes.Path], wrong: list[str]) -> str:
         said = []
         for b in self._barriers:
             way = {"both": "from", "in": "for what comes from", "out": "for what goes to"}[b.direction]
             verb = "dropped" if self.scene.options.how == "drop" else "refused"
             who = self.scene.nodes[b.node].title
             said.append(f"{who}: cut off {way} {self._title(set(b.parties))}, packets {verb}")
-        reach = sorted({party for party, _ in (others & before) - broken})
         said.append(f"connections that were possible and now fail: {len(self._forbidden)}")
-        if reach:
-            said.append(f"still reached by {self._title(set(reach))}")
+        if reached:
+            said.append(f"still reached by {self._title({party for party, _ in reached})}")
         if not self._forbidden:
             said.append("none of them connected before, so that nothing is proven")
-        for path in sorted(leaks):
-            said.append(f"node {path[1]} is still reached by {self._title({path[0]})}")
-        for path in sorted(broken):
-            said.append(f"node {path[1]} is no longer reached by {self._title({path[0]})}")
-        said.append(f"packets so far: {dropped}")
-        return "; ".join(said)
+        return "; ".join([*said, *wrong, f"packets so far: {self.dropped()}"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kaput.cluster.network.interface import Queue
 from kaput.faults.fault import Scene
@@ -15,7 +16,16 @@ from kaput.faults.fault import Scene
 _LIMIT = "tbf"
 _QUEUE_MS = 400
 _DATAGRAM = 1400  # bytes
+_LOAD_S, _LOAD_S_MAX, _LEAST_DATAGRAMS = 0.2, 2.0, 40
 _DISCARD = 9  # a port on which nobody listens
+
+
+class Flow(NamedTuple):
+    """One end of a link under load: bits a second that were offered and carried, and what had to wait."""
+
+    offered: float
+    carried: float
+    waited: int
 
 
 @dataclass(frozen=True)
@@ -43,18 +53,41 @@ class End:
         """Whether a token bucket is in place."""
         return self._queue.state().kind == _LIMIT
 
-    def provoke(self, burst: int) -> None:
-        """Sends more than the bucket holds, until something had to wait; twice its size at most."""
-        network = self.scene.network
-        source, to = (None, self.target) if self.inward else (self.target, None)
-        host = network.clients if to is None else network.host(to)
-        with contextlib.closing(network.socket(source, socket.SOCK_DGRAM)) as probe:
+    def load(self, rate: float, burst: int) -> Flow:
+        """Empties the bucket, and then offers half as much again as `rate` for a moment: what is carried.
+
+        Gently, for the rest of the traffic waits behind it.
+        """
+        clock = self.scene.clock
+        with contextlib.closing(self._sender()) as sender:
+            _, waited_before = self.stats()
             for number in range(2 * burst // _DATAGRAM):
-                if number % 8 == 0 and self.stats()[1]:
-                    return
-                # The answer to the one before may be that nobody listens.
-                with contextlib.suppress(OSError):
-                    probe.sendto(bytes(_DATAGRAM), (host, _DISCARD))
+                if number % 8 == 0 and self.stats()[1] > waited_before:
+                    break
+                self._send(sender)
+            pace = 1.5 * rate / 8  # bytes a second
+            lasting_s = min(max(_LOAD_S, _LEAST_DATAGRAMS * _DATAGRAM / pace), _LOAD_S_MAX)
+            before, _ = self.stats()
+            began, offered = clock.now(), 0
+            while (past_s := clock.now() - began) < lasting_s:
+                if offered < pace * past_s:
+                    self._send(sender)
+                    offered += _DATAGRAM
+                else:
+                    clock.sleep(0.0005)
+            after, waited = self.stats()
+        return Flow(offered * 8 / past_s, (after - before) * 8 / past_s, waited)
+
+    def _sender(self) -> socket.socket:
+        source = None if self.inward else self.target
+        return self.scene.network.socket(source, socket.SOCK_DGRAM)
+
+    def _send(self, sender: socket.socket) -> None:
+        network = self.scene.network
+        host = network.host(self.target) if self.inward else network.clients
+        # The answer to the one before may be that nobody listens.
+        with contextlib.suppress(OSError):
+            sender.sendto(bytes(_DATAGRAM), (host, _DISCARD))
 
     @property
     def _queue(self) -> Queue:

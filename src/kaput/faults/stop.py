@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, HealedByRestart, name_all, now_ns
+from kaput.faults.fault import Effect, name_all, now_ns
+from kaput.faults.restarts import HealedByRestart
+from kaput.faults.together import together
 
 # Kafka hands its leaders over and then writes a clean-shutdown marker; with a dead controller it retries.
 TIMEOUT_S = 60
 
 
 class Stop(HealedByRestart):
-    """Proof: the process has ended by itself after SIGTERM. Takes effect when the signal is sent."""
+    """Proof: the process has ended by itself after SIGTERM, and none took its place until the restart.
+
+    Takes effect when the signal is sent.
+    """
 
     name = "stop"
 
@@ -21,8 +26,11 @@ class Stop(HealedByRestart):
         if not alive:
             return Effect(None, False, "no target was running")
         who, start = name_all(alive), now_ns()
-        ended = [node.terminate(TIMEOUT_S) for node in alive]
+        self.remember(alive)
+        together(lambda node: node.terminate(TIMEOUT_S), alive)
         took_ms = (now_ns() - start) / 1e6
-        if not all(ended):
-            return Effect(start, False, f"{who}: still running {took_ms:.0f} ms after SIGTERM")
+        left = [node for node in alive if node.running]
+        if left:
+            said = f"{who}: {name_all(left)} still running {took_ms:.0f} ms after SIGTERM"
+            return Effect(start, False, said)
         return Effect(start, len(alive) == len(nodes), f"{who}: SIGTERM, ended after {took_ms:.0f} ms")

@@ -38,10 +38,11 @@ class Endable(Protocol):
         """Sends a signal, or nothing to a process that has ended."""
 
 
-def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> None:
+def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> list[Started]:
     """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones are continued.
 
-    Descendants that outlive their parent get a SIGKILL: nobody else would end them.
+    Descendants that outlive their parent get a SIGKILL: nobody else would end them. Those of them that are
+    still there KILL_TIMEOUT_S later are returned: they are on nobody's record.
     """
     descendants = [started for process in processes for started in _descendants(process.pid)]
     for process in processes:
@@ -53,11 +54,15 @@ def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> None
         _wait(lambda: not any(p.running for p in processes), KILL_TIMEOUT_S)
     for started in descendants:
         _kill(started)
+    _wait(lambda: not any(started.running() for started in descendants), KILL_TIMEOUT_S)
+    return [started for started in descendants if started.running()]
 
 
 def end_leftovers(record: Record) -> list[str]:
     """SIGKILLs all that a dead owner has left, removes its directories and its record; names what ran.
 
+    What is still there after KILL_TIMEOUT_S (in the kernel, or somebody else's by now) keeps the record, for
+    the next start to try again.
     What carries the owner's marker is ended too: it may have been started but not yet recorded, or be the
     child of a child. Repeats until two looks find nothing, because a dying parent can still fork.
     """
@@ -70,20 +75,26 @@ def end_leftovers(record: Record) -> list[str]:
             ended[started.pid] = started.name
         quiet = 0 if left else quiet + 1
         time.sleep(_POLL_S)
-    for path in record.paths():
-        remove_tree(path)
-    record.remove()
+    close(record, kept=bool(quiet < 2 and _leftovers(record)))
     return list(ended.values())
 
 
-def remove_tree(path: Path) -> None:
-    """Removes a directory; what a dying process still wrote into it is met by a second try."""
+def close(record: Record, kept: bool) -> None:
+    """Removes the record's directories, and the record; it stays where `kept`, or where one of them does."""
+    removed = [remove_tree(path) for path in record.paths()]
+    if not kept and all(removed):
+        record.remove()
+
+
+def remove_tree(path: Path) -> bool:
+    """Removes a directory, and says whether it is gone; what a dying process wrote meets a second try."""
     unmount(path)
     for _ in range(3):
         shutil.rmtree(path, ignore_errors=True)
         if not path.exists():
-            return
+            return True
         time.sleep(_POLL_S)
+    return False
 
 
 def _leftovers(record: Record) -> list[Started]:

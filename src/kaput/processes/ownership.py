@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO
 
 from kaput.errors import LabError
-from kaput.processes.ending import KILL_TIMEOUT_S, end_politely, remove_tree
+from kaput.processes.ending import KILL_TIMEOUT_S, close, end_politely
 from kaput.processes.guardian import GOODBYE
 from kaput.processes.records import MARKER, Record, Started, own_marker, start_of
 from kaput.processes.signals import shielded
@@ -104,11 +104,11 @@ class Owner:
         with shielded():
             with self._lock:
                 self._open = False
-            end_politely([process for process in self._processes if process.running])
-            for path in self._record.paths():
-                remove_tree(path)
+            for started in end_politely([process for process in self._processes if process.running]):
+                self._record.add_process(started)
+            # What outlives its SIGKILL stays on record: the reaper of the next start finds it there.
+            close(self._record, kept=any(started.running() for started in self._record.processes()))
             _dismiss(self._guardian)
-            self._record.remove()
 
     def spawn(
         self,

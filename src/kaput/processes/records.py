@@ -19,6 +19,8 @@ from typing import Any
 import platformdirs
 import psutil
 
+from kaput.errors import LabError
+
 # Every process that kaput starts, and all that those start, carry this in their environment.
 MARKER = "KAPUT_OWNER"
 _NAME = re.compile(r"(?P<marker>(?P<pid>\d+)-(?P<start>[\w.]+))-\d+")
@@ -87,17 +89,22 @@ class Record:
 
     @classmethod
     def create(cls) -> Record:
-        """A fresh record of this process."""
-        root = registry()
-        root.mkdir(parents=True, exist_ok=True)
-        number = 0
-        while True:  # ends: a process has finitely many owners at a time
-            try:
-                path = root / f"{own_marker()}-{number}"
-                path.mkdir()
-                return cls(path)
-            except FileExistsError:
-                number += 1
+        """A fresh record of this process. Raises LabError where none can be made."""
+        root, number = registry(), 0
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            while True:  # ends: a process has finitely many owners at a time
+                try:
+                    path = root / f"{own_marker()}-{number}"
+                    path.mkdir()
+                    return cls(path)
+                except FileExistsError:
+                    number += 1
+        except OSError as error:
+            raise LabError(
+                f"{root} cannot be written to ({error.strerror}): kaput notes there what it starts, so that "
+                "nothing is ever left behind; set XDG_STATE_HOME to a directory of yours"
+            ) from None
 
     @property
     def marker(self) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 from kaput.cluster.admin import Admin
 from kaput.cluster.collecting import collect_cluster_events
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import ClusterEvent
 from kaput.cluster.java import Java
 from kaput.cluster.lab import Cluster
 from kaput.errors import LabError
@@ -68,10 +67,17 @@ class Experiment:
         self._phase_since: tuple[str, float] | None = None
         self.folder: RunFolder
         self.manifest: Manifest
-        self.folder, self.manifest = open_folder(runs, name, scenario, seed, distribution, java)
+        self.folder, self.manifest, self._hold = open_folder(runs, name, scenario, seed, distribution, java)
 
     def run(self) -> RunFolder:
         """Runs every phase. Raises LabError or Interrupted; the folder then stays `recording`."""
+        with self._hold:
+            self._record()
+            self._seal()
+        return self.folder
+
+    def _record(self) -> None:
+        """Everything that needs the cluster; at its end all writers have closed, and all processes."""
         with ExitStack() as stack:
             owner = stack.enter_context(Owner())
             self._provision(owner, stack)
@@ -83,8 +89,6 @@ class Experiment:
             finally:
                 self._nemesis.abort()
             self._collect(groups)
-        self._seal()
-        return self.folder
 
     def _provision(self, owner: Owner, stack: ExitStack) -> None:
         self._begin("provision")
@@ -179,7 +183,8 @@ class Experiment:
             self._troubles += reader.read(rest.ends, left_s, self._progress.drained)
             topics_of = {group.id: list(group.topics) for group in self._scenario.workload.groups}
             drained = await_groups(self._admin, topics_of, rest.ends, max(5.0, limit - time.monotonic()))
-            self._events: list[ClusterEvent] = events.result()
+            self._events, missing = events.result()
+            self._troubles += missing
         self._crew.stop_members()
         return [GroupDrain(group=group, drained=done) for group, done in drained.items()]
 
@@ -196,8 +201,10 @@ class Experiment:
 
     def _seal(self) -> None:
         self._begin("seal")
-        said = seal(self.folder)
         self._crew.tidy()
+        seal(self.folder, self._hold, self._sealed)
+
+    def _sealed(self, said: list[str]) -> None:
         self._begin("judge")
         self._update(state="sealed", troubles=self._troubles + said, phases=self._phases)
 

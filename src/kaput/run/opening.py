@@ -1,4 +1,6 @@
-"""The opening of a run folder: a fresh directory, the resolved scenario, a manifest that says `recording`."""
+"""The opening of a run folder: a fresh directory, the recorder's hold, the resolved scenario, a manifest that
+says `recording`.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,33 @@ import yaml
 import kaput
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.java import Java
-from kaput.errors import UsageError
+from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
+from kaput.evidence.recording import Hold, hold_to_record
 from kaput.scenario.model import Scenario
+
+
+def check_runs(runs: Path) -> None:
+    """Whether run folders can be made below RUNS, before anything starts; makes none. Raises UsageError."""
+    there = runs.absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise UsageError(f"{runs}: cannot be a directory of run folders: {there} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(f"{runs}: nothing can be made in {there} (no right to write); choose another --runs")
 
 
 def open_folder(
     runs: Path, name: str, scenario: Scenario, seed: int, distribution: Distribution, java: Java
-) -> tuple[RunFolder, Manifest]:
-    """Makes RUNS/TIME-NAME-ID with scenario and manifest. Raises UsageError where RUNS cannot be written."""
+) -> tuple[RunFolder, Manifest, Hold]:
+    """Makes RUNS/TIME-NAME-ID with scenario and manifest, held for as long as the run is recorded.
+
+    Raises UsageError where RUNS cannot be written.
+    """
     run_id = uuid.uuid4()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
     folder = RunFolder(runs.resolve() / f"{stamp}-{name}-{run_id.hex[:6]}")
-    try:
-        folder.path.mkdir(parents=True)
-    except OSError as error:
-        raise UsageError(f"{folder.path}: cannot be made ({error.strerror}); choose another --runs") from None
-    replace_text(folder.scenario_path, yaml.safe_dump(scenario.dump(), sort_keys=False, allow_unicode=True))
     manifest = Manifest(
         run_id=run_id,
         scenario=name,
@@ -53,5 +65,14 @@ def open_folder(
         },
         started_ns=time.time_ns(),
     )
-    folder.write_manifest(manifest)
-    return folder, manifest
+    resolved = yaml.safe_dump(scenario.dump(), sort_keys=False, allow_unicode=True)
+    try:
+        folder.path.mkdir(parents=True)
+        hold = hold_to_record(folder.path, "kaput run")
+        replace_text(folder.scenario_path, resolved)
+        folder.write_manifest(manifest)
+    except OSError as error:
+        raise UsageError(f"{folder.path}: cannot be made ({error.strerror}); choose another --runs") from None
+    except EvidenceError as error:
+        raise UsageError(f"{error}: choose another --runs") from None
+    return folder, manifest, hold

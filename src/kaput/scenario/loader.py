@@ -35,9 +35,16 @@ def load(name_or_path: str, overrides: Sequence[str] = ()) -> tuple[str, Scenari
     if name_or_path in builtin_names():
         return name_or_path, load_builtin(name_or_path, overrides)
     path = Path(name_or_path)
-    if path.suffix.lower() in (".yaml", ".yml") or len(path.parts) > 1 or path.is_file():
+    if path.suffix.lower() in (".yaml", ".yml") or len(path.parts) > 1 or _is_file(path):
         return path.stem, load_file(path, overrides)
     raise UsageError(_unknown_name(name_or_path))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False  # too long for a name of a file
 
 
 def load_builtin(name: str, overrides: Sequence[str] = ()) -> Scenario:

@@ -15,6 +15,7 @@ import yaml
 from kaput.errors import UsageError
 
 _HALF = re.compile("[\ud800-\udfff]")
+_LARGEST = 4 * 1024 * 1024  # bytes of a file: many times what anybody would write
 DataPath = tuple[str | int, ...]
 
 
@@ -47,7 +48,11 @@ class Source:
 def read(path: Path) -> str:
     """The text of a file. Raises UsageError naming it."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise UsageError(f"{path}: no scenario: larger than {_LARGEST:,} bytes")
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:

@@ -12,10 +12,9 @@ from kaput.verdict.facts import Displaced, Loss, Reordered
 
 Word = Literal["permitted", "violation", "unclear"]
 
-# librdkafka's and the Java client's names for the same settings, and librdkafka's defaults.
+# librdkafka's and the Java client's names for the same settings.
 _IN_FLIGHT = ("max.in.flight.requests.per.connection", "max.in.flight")
 _RETRIES = ("retries", "message.send.max.retries")
-_DEFAULT_IN_FLIGHT = 1_000_000
 
 
 class Ruling(NamedTuple):
@@ -113,7 +112,7 @@ def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
         return Ruling("unclear", f"producer {producer} is not in the scenario, nor what it was promised")
     if _idempotent(spec):
         return Ruling("violation", "an idempotent producer stores each message once")
-    if _setting(spec, _RETRIES, 1) == 0:
+    if _setting(spec, _RETRIES) == 0:
         return Ruling("violation", "retries are disabled, so nothing was sent twice on purpose")
     return Ruling("permitted", "retries without idempotence may store a message twice")
 
@@ -127,7 +126,8 @@ def on_reordered(scenario: Scenario, found: Reordered) -> Ruling:
         )
     if _idempotent(spec):
         return Ruling("violation", "an idempotent producer keeps its order")
-    if _setting(spec, _IN_FLIGHT, _DEFAULT_IN_FLIGHT) > 1:
+    in_flight = _setting(spec, _IN_FLIGHT)
+    if in_flight is None or in_flight > 1:
         return Ruling("permitted", "retries with more than one request in flight may overtake each other")
     if found.across_leaders:
         return Ruling(
@@ -136,18 +136,19 @@ def on_reordered(scenario: Scenario, found: Reordered) -> Ruling:
     return Ruling("violation", "one request in flight and no change of leader keep the order")
 
 
-def _setting(spec: Producers, names: tuple[str, ...], default: int) -> int:
+def _setting(spec: Producers, names: tuple[str, ...]) -> int | None:
+    """A number that the scenario gives the client; None where the client has its own (many of either)."""
     for name in names:
         if name in spec.config:
             try:
                 return int(spec.config[name])
             except ValueError:
-                return default
-    return default
+                return None
+    return None
 
 
 def _idempotent(spec: Producers) -> bool:
-    return spec.idempotence or str(spec.config.get("enable.idempotence", False)).lower() == "true"
+    return spec.idempotence or str(spec.config.get("enable.idempotence")).lower() == "true"
 
 
 def _unclean_allowed(scenario: Scenario, topic: str) -> bool:
@@ -157,8 +158,8 @@ def _unclean_allowed(scenario: Scenario, topic: str) -> bool:
 def _compacts(scenario: Scenario, loss: Loss) -> bool:
     """Whether the topic keeps only the last message of a key, and the producer's messages have one."""
     spec = spec_of(scenario, loss.producer)
-    everywhere = scenario.cluster.config.get("log.cleanup.policy", "delete")
-    policy = scenario.topic_setting(loss.topic, "cleanup.policy", str(everywhere))
+    of_brokers = str(scenario.cluster.config.get("log.cleanup.policy"))
+    policy = scenario.topic_setting(loss.topic, "cleanup.policy", of_brokers)
     return spec is not None and spec.key != "none" and "compact" in policy
 
 

@@ -99,14 +99,14 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
     places = [(on_displaced(scenario, found), found.count) for found in facts.displaced]
     bench.rule("inconsistent-offset", "offsets were given to more than one message", places)
     for name, meaning in _NEVER.items():
-        if facts.counts.get(name, 0):
-            bench.violations.append(f"{facts.counts[name]:,} {meaning} ({name}).")
+        if count := facts.counts.get(name):
+            bench.violations.append(f"{count:,} {meaning} ({name}).")
 
 
 def _judge_group(bench: _Bench, group: GroupFacts) -> None:
     for name, meaning in _NEVER_IN_A_GROUP.items():
-        if group.counts.get(name, 0):
-            bench.violations.append(f"group {group.group}: {group.counts[name]:,} {meaning} ({name}).")
+        if count := group.counts.get(name):
+            bench.violations.append(f"group {group.group}: {count:,} {meaning} ({name}).")
     if group.redelivered_after_commit:
         bench.violations.append(
             f"group {group.group}: {group.redelivered_after_commit:,} records were delivered again "
@@ -192,14 +192,14 @@ def _conclude(bench: _Bench, facts: Facts, scenario: Scenario) -> Judgement:
 
 def _kept(facts: Facts) -> str:
     bit = f", and {len(facts.faults)} of {len(facts.faults)} faults bit" if facts.faults else ""
-    lost = facts.counts.get("lost", 0)
+    lost = facts.counts.get("lost")
     stored = "every acknowledged message is stored" if not lost else "no promise was broken"
     return f"{facts.sent:,} messages sent, {facts.acked:,} acknowledged: {stored}{bit}."
 
 
 def _notes(facts: Facts, scenario: Scenario) -> list[str]:
     notes = []
-    lost = facts.counts.get("lost", 0)
+    lost = facts.counts.get("lost")
     one = any(spec.acks == "1" for spec in scenario.workload.producers)
     if one and not lost and facts.leader_changes:
         notes.append(

@@ -13,6 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,9 +22,10 @@ from kaput.evidence.folder import RunFolder
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.workload.counters import FIELDS, Counters
-from kaput.workload.order import MemberOrder, ProducerOrder, write_order
+from kaput.workload.order import MemberOrder, ProducerOrder, file_name, write_order
 
 READY_TIMEOUT_S = 60
+_LAST_WORDS_S = 1.0
 _RETRIES = ("retries", "message.send.max.retries")
 
 
@@ -76,12 +78,19 @@ class Crew:
             self._await(client, "ready", limit)
 
     def go(self) -> int:
-        """Lets every producer start; the moment, in ns."""
+        """Lets every producer start; the moment, in ns. Raises LabError when one has ended meanwhile."""
         now = time.time_ns()
         for client in self.producers:
-            assert client.process.popen.stdin is not None
-            client.process.popen.stdin.write(b"go\n")
-            client.process.popen.stdin.flush()
+            stdin = client.process.popen.stdin
+            assert stdin is not None
+            try:
+                stdin.write(b"go\n")
+                stdin.flush()
+            except BrokenPipeError:
+                with suppress(OSError):
+                    stdin.close()  # what it holds would be tried again at the end of the program
+                client.process.wait(_LAST_WORDS_S)
+                raise LabError(self._ended(client)) from None
         return now
 
     def count(self, name: str) -> int:
@@ -108,7 +117,10 @@ class Crew:
             client.process.signal(signal.SIGTERM)
         limit = time.monotonic() + timeout_s
         for client in self.members:
-            client.said["done"].wait(max(0.0, limit - time.monotonic()))
+            # One that has died will not say it any more.
+            while client.process.running and time.monotonic() < limit:
+                if client.said["done"].wait(0.1):
+                    break
 
     def tidy(self) -> None:
         """Removes the live counters and empty error files; the orders stay, they hold the settings."""
@@ -152,9 +164,9 @@ class Crew:
         return self._spawn(f"{group.id}-{member}", "kaput.workload.member", order)
 
     def _spawn(self, name: str, module: str, order: ProducerOrder | MemberOrder) -> _Client:
-        path = self._scratch / f"{name}.json"
+        path = self._scratch / f"{file_name(name)}.json"
         write_order(path, order)
-        stderr = self._scratch / f"{name}.err"
+        stderr = path.with_name(f"{file_name(name)}.err")
         with stderr.open("wb") as errors:
             process = self._owner.spawn(
                 [sys.executable, "-m", module, str(path)],
@@ -170,7 +182,10 @@ class Crew:
     def _listen(self, client: _Client) -> None:
         assert client.process.popen.stdout is not None
         for line in client.process.popen.stdout:
-            said = json.loads(line)
+            try:
+                said = json.loads(line)
+            except ValueError:
+                continue  # the half line of a killed client
             if said["kind"] == "threshold":
                 self._on_threshold(said["n"], said["at_ns"])
             elif said["kind"] == "trouble":
@@ -186,13 +201,20 @@ class Crew:
 
     def _check(self, client: _Client, kind: str) -> None:
         # The pipe is read by another thread: an ended client may have said it a moment before.
-        if not client.process.running and not client.said[kind].wait(1.0):
+        if not client.process.running and not client.said[kind].wait(_LAST_WORDS_S):
             raise LabError(self._ended(client))
 
     def _ended(self, client: _Client) -> str:
         lines = client.stderr.read_text(errors="replace").strip().splitlines()[-5:]
         why = client.trouble or "\n".join(lines) or "it said nothing"
-        return f"{client.name} ended on its own (exit status {client.process.returncode}): {why}"
+        return f"{client.name} ended on its own ({_how(client.process.returncode)}): {why}"
+
+
+def _how(status: int | None) -> str:
+    """An exit status in words."""
+    if status is not None and status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return f"exit status {status}"
 
 
 def producer_config(bootstrap_servers: str, number: int, spec: Producers) -> Config:

@@ -29,7 +29,7 @@ class _Batch(NamedTuple):
     """Messages of one topic that were handed out together."""
 
     topic: str
-    polled_ns: int
+    polled_ns: Longs | int  # the time of all, mostly
     partition: Ints | int  # the one of all, mostly
     offset: Longs
 
@@ -53,11 +53,11 @@ class Deliveries:
             places = list(map(_partition, some))
             self._codec.gather(list(map(_value, some)))
             if places.count(places[0]) == len(places):
-                self._batches.append(_Batch(topic, polled_ns, places[0], offset))
+                self._batches.append(_Batch(topic, _moments(polled_ns, None, offset), places[0], offset))
                 positions[(topic, places[0])] = int(offset[-1]) + 1
                 continue
             partition = np.array(places, np.int32)
-            self._batches.append(_Batch(topic, polled_ns, partition, offset))
+            self._batches.append(_Batch(topic, _moments(polled_ns, partition, offset), partition, offset))
             for place, last in zip(*np.unique(partition[::-1], return_index=True), strict=True):
                 positions[(topic, int(place))] = int(offset[len(some) - 1 - last]) + 1
         self.pending += len(messages)
@@ -103,9 +103,25 @@ class Deliveries:
             "producer": said.producer,
             "seq": said.seq,
             "intact": said.intact,
-            "polled_ns": np.repeat(np.array([batch.polled_ns for batch in batches], np.int64), counts),
+            "polled_ns": np.concatenate(
+                [np.broadcast_to(batch.polled_ns, len(batch.offset)) for batch in batches]
+            ),
         }
         self._recorder.batch(sum(counts), columns)
+
+
+def _moments(polled_ns: int, partition: Ints | None, offset: Longs) -> Longs | int:
+    """When each was handed out: readers take those of one moment and partition in the order of their offsets,
+    so that from a step back on it is a nanosecond later.
+    """
+    back = np.zeros(len(offset), np.int64)
+    if partition is None:
+        back[1:] = offset[1:] <= offset[:-1]
+    else:
+        order = np.argsort(partition, kind="stable")
+        of, at = partition[order], offset[order]
+        back[order[1:]] = (of[1:] == of[:-1]) & (at[1:] <= at[:-1])
+    return polled_ns + np.cumsum(back) if back.any() else polled_ns
 
 
 def _partitions(batches: list[_Batch], counts: list[int]) -> Ints | int:

@@ -37,7 +37,7 @@ class Member:
 
     def __init__(self, order: MemberOrder) -> None:
         self.order = order
-        folder, writer = Path(order.folder), f"{order.group}-{order.member}"
+        folder, writer = Path(order.folder), order.writer
         self.recorder = Recorder(folder, "deliveries", writer)
         self.events = Recorder(folder, "group_events", writer)
         self.deliveries = Deliveries(self.recorder, order, Codec(uuid.UUID(order.run_id)))

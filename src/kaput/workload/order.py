@@ -5,7 +5,9 @@ The other direction is one JSON object a line on the client's stdout (kinds in `
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -53,6 +55,26 @@ class MemberOrder:
     member: str
     topics: list[str]
     config: dict[str, Any]
+
+    @property
+    def writer(self) -> str:
+        """What the member's evidence files are called: a name of its own, whatever its group is called."""
+        return file_name(f"{self.group}-{self.member}")
+
+
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+
+
+def file_name(text: str) -> str:
+    """`text` where any file may be called so; else what is left of it, and a hash that tells it from others.
+
+    Group ids may be anything: longer than names of files, with slashes, beginning with a dot or an underscore
+    (which readers of Parquet pass over), or different in their capitals alone. A plain name has no `~`.
+    """
+    if _PLAIN.fullmatch(text):
+        return text
+    kept = re.sub(r"[^A-Za-z0-9._-]+", "-", text).lstrip("._-")[:60]
+    return f"{kept or 'x'}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def write_order(path: Path, order: ProducerOrder | MemberOrder) -> None:

@@ -120,7 +120,8 @@ def test_a_killed_leader_is_in_the_metadata_log(cluster: Cluster, admin: Admin) 
     assert eventually(lambda: len(admin.partitions(["killed"])[place].isr) == 3)
     cluster.wait_ready(40)
 
-    events = collect_cluster_events(cluster)
+    events, troubles = collect_cluster_events(cluster)
+    assert troubles == []
     leaders = [e for e in events if e.kind == "leader" and e.topic == "killed"]
     assert [(e.leader, e.leader_epoch) for e in leaders[:2]] == [(2, 0), (leader, 1)]
     assert set(leaders[1].isr or []) == {1, 3}

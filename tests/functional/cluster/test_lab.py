@@ -105,7 +105,7 @@ def test_one_broker_dies_on_its_own_and_one_by_intent(
         assert kinds == [("stopped", 1), ("stopped", 2)]
         # A killed controller's files are still readable.
         cluster.nodes[101].kill()
-        events = read_cluster_events(distribution, java, cluster.metadata_logs[0])
+        events = read_cluster_events(distribution, java, cluster.metadata_logs[0]).events
     assert {event.broker for event in events if event.kind == "unfenced"} == {1, 2}
 
 

@@ -139,12 +139,15 @@ def node() -> Iterator[int]:
     """The process that holds a node's namespace, linked to a bridge here."""
     holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
     limit = time.monotonic() + 10
-    while Path(f"/proc/{holder.pid}/ns/net").readlink() == Path("/proc/self/ns/net").readlink():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-    make_bridge(CLIENTS)
-    make_link("kaput1", holder.pid, NODE)
     try:
+        while Path(f"/proc/{holder.pid}/ns/net").readlink() == Path("/proc/self/ns/net").readlink():
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        make_bridge(CLIENTS)
+        make_link("kaput1", holder.pid, NODE)
+        # Until a new link carries, the kernel takes its time.
+        while connects(NODE) != "ConnectionRefusedError":
+            assert time.monotonic() < limit, connects(NODE)
         yield holder.pid
     finally:
         holder.kill()
@@ -172,9 +175,9 @@ def an_end_is_limited_by_itself() -> None:
     with node() as pid:
         inward, outward = KernelQueue(None, "kaput1"), KernelQueue(pid, "eth0")
         assert inward.state() == outward.state() == Queued("")
-        inward.limit(1e6, 32_000, 400)
+        inward.limit(1e5, 32_000, 400)  # so little that no machine is too slow to reach it
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            for _ in range(60):
+            for _ in range(60):  # 84,000 bytes
                 with contextlib.suppress(OSError):
                     sender.sendto(bytes(1400), (NODE, PORT))
         state = inward.state()

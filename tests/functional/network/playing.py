@@ -21,6 +21,7 @@ from kaput.cluster.distribution import resolve
 from kaput.cluster.java import find_java
 from kaput.cluster.lab import Cluster
 from kaput.cluster.network.entering import MARK, enter
+from kaput.errors import LabError
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.fault import Effect, Fault, Scene
 from kaput.processes.ownership import Owner
@@ -31,11 +32,41 @@ from kaput.scenario.steps import FaultStep
 TARGET = 1
 
 
+class Lame:
+    """A node's packet filter, of which the second table that is put has no rules."""
+
+    def __init__(self, real: Any) -> None:
+        self._real, self._puts = real, 0
+
+    def put(self, table: str, chains: Any) -> None:
+        """As it is told, but for the second time."""
+        self._puts += 1
+        self._real.put(table, [] if self._puts == 2 else chains)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class LameNetwork:
+    """The cluster's own network, but for broker 1's packet filter."""
+
+    def __init__(self, real: Any) -> None:
+        self._real, self._lame = real, Lame(real.filter(TARGET))
+
+    def filter(self, node: int) -> Any:
+        """The lame one for broker 1."""
+        return self._lame if node == TARGET else self._real.filter(node)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
 class Stage:
     """One cluster, and what was seen on it so far."""
 
     def __init__(self, cluster: Cluster, admin: Admin) -> None:
         self.cluster, self.admin = cluster, admin
+        self.network: Any = cluster.network
         self.seen: dict[str, Any] = {}
         self._steps = 0
 
@@ -43,7 +74,7 @@ class Stage:
         """A fault, ready to be injected, from the keys of a scenario's step."""
         step = FaultStep.model_validate({"at": "0s", **keys})
         self._steps += 1
-        nodes, network = self.cluster.nodes, self.cluster.network
+        nodes, network = self.cluster.nodes, self.network
         scene = Scene(f"{self._steps}-{step.fault}", step.options(), nodes, network, self.admin, [])
         return CATALOGUE[step.fault](scene)
 
@@ -73,6 +104,20 @@ class Stage:
                 assert time.monotonic() < limit, "the link does not flap"
                 time.sleep(0.02)
 
+    def undo(self) -> None:
+        """Takes every rule and limit of broker 1 away, as somebody else might."""
+        packets = self.cluster.network.filter(TARGET)
+        for table in packets.tables():
+            packets.remove(table)
+        for inward in (True, False):
+            with contextlib.suppress(LabError):
+                self.cluster.network.queue(TARGET, inward).clear()
+
+    def delete_ballast(self) -> None:
+        """Of broker 1's disk."""
+        for ballast in self.cluster.nodes[TARGET].place.data.glob("kaput-ballast-*"):
+            ballast.unlink()
+
     def left(self) -> list[str]:
         """Rules and limits that are in place in the namespaces of all nodes, and on their links."""
         network = self.cluster.network
@@ -92,7 +137,13 @@ def main(folder: Path) -> None:
     os.environ[MARK] = own_marker()
     enter([])
     java = find_java()
-    spec = Spec(brokers=2, controllers=1, network="namespaces", config={"broker.session.timeout.ms": 4000})
+    spec = Spec(
+        brokers=2,
+        controllers=1,
+        network="namespaces",
+        disk_mb=128,
+        config={"broker.session.timeout.ms": 4000},
+    )
     with Owner() as owner, Cluster(owner, spec, resolve(spec.kafka, java), java, folder) as cluster:
         with Admin(cluster) as admin:
             stage = Stage(cluster, admin)
@@ -113,11 +164,37 @@ def play_all(stage: Stage) -> None:
         stage.play(f"partition {side}", fault="partition", **{"clients-with": side})
     stage.play("flap", stage.await_another_cut, fault="flap", down="500ms", up="500ms")
     stage.play("loss", stage.traffic, fault="loss", percent=20)
+    stage.play("loss of one in a thousand", fault="loss", percent=0.1)
     stage.play("bandwidth", fault="bandwidth", rate="1mbit")
+    stage.play("bandwidth of a slow line", fault="bandwidth", rate="300kbit")
+    stage.play("bandwidth of a fast line", fault="bandwidth", rate="200mbit")
     stage.play("reset", fault="reset")
     stage.play("delay", fault="delay", delay="100ms", jitter="20ms")
     stage.play("delay for clients", fault="delay", delay="100ms", jitter="0s", **{"from": "clients"})
+    stage.play("delay as uneven as it is long", fault="delay", delay="60ms", jitter="60ms")
+    play_undone(stage)
+    play_disks(stage)
     play_in_vain(stage)
+
+
+def play_undone(stage: Stage) -> None:
+    """Faults that work, and what somebody else does about them behind their backs."""
+    stage.play("cut whose rules are flushed", stage.undo, fault="cut")
+    stage.play("bandwidth without its limit", stage.undo, fault="bandwidth", rate="1mbit")
+    stage.network = LameNetwork(stage.network)
+    stage.play(
+        "flap of which one cut does nothing", lambda: time.sleep(2), fault="flap", down="1ms", up="1ms"
+    )
+    stage.network = stage.cluster.network
+
+
+def play_disks(stage: Stage) -> None:
+    """Full disks, one on top of the other; whether the broker ends of it in so short a time is chance."""
+    twice = "disk-full on a full disk"
+    stage.play("disk-full", lambda: stage.play(twice, fault="disk-full"), fault="disk-full")
+    stage.cluster.wait_ready(60)
+    stage.play("disk-full without its ballast", stage.delete_ballast, fault="disk-full")
+    stage.cluster.wait_ready(60)
 
 
 def play_in_vain(stage: Stage) -> None:
@@ -136,7 +213,7 @@ def play_in_vain(stage: Stage) -> None:
         rate="1mbit",
     )
     stage.cluster.nodes[TARGET].kill()
-    for fault in ("isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay"):
+    for fault in ("isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay", "disk-full"):
         stage.play(f"{fault} on a dead node", fault=fault)
 
 

@@ -46,7 +46,7 @@ def state_of(cluster: Cluster, topic: str) -> Znode:
 
 def changes_of(cluster: Cluster, topic: str) -> list[ClusterEvent]:
     """Leader and isr events of a topic with one partition."""
-    return [event for event in collect_cluster_events(cluster) if event.topic == topic]
+    return [event for event in collect_cluster_events(cluster).events if event.topic == topic]
 
 
 def assert_true_to_zookeeper(cluster: Cluster, topic: str) -> None:
@@ -103,7 +103,7 @@ def test_a_killed_leader_is_in_the_logs(cluster: Cluster, admin: Admin) -> None:
     assert [(e.leader, e.leader_epoch) for e in leaders] == [(leader, 0), (successor, 1)]
     assert set(leaders[-1].isr or []) == {1, 2, 3} - {leader}
     assert ended - 1_000_000 <= leaders[1].at_ns <= acked
-    fencing = [event.kind for event in collect_cluster_events(cluster) if event.broker == leader]
+    fencing = [event.kind for event in collect_cluster_events(cluster).events if event.broker == leader]
     assert fencing == ["unfenced", "fenced", "unfenced"]
     assert cluster.troubles() == []
 
@@ -124,7 +124,7 @@ def test_a_killed_controller_is_in_the_logs_of_the_next(cluster: Cluster, admin:
     assert [e.leader_epoch for e in leaders] == [0, 1, 2]
     assert (leaders[0].leader, leaders[1].leader) == (first, -1)
     assert ended < leaders[1].at_ns <= leaders[2].at_ns
-    assert [e.kind for e in collect_cluster_events(cluster) if e.broker == first][-2:] == [
+    assert [e.kind for e in collect_cluster_events(cluster).events if e.broker == first][-2:] == [
         "fenced",
         "unfenced",
     ]

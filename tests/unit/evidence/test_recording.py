@@ -1,6 +1,7 @@
 """Recording and sealing: nothing that was flushed is lost, a torn tail is dropped and said."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -81,14 +82,14 @@ def test_lists_and_maps_are_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [1, 9, 100])
 def test_a_torn_tail_is_dropped_and_said(tmp_path: Path, cut: int) -> None:
     """However much of the last write is missing, the batches before it are kept."""
-    folder = RunFolder(tmp_path)
-    recorder = Recorder(tmp_path, "sends", "producer-0")
+    recorder = Recorder(tmp_path / "recording", "sends", "producer-0")
     for seq in range(40):
         recorder.row(0, seq, "orders", 0, 10, 20, "acked", seq)
         if seq % 10 == 9:
             recorder.flush()
-    # The stream stays open, as a SIGKILL would leave it.
-    stream = tmp_path / "evidence" / "sends" / "producer-0.arrows"
+    # The stream has no end, as a SIGKILL would leave it.
+    folder = RunFolder(shutil.copytree(tmp_path / "recording", tmp_path / "left"))
+    stream = folder.table("sends") / "producer-0.arrows"
     os.truncate(stream, stream.stat().st_size - cut)
     said = seal(folder)
     assert [row["seq"] for row in rows(folder, "sends")] == list(range(30))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import threading
+import time
+
 import pytest
 
 from fakes.cluster import FakeNode, fake_scene
+from kaput.errors import BrokerError
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.kill import Kill
 from kaput.faults.noop import Noop
 from kaput.faults.pause import Pause
-from kaput.faults.rolling_restart import RollingRestart
 from kaput.faults.stop import Stop
 from kaput.scenario.steps import FaultStep
 
@@ -26,7 +30,8 @@ def test_kill_proves_that_the_process_is_gone_and_heals_by_a_restart() -> None:
     effect = fault.inject([node])
     assert effect.bit and effect.effective_ns is not None and "gone" in effect.proof
     healed, after = fault.heal([node], effect)
-    assert node.done == ["kill", "start"] and healed >= effect.effective_ns and after.bit
+    assert node.done == ["kill", "start"] and healed is not None and healed >= effect.effective_ns
+    assert after.bit and "broker 1 (pid 2001) was started again" in after.proof
 
 
 def test_a_node_that_survives_its_kill_was_not_bitten() -> None:
@@ -34,7 +39,7 @@ def test_a_node_that_survives_its_kill_was_not_bitten() -> None:
     assert not Kill(fake_scene()).inject([FakeNode(1, survives=True)]).bit
 
 
-@pytest.mark.parametrize("fault", [Kill, Stop, Pause, RollingRestart])
+@pytest.mark.parametrize("fault", [Kill, Stop, Pause])
 def test_a_dead_target_cannot_be_hit(fault: type[Kill | Stop | Pause]) -> None:
     """Injecting into a node that is down already has no effect, and says so."""
     node = FakeNode(1, running=False)
@@ -73,22 +78,220 @@ def test_noop_touches_nothing() -> None:
     node, fault = FakeNode(1), Noop(fake_scene())
     effect = fault.inject([node])
     assert effect.bit and effect.proof == "nothing done" and node.done == []
+    assert effect.effective_ns is not None
+    healed, after = fault.heal([node], effect)
+    assert healed is not None and healed >= effect.effective_ns and after == effect and node.done == []
 
 
-def test_a_rolling_restart_restarts_each_target_in_turn() -> None:
-    """One after the other, each stopped and started once, and the proof names every step."""
-    nodes = [FakeNode(1), FakeNode(2), FakeNode(3)]
-    fault = RollingRestart(fake_scene(*nodes))
+@pytest.mark.parametrize("kind", [Kill, Stop])
+def test_only_who_was_hit_is_started_again(kind: type[Kill | Stop]) -> None:
+    """A node that was down before is another step's: this one's heal must not end that."""
+    nodes = [FakeNode(1), FakeNode(2, running=False)]
+    fault = kind(fake_scene())
+    fault.heal(nodes, fault.inject(nodes))
+    assert nodes[0].running and not nodes[1].running
+
+
+@pytest.mark.parametrize("kind", [Kill, Stop])
+@pytest.mark.parametrize("up", [True, False])
+def test_a_node_that_was_started_by_somebody_else_was_not_down_all_the_time(
+    kind: type[Kill | Stop], up: bool
+) -> None:
+    """Whether it still runs at the heal or has ended again; it is left as it is."""
+    node, fault = FakeNode(1), kind(fake_scene())
+    effect = fault.inject([node])
+    node.start()
+    node.running = up
+    healed, after = fault.heal([node], effect)
+    assert healed is not None and not after.bit
+    assert "broker 1 (pid 2001) had been started by somebody else" in after.proof
+    assert node.done.count("start") == 1
+
+
+def test_one_start_that_fails_does_not_keep_the_others_down() -> None:
+    """Each is started whatever became of the one before, and the proof names who is down."""
+    nodes = [FakeNode(1, refuses=True), FakeNode(2, fails=True), FakeNode(3)]
+    fault = Kill(fake_scene())
     healed, after = fault.heal(nodes, fault.inject(nodes))
-    assert [node.done[:2] for node in nodes] == [["terminate", "start"]] * 3
-    assert after.bit and after.effective_ns is not None and healed > after.effective_ns
-    assert after.proof.count("ISR whole") == 3
+    assert healed is None and not after.bit and nodes[2].running
+    assert "broker 1 could not be started again: broker 1 cannot be spawned" in after.proof
+    assert "broker 2 does not run after its start" in after.proof
+    assert after.proof.endswith(
+        "; broker 1 could not be started again: broker 1 cannot be spawned;"
+        " broker 2 does not run after its start; broker 3 (pid 2003) was started again"
+    )
 
 
-def test_a_node_that_will_not_stop_ends_the_rolling_restart() -> None:
-    """The others are left alone, and the fault did not bite."""
-    nodes = [FakeNode(1), FakeNode(2, survives=True), FakeNode(3)]
-    fault = RollingRestart(fake_scene(*nodes))
+def test_the_heal_is_the_moment_of_the_first_start() -> None:
+    """Not that of the last."""
+
+    class Slow(FakeNode):
+        def start(self) -> None:
+            super().start()
+            self.started_ns = time.time_ns()
+            time.sleep(0.02)
+
+    nodes = [Slow(1), Slow(2)]
+    fault = Kill(fake_scene())
+    healed, _ = fault.heal(nodes, fault.inject(nodes))
+    assert healed is not None and nodes[0].started_ns <= healed <= nodes[1].started_ns
+
+
+def test_a_kill_that_reaches_one_of_two_names_the_other() -> None:
+    """It took effect where it did, and is no bite."""
+    effect = Kill(fake_scene()).inject([FakeNode(1, survives=True), FakeNode(2)])
+    assert not effect.bit and effect.effective_ns is not None
+    assert effect.proof.endswith("but broker 1 (pid 1001) still running")
+    assert Kill(fake_scene()).inject([FakeNode(1, survives=True)]).effective_ns is None
+
+
+def test_a_kill_takes_effect_when_the_last_process_is_gone() -> None:
+    """Its times are those of the ends, not of the signals."""
+
+    class Late(FakeNode):
+        def kill(self) -> int:
+            return super().kill() + 7_000_000_000 * self.id
+
+    effect = Kill(fake_scene()).inject([Late(2), Late(1)])
+    assert effect.effective_ns is not None and effect.effective_ns > time.time_ns() + 13_000_000_000
+    (took,) = re.findall(r"gone after ([\d.]+) ms", effect.proof)
+    assert float(took) == pytest.approx(14_000, abs=500)
+
+
+def test_a_stop_takes_effect_at_its_signal_and_tells_how_long_it_took() -> None:
+    """All targets are told at the same time."""
+
+    both = threading.Barrier(2)
+
+    class Slow(FakeNode):
+        def terminate(self, timeout_s: float) -> bool:
+            assert timeout_s == 60
+            both.wait(10)
+            time.sleep(0.1)
+            return super().terminate(timeout_s)
+
+    start = time.time_ns()
+    effect = Stop(fake_scene()).inject([Slow(1), Slow(2)])
+    assert effect.effective_ns is not None and effect.effective_ns - start < 100_000_000
+    (took,) = re.findall(r"SIGTERM, ended after (\d+) ms", effect.proof)
+    assert 100 <= int(took) < 5000
+    effect = Stop(fake_scene()).inject([FakeNode(1, survives=True), FakeNode(2)])
+    assert re.search(r": broker 1 \(pid 1001\) still running \d{1,4} ms after SIGTERM", effect.proof)
+    assert effect.effective_ns is not None
+
+
+def test_a_node_that_outlived_its_stop_is_not_healed() -> None:
+    """It may still end of it; there is nothing to be started yet."""
+    node, fault = FakeNode(1, survives=True), Stop(fake_scene())
+    healed, after = fault.heal([node], fault.inject([node]))
+    assert healed is None and "broker 1 (pid 1001) has not ended" in after.proof
+
+
+def test_who_stands_still_already_is_not_paused_again() -> None:
+    """Another step's pause proves nothing of this one, whose heal must not end it either."""
+    nodes = [FakeNode(1, stopped=True), FakeNode(2)]
+    fault = Pause(fake_scene())
+    effect = fault.inject(nodes[:1])
+    said = "broker 1 (pid 1001): stopped already before SIGSTOP"
+    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, said)
+    fault = Pause(fake_scene())
+    effect = fault.inject(nodes)
+    assert not effect.bit and effect.effective_ns is not None
+    _, after = fault.heal(nodes, effect)
+    assert not after.bit and nodes[0].stopped and nodes[0].done == [] and not nodes[1].stopped
+
+
+def test_a_pause_that_stops_one_of_two_lets_it_go_again() -> None:
+    """The other one went on: no bite, and nobody stays stopped."""
+    nodes = [FakeNode(1), FakeNode(2, moves=True)]
+    fault = Pause(fake_scene())
+    effect = fault.inject(nodes)
+    said = "broker 1 (pid 1001), broker 2 (pid 1002): not in the stopped state after SIGSTOP"
+    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, said)
+    assert fault.scene.clock.now() == pytest.approx(1005, abs=0.01)
+    healed, after = fault.heal(nodes, effect)
+    assert healed is not None and after == effect and nodes[0].done == ["pause", "resume"]
+    nodes = [FakeNode(1, sleeps=True), FakeNode(2, moves=True)]
+    fault = Pause(fake_scene())
+    healed, after = fault.heal(nodes, fault.inject(nodes))
+    assert healed is None and not after.bit
+
+
+def test_a_node_that_was_continued_meanwhile_was_not_paused() -> None:
+    """Even if it used no CPU time that could be measured."""
+    node, fault = FakeNode(1), Pause(fake_scene())
+    effect = fault.inject([node])
+    node.stopped = False
+    healed, after = fault.heal([node], effect)
+    assert healed is not None and not after.bit and "broker 1 was not stopped any more" in after.proof
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_node_that_ended_while_it_was_paused_is_left_alone(again: bool) -> None:
+    """Killed by another step, and perhaps started by it: its new process is nobody's to continue."""
+    node, fault = FakeNode(1), Pause(fake_scene())
+    effect = fault.inject([node])
+    node.kill()
+    if again:
+        node.stopped = False
+        node.start()
+    healed, after = fault.heal([node], effect)
+    assert healed is not None and after.bit
+    assert after.proof == f"{effect.proof}; broker 1 had ended by then"
+    assert "resume" not in node.done
+
+
+def test_a_node_that_ends_as_it_is_looked_at_keeps_nobody_else_paused() -> None:
+    """Its CPU time cannot be read any more; the others are continued all the same."""
+
+    class Ends(FakeNode):
+        def cpu_seconds(self) -> float:
+            self.cpu += 1
+            if self.cpu > 2:
+                raise BrokerError(f"{self.title} has ended")
+            return self.cpu
+
+    nodes = [Ends(1), FakeNode(2)]
+    fault = Pause(fake_scene())
     _, after = fault.heal(nodes, fault.inject(nodes))
-    assert not after.bit and "broker 2 still ran" in after.proof
-    assert "terminate" not in nodes[2].done
+    assert nodes[1].done == ["pause", "resume"]
+    assert "node 2 used 0 ms of CPU" in after.proof and "node 1 used" not in after.proof
+
+
+def test_a_node_that_stops_a_moment_later_is_waited_for() -> None:
+    """Thread by thread: some seconds for all of them, a millisecond between two looks."""
+
+    class Hesitates(FakeNode):
+        looks = 0
+
+        def is_stopped(self) -> bool:
+            self.looks += 1
+            return self.stopped and self.looks > 1000
+
+    fault = Pause(fake_scene())
+    assert fault.inject([Hesitates(1)]).bit
+    assert fault.scene.clock.now() == pytest.approx(1001, abs=0.01)
+
+
+def test_a_pause_that_does_not_end_says_so() -> None:
+    """No moment of a heal, and the sentence."""
+    node, fault = FakeNode(1, sleeps=True), Pause(fake_scene())
+    effect = fault.inject([node])
+    healed, after = fault.heal([node], effect)
+    assert healed is None and not after.bit
+    said = "node 1 used 0 ms of CPU; still in the stopped state after SIGCONT"
+    assert after.proof.startswith(f"{effect.proof}; in ") and after.proof.endswith(said)
+
+
+def test_a_pause_tells_how_long_it_lasted_and_what_was_used() -> None:
+    """In milliseconds, each node's own."""
+    nodes = [FakeNode(1), FakeNode(2, works_while_paused=True)]
+    fault = Pause(fake_scene())
+    effect = fault.inject(nodes)
+    assert effect.proof == "broker 1 (pid 1001), broker 2 (pid 1002): SIGSTOP, state stopped"
+    time.sleep(0.05)
+    _, after = fault.heal(nodes, effect)
+    said = after.proof.removeprefix(effect.proof)
+    (lasted,) = re.findall(r"^; in (\d+) ms until SIGCONT node 1 used 0 ms of CPU; node 2 used 10 ms", said)
+    assert 50 <= int(lasted) < 5000 and said.endswith("; running again") and not after.bit
+    assert FakeNode(1, works_while_paused=True).cpu_seconds() > 1

@@ -5,15 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from fakes.cluster import FakeAdmin, FakeNode
 from kaput.cluster.network.loopback import Loopback
+from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
+from kaput.scenario.options import Options
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
 
 
@@ -23,9 +28,11 @@ def play(
     drive: Callable[[Nemesis], None],
     admin: FakeAdmin | None = None,
     witness: Looker | None = None,
-) -> tuple[list[dict[str, object]], dict[int, FakeNode]]:
+    node: type[FakeNode] = FakeNode,
+    heard: list[tuple[str, str, bool]] | None = None,
+) -> tuple[list[dict[str, Any]], dict[int, FakeNode]]:
     """Plays `steps` with `drive`; the rows of the faults table and the nodes."""
-    nodes = {i: FakeNode(i) for i in (1, 2, 3)}
+    nodes = {i: node(i) for i in (1, 2, 3)}
     if witness is not None:
         witness.nodes = nodes
     with Recorder(tmp_path, "faults", "nemesis") as recorder:
@@ -37,7 +44,7 @@ def play(
             admin or FakeAdmin(),  # type: ignore[arg-type]
             ["orders"],
             recorder,
-            lambda _step, _what, _active: None,
+            lambda *told: heard.append(told) if heard is not None else None,
             witness=witness,
         )
         nemesis.start()
@@ -59,7 +66,7 @@ def test_a_threshold_injects_and_the_duration_heals(tmp_path: Path) -> None:
     assert nodes[2].done == ["kill", "start"] and nodes[1].done == []
     (row,) = rows
     assert row["bit"] and row["brokers"] == [2]
-    assert row["healed_ns"] - row["effective_ns"] >= 50_000_000  # type: ignore[operator]
+    assert row["healed_ns"] - row["effective_ns"] >= 50_000_000
 
 
 class Looker:
@@ -87,12 +94,12 @@ def test_a_witness_is_told_before_a_fault_takes_hold(tmp_path: Path) -> None:
 def test_faults_overlap(tmp_path: Path) -> None:
     """A kill may fall into a pause: each has its own thread, target and proof."""
     steps = [
-        Step("1-pause", "pause", "followers-of orders/0", AfterStart(0), 300, 1),
+        Step("1-pause", "pause", "followers-of orders/0", AfterStart(0), 1000, 1),
         Step("2-kill", "kill", "leader-of orders/0", AfterStart(100), 50, 2),
     ]
     rows, nodes = play(tmp_path, steps, lambda _nemesis: None)
     pause, kill = rows
-    assert pause["injected_ns"] < kill["injected_ns"] < kill["healed_ns"] < pause["healed_ns"]  # type: ignore[operator]
+    assert pause["injected_ns"] < kill["injected_ns"] < kill["healed_ns"] < pause["healed_ns"]
     assert nodes[1].done == nodes[3].done == ["pause", "resume"]
 
 
@@ -116,7 +123,7 @@ def test_a_step_whose_time_never_came_did_not_bite(tmp_path: Path) -> None:
         Step("2-stop", "stop", "broker 2", AfterStart(60_000), 10, 1),
     ]
     rows, nodes = play(tmp_path, steps, lambda nemesis: nemesis.workload_over())
-    assert [row["bit"] for row in rows] == [False, False]
+    assert [(row["bit"], row["brokers"], row["healed_ns"]) for row in rows] == [(False, [], None)] * 2
     assert "workload ended" in str(rows[0]["proof"]) and nodes[1].done == []
 
 
@@ -125,3 +132,137 @@ def test_a_target_that_is_nobody_did_not_bite(tmp_path: Path) -> None:
     step = Step("1-kill", "kill", "leader-of orders/0", AfterStart(0), 10, 1)
     rows, _ = play(tmp_path, [step], lambda _nemesis: None, FakeAdmin(leader=None))
     assert not rows[0]["bit"] and "no leader" in str(rows[0]["proof"])
+
+
+class Undead(FakeNode):
+    """Cannot be killed, as a process that hangs in the kernel."""
+
+    def kill(self) -> int:
+        self.done.append("kill")
+        raise LabError(f"{self.title} is still there 10 s after SIGKILL")
+
+
+class Stuck(FakeNode):
+    """Cannot be continued."""
+
+    def resume(self) -> None:
+        self.done.append("resume")
+        raise LabError(f"{self.title} cannot be continued")
+
+
+def test_an_injection_that_fails_is_recorded_and_healed_at_once(tmp_path: Path) -> None:
+    """The row tells why and has not bitten; whatever was begun is ended, and the other steps go on."""
+    steps = [
+        Step("1-kill", "kill", "broker 1", AfterStart(0), 60_000, 1),
+        Step("2-pause", "pause", "broker 2", AfterStart(50), 10, 2),
+    ]
+    witness, heard = Looker(), list[tuple[str, str, bool]]()
+    rows, _ = play(tmp_path, steps, lambda _nemesis: None, witness=witness, node=Undead, heard=heard)
+    kill, pause = rows
+    assert (kill["bit"], kill["effective_ns"], kill["brokers"]) == (False, None, [1])
+    assert kill["proof"].startswith("the injection failed: broker 1 is still there 10 s after SIGKILL")
+    assert kill["healed_ns"] is None and "broker 1 (pid 1001) has not ended" in kill["proof"]
+    assert pause["bit"] and pause["healed_ns"] is not None
+    for step, what in (("1-kill", "kill broker 1"), ("2-pause", "pause broker 2")):
+        assert [told[0] for told in witness.heard if told[1] == step] == ["before", "after"]
+        assert [told for told in heard if told[0] == step] == [(step, what, True), (step, what, False)]
+
+
+def test_a_heal_that_fails_is_recorded(tmp_path: Path) -> None:
+    """The row is no bite any more, has no moment of a heal, and keeps what the injection proved."""
+    step = Step("1-pause", "pause", "broker 1", AfterStart(0), 10, 1)
+    witness = Looker()
+    (row,), _ = play(tmp_path, [step], lambda _nemesis: None, witness=witness, node=Stuck)
+    assert not row["bit"] and row["effective_ns"] is not None and row["healed_ns"] is None
+    assert row["proof"] == (
+        "broker 1 (pid 1001): SIGSTOP, state stopped; the heal failed: broker 1 cannot be continued"
+    )
+    assert witness.heard[-1][:2] == ("after", "1-pause")
+
+
+def test_a_fault_that_is_being_injected_is_in_the_evidence(tmp_path: Path) -> None:
+    """Where kaput is killed meanwhile, the row tells who was being hit, and claims nothing."""
+    seen: list[dict[str, Any]] = []
+
+    class Reads(FakeNode):
+        def kill(self) -> int:
+            (stream,) = (tmp_path / "evidence" / "faults").glob("*.arrows")
+            with pa.ipc.open_stream(stream.read_bytes()) as reader:
+                seen.extend(reader.read_next_batch().to_pylist())
+            return super().kill()
+
+    step = Step("1-kill", "kill", "broker 1", AfterStart(0), 10, 1)
+    (row,), _ = play(tmp_path, [step], lambda _nemesis: None, node=Reads)
+    (before,) = seen
+    assert (before["bit"], before["effective_ns"], before["healed_ns"]) == (False, None, None)
+    assert before["proof"] == "not injected to the end" and before["brokers"] == [1]
+    assert before["injected_ns"] == row["injected_ns"] and row["bit"]
+
+
+def test_a_run_that_is_ended_heals_nothing(tmp_path: Path) -> None:
+    """Every step lets go at once; what was recorded at the injection stays."""
+
+    def drive(nemesis: Nemesis) -> None:
+        nemesis.threshold(1)
+        limit = time.monotonic() + 5
+        while not heard:
+            assert time.monotonic() < limit
+            time.sleep(0.005)
+        time.sleep(0.05)
+        nemesis.abort()
+
+    heard: list[tuple[str, str, bool]] = []
+    steps = [
+        Step("1-kill", "kill", "broker 1", AtMessage(1), 60_000, 1),
+        Step("2-kill", "kill", "broker 2", AtMessage(2), 60_000, 1),
+        Step("3-rolling-restart", "rolling-restart", "broker 3", AtMessage(1), None, 1),
+    ]
+    rows, nodes = play(tmp_path, steps, drive, heard=heard)
+    assert [row["id"] for row in rows] == ["1-kill", "3-rolling-restart"]
+    assert rows[0]["bit"] and rows[0]["healed_ns"] is None
+    assert nodes[1].done == ["kill"] and nodes[2].done == []
+
+
+def test_what_a_step_raises_beside_the_labs_trouble_ends_the_run(tmp_path: Path) -> None:
+    """A fault of kaput itself is not made a line of the evidence."""
+
+    class Broken(FakeNode):
+        def kill(self) -> int:
+            raise ZeroDivisionError
+
+    step = Step("1-kill", "kill", "broker 1", AfterStart(0), 10, 1)
+    with pytest.raises(ZeroDivisionError):
+        play(tmp_path, [step], lambda _nemesis: None, node=Broken)
+
+
+def test_thresholds_are_told_in_order(tmp_path: Path) -> None:
+    """Those of steps by time are none."""
+    steps = [
+        Step("1-noop", "noop", "all", AtMessage(30), 10, 1),
+        Step("2-noop", "noop", "all", AfterStart(5), 10, 1),
+        Step("3-noop", "noop", "all", AtMessage(7), 10, 1),
+    ]
+
+    def drive(nemesis: Nemesis) -> None:
+        assert nemesis.thresholds == [7, 30]
+        assert not nemesis.all_healed()
+        nemesis.threshold(7)
+        nemesis.threshold(30)
+
+    rows, _ = play(tmp_path, steps, drive)
+    assert [row["bit"] for row in rows] == [True] * 3 and rows[0]["brokers"] == [1, 2, 3]
+
+
+def test_the_other_side_is_in_the_title(tmp_path: Path) -> None:
+    """Everybody goes without saying."""
+    heard: list[tuple[str, str, bool]] = []
+    sides = [("clients", "controllers"), ("everybody",)]
+    steps = [
+        Step(f"{i}-cut", "cut", "broker 1", AfterStart(0), 10, 1, Options(from_=side))
+        for i, side in enumerate(sides, start=1)
+    ]
+    rows, _ = play(tmp_path, steps, lambda _nemesis: None, heard=heard)
+    assert {what for _, what, _ in heard} == {"cut broker 1 from clients, controllers", "cut broker 1"}
+    # The loopback network refuses: the lab's trouble, and a row like any other.
+    assert all("the injection failed: the loopback network cannot be broken" in row["proof"] for row in rows)
+    assert not any(row["bit"] for row in rows)

@@ -50,6 +50,12 @@ def test_isolation_is_from_every_node_and_no_client() -> None:
     assert {b.node: set(b.parties) for b in found} == {1: {2, 3, 101}, 2: {1, 3, 101}}
 
 
+def test_a_combined_node_is_a_broker() -> None:
+    """And no controller of its own."""
+    scene = fake_scene(FakeNode(1, role="combined"), FakeNode(201, role="zookeeper"))
+    assert named(["brokers"], scene) == {1} and named(["zookeeper"], scene) == {201}
+
+
 @pytest.mark.parametrize(
     ("side", "barriers"),
     [

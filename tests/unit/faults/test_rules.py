@@ -20,6 +20,7 @@ def test_a_direction_is_a_hook(direction: Direction, hooks: list[str]) -> None:
     """What comes in passes the input hook, what goes out the output hook, and nothing else is touched."""
     for chains in (severing(PEERS, direction, "drop"), losing(PEERS, direction, 10)):
         assert [chain.hook for chain in chains] == hooks
+        assert [f"{chain.name}put" for chain in chains] == hooks
         assert all(chain.peers == ("10.77.0.2", "10.77.0.3") for chain in chains)
 
 

@@ -33,6 +33,7 @@ def test_the_seed_repeats_a_draw(target: str) -> None:
     """The same seed draws the same nodes, and different seeds draw all there are."""
     draws = {seed: resolve(target, FakeAdmin(), BROKERS, seed) for seed in range(50)}  # type: ignore[arg-type]
     assert draws == {seed: resolve(target, FakeAdmin(), BROKERS, seed) for seed in range(50)}  # type: ignore[arg-type]
+    assert {len(ids) for ids in draws.values()} == {1}
     drawn = {node for ids in draws.values() for node in ids}
     assert drawn == ({1, 3} if target.startswith("follower") else {1, 2, 3})
 

@@ -125,3 +125,13 @@ def test_two_owners_of_one_process_have_records_of_their_own() -> None:
         assert all(record.marker == own_marker() for record in all_records())
     assert not kept.running
     assert all_records() == []
+
+
+def test_what_outlives_its_sigkill_stays_on_record(tmp_path: Path) -> None:
+    """In the reaper and in an owner that leaves: the next start looks for it again; data goes anyway."""
+    own = ["unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this system lets no process have a namespace of process ids")
+    command = [*own, sys.executable, str(PARENT.with_name("immortal.py")), str(tmp_path / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines() == ["True False", "['immortal', 'immortal']"], done.stderr

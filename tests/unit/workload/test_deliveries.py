@@ -76,6 +76,19 @@ def test_each_topic_keeps_its_own(tmp_path: Path) -> None:
     assert [offset for topic, offset, _ in found if topic == "orders"] == [1, 2]
 
 
+def test_a_step_back_within_a_batch_is_a_later_moment(tmp_path: Path) -> None:
+    """A client that fell back to an earlier offset: what it handed out from there on is another poll."""
+    with Recorder(tmp_path, "deliveries", "m") as recorder:
+        deliveries = Deliveries(recorder, order(tmp_path, "orders"), CODEC)
+        deliveries.take([handed("orders", 0, offset) for offset in (4, 5, 3, 4, 4)], 100)
+        mixed = [(0, 5), (1, 9), (0, 6), (1, 9), (0, 7), (0, 2)]
+        deliveries.take([handed("orders", partition, offset) for partition, offset in mixed], 200)
+        deliveries.flush()
+    found = [(row["partition"], row["offset"], row["polled_ns"]) for row in rows(tmp_path)]
+    assert found[:5] == [(0, 4, 100), (0, 5, 100), (0, 3, 101), (0, 4, 101), (0, 4, 102)]
+    assert [ns for _, _, ns in found[5:]] == [200, 200, 200, 201, 201, 202]
+
+
 class Client:
     """Hands out one message by poll and others by consume; a rebalance comes between the two."""
 

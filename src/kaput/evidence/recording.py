@@ -1,0 +1,190 @@
+"""Who is recording a run: a lock on RUN_DIR/.recording, which every writer shares and a sealer has alone.
+
+It is held with flock(2), which ends with its holder, also by SIGKILL; the descriptor is closed by exec, so
+that nothing a writer starts holds it. A forked child shares its parent's hold until the parent lets go.
+The file's lines say who took it, one holder a line, whoever came first on top; they only serve sentences.
+Its place: recorder.py and attempts.py hold it, run/ for the whole run, sealing.py alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import platform
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from kaput.errors import EvidenceError, StillRecording
+
+NAME = ".recording"
+PATIENCE_S = 10.0  # for clients that outlive a killed kaput by a moment, and for another's sealing
+SEALING = "sealing"
+_POLL_S = 0.05
+_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+class Hold:
+    """A lock that is held until `release`, the block's end, or the end of the process."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path, self._descriptor, self._pid = path, descriptor, os.getpid()
+
+    def release(self) -> None:
+        """Lets go; a second time does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor < 0:
+            return
+        # A forked child has the same lock: it may close its descriptor, and unlock nothing.
+        if self._pid == os.getpid():
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+    def __del__(self) -> None:
+        # Of a writer that was dropped and never closed.
+        with suppress(Exception):
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+
+    def remove(self) -> None:
+        """Takes the file away, because there is nothing left to record. Raises OSError."""
+        self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class _Holder(NamedTuple):
+    """A line of the file."""
+
+    pid: int
+    host: str
+    since: str
+    what: str
+
+    def gone(self) -> bool:
+        """Whether the process has ended, as far as that can be told from here."""
+        if self.host != platform.node():
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            return False
+        return False
+
+
+def hold_to_record(folder: Path, what: str) -> Hold:
+    """A writer's hold, beside other writers'. `what`: the writer, for sentences.
+
+    Raises StillRecording where the folder is being sealed, EvidenceError where there are no locks, OSError.
+    """
+    return _hold(folder, fcntl.LOCK_SH, what)
+
+
+def hold_alone(folder: Path, what: str = SEALING) -> Hold:
+    """The hold of whoever seals a run that is not his own: while he has it nobody records.
+
+    Waits up to PATIENCE_S where a killed run's clients may still be ending, or somebody else seals.
+    Raises StillRecording naming who records, EvidenceError where there are no locks, OSError.
+    """
+    return _hold(folder, fcntl.LOCK_EX, what)
+
+
+def left_behind(folder: Path) -> bool:
+    """Whether the file is there: somebody records, or died before he had sealed."""
+    return (folder / NAME).exists()
+
+
+def _hold(folder: Path, kind: int, what: str) -> Hold:
+    path, limit = folder / NAME, time.monotonic() + PATIENCE_S
+    while True:
+        descriptor = _open(path)
+        try:
+            if _locked(descriptor, kind, path) and _still_there(descriptor, path):
+                _sign(descriptor, kind, what)
+                return Hold(path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        holders = _read(descriptor)
+        os.close(descriptor)
+        if time.monotonic() >= limit or not _may_end_soon(holders):
+            raise StillRecording(_sentence(folder, holders))
+        time.sleep(_POLL_S)
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or not path.exists():
+            raise
+        # Whoever may only read can still ask whether it is held.
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _locked(descriptor: int, kind: int, path: Path) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise EvidenceError(
+            f"{path}: its file system has no locks ({error.strerror}), so nobody can tell whether the run is "
+            "still being recorded; use a folder on another file system"
+        ) from None
+    return True
+
+
+def _still_there(descriptor: int, path: Path) -> bool:
+    """Whether the locked file is the one under that name: who sealed has removed it in between."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _sign(descriptor: int, kind: int, what: str) -> None:
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    # The lock is what counts: a full disk takes nothing but the name.
+    with suppress(OSError):
+        if kind == fcntl.LOCK_EX:
+            os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()} {platform.node() or '-'} {since} {what}\n".encode())
+
+
+def _read(descriptor: int) -> list[_Holder]:
+    holders = []
+    with suppress(OSError):
+        for line in os.pread(descriptor, 65536, 0).decode(errors="replace").splitlines():
+            words = line.split(" ", 3)
+            if len(words) == 4 and words[0].isdecimal():
+                holders.append(_Holder(int(words[0]), *words[1:]))
+    return holders
+
+
+def _may_end_soon(holders: list[_Holder]) -> bool:
+    """The run's first process is gone and others end, or somebody seals, or has just sealed."""
+    return not holders or holders[0].gone() or holders[0].what == SEALING
+
+
+def _sentence(folder: Path, holders: list[_Holder]) -> str:
+    living = [holder for holder in holders if not holder.gone()]
+    if not living:
+        return f"{folder}: this run is still being recorded, by a process that did not say which; wait for it"
+    pid, host, since, what = living[0]
+    where = "" if host == platform.node() else f" on {host}"
+    who = f"process {pid}{where} ({what}, since {since})"
+    if what == SEALING:
+        return f"{folder}: is being sealed by {who}; try again when that has ended"
+    return f"{folder}: this run is still being recorded, by {who}; wait until it ends, or end it with Ctrl-C"

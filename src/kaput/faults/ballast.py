@@ -1,0 +1,69 @@
+"""The file that fills a disk, and the look whether a disk has room. Its place: disk_full.py."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from kaput.errors import LabError
+
+_PROBE = "kaput-probe"
+_TRIES = 100  # the broker may give room back while it is taken
+_PAGE = 4096
+
+
+class Ballast:
+    """One file on one file system. Every method raises LabError with the place and what the system said."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory, self._path = directory, directory / name
+
+    def take(self) -> int:
+        """Takes all the room there is; its bytes."""
+        with self._said("filled"), self._path.open("wb") as ballast:
+            for _ in range(_TRIES):
+                free = os.statvfs(self._directory)
+                room = free.f_bavail * free.f_frsize
+                if room < _PAGE:
+                    break
+                size = ballast.seek(0, os.SEEK_END)
+                with contextlib.suppress(OSError):  # the broker took some meanwhile: look again
+                    os.posix_fallocate(ballast.fileno(), size, room)
+            return os.fstat(ballast.fileno()).st_size
+
+    def size(self) -> int:
+        """Its bytes now; 0 where it is gone."""
+        with self._said("looked at"):
+            try:
+                return self._path.stat().st_size
+            except FileNotFoundError:
+                return 0
+
+    def give_back(self) -> None:
+        """Takes it away, whether it is there or not."""
+        with self._said("freed"):
+            self._path.unlink(missing_ok=True)
+
+    def refuses(self) -> bool:
+        """Whether not one page more can be written beside it."""
+        probe = self._directory / _PROBE
+        with self._said("tried"):
+            try:
+                probe.write_bytes(bytes(_PAGE))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise  # it cannot be written, but not for want of room
+                return True
+            finally:
+                probe.unlink(missing_ok=True)
+        return False
+
+    @contextlib.contextmanager
+    def _said(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise LabError(f"the disk of {self._directory} cannot be {what}: {error.strerror}") from None

@@ -1,0 +1,68 @@
+"""Nodes that a fault brought down are started again, on their own ports and data: how kill and stop heal.
+
+Its place: what these faults have in common, and the restart itself for those that bring nodes down otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kaput.cluster.node import Node
+from kaput.errors import LabError
+from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+
+
+@dataclass(frozen=True)
+class Restart:
+    """What starting nodes again came to: the moment (ns) of the first start, None where there was none."""
+
+    at_ns: int | None
+    said: list[str]
+    complete: bool  # all of them run
+
+
+def start_again(nodes: Sequence[Node]) -> Restart:
+    """Starts these, each whatever became of the others."""
+    at_ns, said, complete = None, [], True
+    for node in nodes:
+        try:
+            node.start()  # may wait until the cluster can take the node back
+        except LabError as error:
+            said.append(f"{node.title} could not be started again: {error}")
+            complete = False
+            continue
+        at_ns = at_ns or now_ns()
+        complete = complete and node.running
+        said.append(
+            f"{name_all([node])} was started again"
+            if node.running
+            else f"{node.title} does not run after its start"
+        )
+    return Restart(at_ns, said, complete)
+
+
+class HealedByRestart(Fault):
+    """A fault whose victims are down from injection to heal, and nobody else starts them meanwhile."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._pids: dict[int, int | None] = {}  # by node, of the process that was hit
+
+    def remember(self, nodes: Sequence[Node]) -> None:
+        """These are about to be hit: it is theirs to be started again, and nobody else's."""
+        self._pids = {node.id: node.pid for node in nodes}
+
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+        """Starts those that were hit; the moment is that of the first start."""
+        hit = [node for node in nodes if node.id in self._pids]
+        early = [node for node in hit if node.pid != self._pids[node.id]]
+        lasting = [node for node in hit if node not in early and node.running]
+        restart = start_again([node for node in hit if node not in early and not node.running])
+        said = [f"{name_all([node])} had been started by somebody else" for node in early]
+        said += [f"{name_all([node])} has not ended" for node in lasting] + restart.said
+        healed = (restart.at_ns or now_ns()) if restart.complete and not lasting else None
+        if not said:
+            return healed, effect
+        holds = restart.complete and not early and not lasting
+        return healed, effect.further("; ".join(said), holds)

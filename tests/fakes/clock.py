@@ -1,0 +1,21 @@
+"""A double of the clock: time passes when somebody waits, for each thread by itself."""
+
+from __future__ import annotations
+
+import threading
+
+from kaput.faults.clock import Clock
+
+
+class FakeClock(Clock, threading.local):
+    """Begins at 1000 in every thread."""
+
+    def __init__(self) -> None:
+        self._now = 1000.0
+
+    def now(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds >= 0
+        self._now += seconds

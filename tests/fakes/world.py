@@ -1,0 +1,73 @@
+"""Everything that a fault may touch, as doubles whose effects can be switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fakes.cluster import FakeAdmin, FakeNode
+from fakes.disk import FakeDisk
+from fakes.network import FakeNetwork
+from kaput.faults.catalogue import CATALOGUE
+from kaput.faults.fault import Effect, Fault, Scene
+from kaput.scenario.options import Options
+
+# What each fault is told here beside its defaults of `Options`.
+TOLD: dict[str, dict[str, Any]] = {
+    "cut": {"from_": ("all-nodes",)},
+    "flap": {"from_": ("all-nodes",), "down": 20, "up": 20},
+    "loss": {"from_": ("everybody",), "percent": 20.0},
+    "reset": {"from_": ("everybody",)},
+    "bandwidth": {"rate": "8mbit"},
+    "delay": {"from_": ("everybody",), "delay": 40, "jitter": 5},
+}
+
+
+@dataclass
+class World:
+    """Three brokers and a controller; faults hit broker 1 unless told otherwise."""
+
+    fault: str
+    told: dict[str, Any] = field(default_factory=dict)
+    targets: Sequence[int] = (1,)
+    network: FakeNetwork = field(default_factory=FakeNetwork)
+    disk: FakeDisk = field(default_factory=FakeDisk)
+    admin: FakeAdmin = field(default_factory=FakeAdmin)
+
+    def __post_init__(self) -> None:
+        # Of the doubles' sockets only ZooKeeper's answer: a late answer is all that delay needs.
+        role = "zookeeper" if self.fault == "delay" else "broker"
+        nodes = [FakeNode(i, role=role, folder=Path(f"/{i}")) for i in (1, 2, 3)]  # type: ignore[arg-type]
+        self.nodes = {node.id: node for node in [*nodes, FakeNode(101, role="controller")]}
+        for node in (1, 2, 3):
+            self.network.has_connection(node, self.network.clients)
+        self.made: Fault | None = None
+
+    @property
+    def node(self) -> FakeNode:
+        """Broker 1."""
+        return self.nodes[1]
+
+    def hit(self) -> Any:
+        """The targets."""
+        return [self.nodes[i] for i in self.targets]
+
+    def make(self) -> Fault:
+        """The fault; disk-full fills the disk that is here."""
+        kind = CATALOGUE[self.fault]
+        here = type(kind.__name__, (kind,), {"ballast": self.disk.ballast})
+        told = Options(**{**TOLD.get(self.fault, {}), **self.told})
+        around: Any = (self.nodes, self.network, self.admin, ["orders"], self.network.clock)
+        self.made = here(Scene(f"1-{self.fault}", told, *around))
+        return self.made
+
+    def inject(self) -> Effect:
+        """Makes and injects it."""
+        return self.make().inject(self.hit())
+
+    def heal(self, effect: Effect) -> tuple[int | None, Effect]:
+        """Heals what was injected."""
+        assert self.made is not None
+        return self.made.heal(self.hit(), effect)

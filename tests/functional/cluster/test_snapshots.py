@@ -1,0 +1,116 @@
+"""The metadata log whose beginning was given up for a snapshot, and one that cannot be read whole. All real."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.events import ClusterEvent
+from kaput.cluster.java import Java
+from kaput.cluster.lab import Cluster
+from kaput.cluster.metadata_log import read_cluster_events
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.model import Topic
+from waiting import eventually
+
+# A snapshot each second, and small segments.
+_SNAPSHOTS = {
+    "metadata.log.max.record.bytes.between.snapshots": 1,
+    "metadata.log.max.snapshot.interval.ms": 1000,
+    "metadata.log.segment.ms": 1000,
+    "metadata.max.idle.interval.ms": 200,
+}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java) -> Path:
+    """A metadata log with several segments and snapshots, in which broker 2 stops after some of them."""
+    path = tmp_path_factory.mktemp("snapshots")
+    spec = Spec(brokers=2, controllers=1, config=_SNAPSHOTS)
+    with Owner() as owner, Cluster(owner, spec, distribution, java, path / "brokers") as cluster:
+        with Admin(cluster) as admin:
+            admin.create_topics([Topic(name="orders", partitions=2, replication_factor=2)])
+        log = cluster.metadata_logs[0]
+
+        def snapshots_after(offset: int) -> list[int]:
+            ends = sorted(int(p.stem.partition("-")[0]) for p in log.glob("*.checkpoint"))
+            starts = {int(p.stem) for p in log.glob("*.log")}
+            return [end for end in ends if end > offset and end in starts]
+
+        assert eventually(lambda: bool(snapshots_after(30)))
+        cluster.nodes[2].kill()
+        moved = snapshots_after(30)[-1]
+        assert eventually(lambda: len(snapshots_after(moved)) > 12, 60)
+        shutil.copytree(log, path / "log")
+    return path / "log"
+
+
+def copied(log: Path, to: Path, begin: int) -> Path:
+    """The log as Kafka leaves it that has given up what lies before `begin`."""
+    shutil.copytree(log, to)
+    for path in to.iterdir():
+        if path.stem.partition("-")[0].isdecimal() and int(path.stem.partition("-")[0]) < begin:
+            path.unlink()
+    return to
+
+
+def begins(log: Path) -> list[int]:
+    """Where both a segment begins and a snapshot ends."""
+    ends = {int(path.stem.partition("-")[0]) for path in log.glob("*.checkpoint")}
+    return sorted(ends & {int(path.stem) for path in log.glob("*.log")})
+
+
+def state(events: list[ClusterEvent]) -> dict[object, object]:
+    """Who leads what, in which epoch and ISR, and who is in the cluster, at the end."""
+    found: dict[object, object] = {}
+    for event in events:
+        if event.kind in ("fenced", "unfenced"):
+            found[event.broker] = event.kind
+        else:
+            found[event.topic, event.partition] = (event.leader, event.leader_epoch, sorted(event.isr or []))
+    return found
+
+
+def test_wherever_the_log_begins_its_end_is_known(
+    recorded: Path, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """From the first snapshots on, and from the last; what was given up is a trouble where anything had moved."""
+    whole = read_cluster_events(distribution, java, recorded)
+    assert whole.troubles == []
+    assert state(whole.events)[2] == "fenced"
+    moved = False
+    for number, begin in enumerate([begins(recorded)[0], begins(recorded)[-1]]):
+        cut = copied(recorded, tmp_path / str(number), begin)
+        events, troubles = read_cluster_events(distribution, java, cut)
+        created = {key: value for key, value in state(whole.events).items() if key in state(events)}
+        assert state(events) == created
+        moved = any(event.source == "metadata-snapshot" and (event.leader_epoch or 0) > 0 for event in events)
+        assert [f"begins at offset {begin}" in trouble for trouble in troubles] == [True] * moved
+    assert moved
+
+
+def test_a_log_that_cannot_be_read_whole_is_said(
+    recorded: Path, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """Cut within a batch, where Kafka's tool ends with 0; damaged, where it ends with 1; without its snapshot."""
+    cut = shutil.copytree(recorded, tmp_path / "cut")
+    last = max(path for path in cut.glob("*.log") if path.stat().st_size)
+    last.write_bytes(last.read_bytes()[:-7])
+    # The tool prints the whole batches before it and says nothing: the file's end is the next batch's to tell.
+    last.write_bytes(last.read_bytes() + bytes(7))
+    assert "did not print all" in " ".join(read_cluster_events(distribution, java, cut).troubles)
+    torn = shutil.copytree(recorded, tmp_path / "torn")
+    last = max(path for path in torn.glob("*.log") if path.stat().st_size)
+    last.write_bytes(last.read_bytes()[:-7])
+    assert "did not print all" in " ".join(read_cluster_events(distribution, java, torn).troubles)
+    bare = copied(recorded, tmp_path / "bare", begins(recorded)[0])
+    for path in bare.glob("*.checkpoint"):
+        path.unlink()
+    events, troubles = read_cluster_events(distribution, java, bare)
+    assert "are not known" in troubles[0]
+    assert all(event.source == "metadata-log" for event in events)

@@ -1,0 +1,21 @@
+"""The file that fills a disk, on a small file system of its own; no broker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+FILLING = Path(__file__).with_name("filling.py")
+
+
+def test_a_disk_is_filled_to_its_last_page_and_freed_again(way: list[str], tmp_path: Path) -> None:
+    """Bytes and pages as the system counts them; what goes wrong is said with its place."""
+    done = subprocess.run(
+        [*way, sys.executable, str(FILLING), str(tmp_path / "disk")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

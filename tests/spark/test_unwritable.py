@@ -1,0 +1,142 @@
+"""A run folder that may not be written to is judged like any other; what could not be kept is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_still_recording import opened
+
+from fakes.histories import History
+
+KAPUT = [sys.executable, "-P", "-m", "kaput"]
+# What lets root write where nobody may.
+_OVERRIDE = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override"]
+
+
+def bound() -> list[str]:
+    """A prefix under which permissions hold for root, too."""
+    if os.geteuid() != 0:
+        return []
+    done = subprocess.run([*_OVERRIDE, "true"], capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("root, who writes anywhere, and no setpriv to give that up")
+    return _OVERRIDE
+
+
+def analyze(*arguments: object, prefix: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+    """`kaput analyze --json`, as somebody who may not write."""
+    command = [*(bound() if prefix is None else prefix), *KAPUT, "analyze", *map(str, arguments), "--json"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def locked() -> Iterator[list[Path]]:
+    """Folders put here can be written to again at the end."""
+    folders: list[Path] = []
+    yield folders
+    for folder in folders:
+        allow(folder, 0o755)
+
+
+def allow(folder: Path, mode: int) -> None:
+    """Sets the mode of a directory with all directories in it."""
+    for directory, _, _ in os.walk(folder):
+        Path(directory).chmod(0o755)
+    for directory, _, _ in [*os.walk(folder)]:
+        Path(directory).chmod(mode)
+
+
+def names(folder: Path) -> list[str]:
+    """Everything in a folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def lost(path: Path) -> Path:
+    """A violated run: a loss, and a replica that was seen to hold the message: analysis/lost is read back."""
+    history = History().sent(0, 0, 0).sent(0, 1, 1).stored(0, 0, 0)
+    history.add(
+        "replica_log", broker=1, topic="orders", partition=0, offset=1, leader_epoch=0, producer=0, seq=1
+    )
+    return history.led(1, 0, 0, [1, 2]).led(2, 1, 5, [2]).read_to_end().write(path).path
+
+
+@pytest.mark.parametrize("judged_before", [False, True])
+def test_a_sealed_folder(tmp_path: Path, locked: list[Path], judged_before: bool) -> None:
+    """Findings on stdout, the verdict's own status, one sentence, and nothing changed."""
+    folder = lost(tmp_path / "run")
+    before = analyze(shutil.copytree(folder, tmp_path / "writable"), prefix=[])
+    if judged_before:
+        assert analyze(folder, prefix=[]).returncode == before.returncode
+    allow(folder, 0o555)
+    locked.append(folder)
+    there = names(folder)
+    done = analyze(folder)
+    assert done.returncode == before.returncode == 1, done.stderr
+    assert json.loads(done.stdout) == json.loads(before.stdout)
+    said = [line for line in done.stderr.splitlines() if line.startswith("kaput: ")]
+    assert len(said) == 1
+    assert said[0].startswith(
+        f"kaput: {folder} cannot be written to (Permission denied): not kept: analysis/, "
+    )
+    assert "findings.json" in said[0] and "junit.xml" in said[0]
+    assert names(folder) == there
+
+
+def test_a_folder_that_a_crash_left(tmp_path: Path, locked: list[Path]) -> None:
+    """Sealed and judged in a copy; the streams stay where they are."""
+    folder = opened(tmp_path / "run")
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom kaput.evidence.recorder import Recorder\n"
+        "sys.path[:0] = sys.argv[2:]\nfrom test_still_recording import send\nfolder = Path(sys.argv[1])\n"
+        "sends, log = Recorder(folder, 'sends', 'producer-0'), Recorder(folder, 'log', 'drain')\n"
+        "send(sends, log, range(5))\nos._exit(9)"
+    )
+    paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    subprocess.run([sys.executable, "-c", code, str(folder.path), *paths], check=False)
+    there = names(folder.path)
+    assert "evidence/sends/producer-0.arrows" in there
+    allow(folder.path, 0o555)
+    locked.append(folder.path)
+    done = analyze(folder.path)
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["totals"]["sent"] == 5
+    assert (
+        f"kaput: {folder.path} cannot be written to (Permission denied): not kept: all of analysis/"
+        in done.stderr
+    )
+    assert names(folder.path) == there
+
+
+def test_a_file_in_the_way_of_one_result(tmp_path: Path) -> None:
+    """findings.json that is a directory: the rest is kept."""
+    folder = lost(tmp_path / "run")
+    (folder / "findings.json").mkdir()
+    done = analyze(folder, prefix=[])
+    assert done.returncode == 1
+    assert f"kaput: {folder} cannot be written to (Is a directory): not kept: findings.json\n" in done.stderr
+    assert (folder / "junit.xml").exists() and (folder / "analysis" / "ledger").exists()
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """A file system with no room left for any result: judged, and said."""
+    mount = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "sh", "-c"]
+    folder = lost(tmp_path / "source")
+    there = tmp_path / "small"
+    there.mkdir()
+    script = f"mount -t tmpfs -o size=200k,nr_inodes=60 tmpfs {there} && cp -r {folder} {there}/run && "
+    if subprocess.run([*mount, f"{script} true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this system lets nobody mount a small file system")
+    fill = f"cat /dev/zero > {there}/filler 2>/dev/null; exec {' '.join(KAPUT)} analyze {there}/run --json"
+    done = subprocess.run(
+        [*mount, script + f"({fill})"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["verdict"] == "violated"
+    assert "cannot be written to (No space left on device): not kept: " in done.stderr

@@ -1,0 +1,82 @@
+"""Probes: what is sent, for how long is waited, and what is counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakes.cluster import FakeNode, fake_scene
+from fakes.network import FakeNetwork
+from kaput.faults import probes
+from kaput.faults.rules import losing, severing
+
+NODES = [FakeNode(1), FakeNode(2), FakeNode(101, role="controller")]
+
+
+def test_each_path_is_tried_from_its_own_party() -> None:
+    """The clients, and nodes; those that fail do not keep the others from being told."""
+    network = FakeNetwork(deaf={101})
+    network.tables[1] = {"x": severing([network.clients], "in", "drop")}
+    scene = fake_scene(*NODES, network=network)
+    paths = {(0, 1), (2, 1), (0, 2), (1, 101)}
+    assert probes.reached(paths, scene, 0.5) == {(2, 1), (0, 2)}
+    assert probes.reached(set(), scene, 0.5) == set()
+
+
+def test_what_connects_too_late_is_not_reached() -> None:
+    """The time is what was told."""
+    scene = fake_scene(*NODES, network=FakeNetwork(slow_s=0.4))
+    assert probes.reached({(0, 1)}, scene, 0.5) == {(0, 1)}
+    assert probes.reached({(0, 1)}, scene, 0.3) == set()
+
+
+def test_healed_waits_until_all_are_reached_or_time_is_up() -> None:
+    """It tells who is not, and tries again and again for some seconds."""
+    network = FakeNetwork(deaf={1, 2})
+
+    class Wakes(type(network.clock)):  # type: ignore[misc]
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if self.now() > 1004.9:
+                network.deaf.discard(1)
+
+    network.clock = Wakes()
+    scene = fake_scene(*NODES, network=network)
+    left, ended = probes.healed({(0, 1), (0, 2)}, scene)
+    assert left == {(0, 2)} and ended > 10**18
+    assert 1005 <= network.clock.now() < 1005.1
+    before = network.clock.now()
+    assert probes.healed({(0, 1)}, scene)[0] == set() == probes.healed(set(), scene)[0]
+    assert network.clock.now() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "direction"), [((0, 1), "in"), ((1, 0), "out"), ((2, 1), "in"), ((1, 2), "out")]
+)
+def test_datagrams_are_counted_one_by_one(path: tuple[int, int], direction: str) -> None:
+    """In either direction, also where the sender is told that it may not send."""
+    network = FakeNetwork()
+    scene = fake_scene(*NODES, network=network)
+    assert probes.arrive(path, scene, 320, 1.5) == (320, 320)
+    assert probes.arrive(path, scene, 300, 1.5) == (320, 320)
+    network.filter(1).put("x", losing([network.clients, "10.77.0.2"], direction, 25))  # type: ignore[arg-type]
+    sent, arrived = probes.arrive(path, scene, 320, 1.5)
+    counted = network.filter(1).counters("x")
+    assert sent == 320 == counted[f"{direction}_seen"]
+    assert arrived == 320 - counted[f"{direction}_dropped"] and 200 < arrived < 280
+
+
+def test_datagrams_are_sent_for_a_bounded_time() -> None:
+    """Where all are lost, each handful waits a little."""
+    network = FakeNetwork()
+    network.filter(1).put("x", losing([network.clients], "in", 100))
+    scene = fake_scene(*NODES, network=network)
+    sent, arrived = probes.arrive((0, 1), scene, 10**9, 0.99)
+    assert arrived == 0 and sent == 32 * 50
+    assert network.clock.now() == pytest.approx(1001.0)
+
+
+def test_nodes_listen_to_clients_or_else_to_each_other() -> None:
+    """A controller has no port for clients."""
+    scene = fake_scene(*NODES)
+    assert probes.endpoint(1, scene) == ("10.77.0.1", 9092)
+    assert probes.endpoint(101, scene) == ("10.77.0.101", 9093)

@@ -1,0 +1,135 @@
+"""Every proof must be able to fail: no fault bites that does nothing, none is healed that still works.
+
+The doubles accept everything that is done to them, and one of them then does not do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from fakes.world import World
+from kaput.faults.catalogue import CATALOGUE
+
+Switch = Callable[[World], None]
+
+
+def _on(thing: str, switch: str, value: object) -> Switch:
+    """Sets `switch` of the world's node, network or disk."""
+    return lambda world: setattr(getattr(world, thing), switch, value)
+
+
+def _unreachable(world: World) -> None:
+    world.network.deaf.add(1)
+
+
+NETWORK = _on("network", "works", False)
+UNCOUNTED = _on("network", "counts", False)
+HAUNTED, UNMOVED = _on("network", "stays", True), _on("network", "keeps", True)
+# noop is the fault that does nothing; it bites by definition.
+EFFECT_OFF: dict[str, list[Switch]] = {
+    "kill": [_on("node", "survives", True)],
+    "stop": [_on("node", "survives", True)],
+    "pause": [_on("node", "moves", True)],
+    "rolling-restart": [_on("node", "survives", True)],
+    "disk-full": [_on("disk", "fills", False)],
+    "isolate": [NETWORK, UNCOUNTED],
+    "cut": [NETWORK, UNCOUNTED],
+    "partition": [NETWORK, UNCOUNTED],
+    "flap": [NETWORK, UNCOUNTED],
+    "loss": [NETWORK, UNCOUNTED],
+    "reset": [NETWORK],
+    "bandwidth": [NETWORK, UNCOUNTED],
+    "delay": [NETWORK],
+}
+HEAL_OFF: dict[str, list[Switch]] = {
+    "kill": [_on("node", "fails", True), _on("node", "refuses", True)],
+    "stop": [_on("node", "fails", True), _on("node", "refuses", True)],
+    "pause": [_on("node", "sleeps", True)],
+    "rolling-restart": [_on("node", "fails", True), _on("node", "refuses", True)],
+    "disk-full": [_on("disk", "frees", False)],
+    "isolate": [HAUNTED, UNMOVED],
+    "cut": [HAUNTED, UNMOVED],
+    "partition": [HAUNTED, UNMOVED],
+    "flap": [HAUNTED, UNMOVED],
+    "loss": [HAUNTED, UNMOVED],
+    "reset": [_unreachable],  # it is over by itself: what may be wrong is that nobody is let in again
+    "bandwidth": [HAUNTED],
+    "delay": [HAUNTED],
+}
+
+
+def _cases(table: dict[str, list[Switch]]) -> list[tuple[str, Switch]]:
+    return [(fault, switch) for fault, switches in table.items() for switch in switches]
+
+
+def test_every_fault_is_tried() -> None:
+    """A new fault has its effect and its heal switched off here."""
+    assert set(EFFECT_OFF) == set(HEAL_OFF) == set(CATALOGUE) - {"noop"}
+
+
+@pytest.mark.parametrize("fault", EFFECT_OFF)
+def test_a_fault_that_works_bites_and_is_healed(fault: str) -> None:
+    """With nothing switched off; its proof at the heal says more than that of the injection."""
+    world = World(fault)
+    effect = world.inject()
+    assert effect.bit, effect.proof
+    healed, after = world.heal(effect)
+    assert after.bit, after.proof
+    assert healed is not None and effect.effective_ns is not None and healed >= effect.effective_ns
+    assert after.proof.startswith(f"{effect.proof}; ")
+    assert not any(world.network.tables.values()) and not world.disk.taken
+    assert not any(queue.kind for queue in world.network.queues.values())
+    assert all(node.running and not node.stopped and not node.expected for node in world.nodes.values())
+
+
+@pytest.mark.parametrize(("fault", "switch"), _cases(EFFECT_OFF))
+def test_a_fault_that_does_nothing_never_bites(fault: str, switch: Switch) -> None:
+    """Neither at its injection nor when it is healed."""
+    world = World(fault)
+    switch(world)
+    effect = world.inject()
+    assert not effect.bit, effect.proof
+    _, after = world.heal(effect)
+    assert not after.bit, after.proof
+
+
+@pytest.mark.parametrize(("fault", "switch"), _cases(HEAL_OFF))
+def test_a_fault_whose_heal_does_nothing_never_claims_to_be_healed(fault: str, switch: Switch) -> None:
+    """No moment of a heal is told, and the run cannot be trusted."""
+    world = World(fault)
+    if fault in ("rolling-restart", "flap"):  # they heal and injure by turns from the start
+        switch(world)
+        effect = world.inject()
+    else:
+        effect = world.inject()
+        assert effect.bit, effect.proof
+        switch(world)
+    healed, after = world.heal(effect)
+    assert healed is None and not after.bit, after.proof
+    assert after.effective_ns == effect.effective_ns
+
+
+@pytest.mark.parametrize("fault", EFFECT_OFF)
+def test_half_a_bite_stays_half_a_bite(fault: str) -> None:
+    """One of two targets was down at the injection: what happens until the heal makes that no better."""
+    world = World(fault, targets=(1, 2))
+    world.nodes[2].running = False
+    effect = world.inject()
+    assert not effect.bit, effect.proof
+    world.nodes[2].running = True  # somebody else starts it
+    _, after = world.heal(effect)
+    assert not after.bit, after.proof
+
+
+@pytest.mark.parametrize("fault", EFFECT_OFF)
+def test_a_dead_target_is_left_alone(fault: str) -> None:
+    """Nothing is done to it, and nothing healed: another step may have business with it."""
+    world = World(fault)
+    world.node.running = False
+    effect = world.inject()
+    assert (effect.bit, effect.effective_ns, effect.proof) == (False, None, "no target was running")
+    healed, after = world.heal(effect)
+    assert not after.bit and healed is not None and world.node.done == []
+    assert not any(world.network.tables.values()) and not world.disk.taken

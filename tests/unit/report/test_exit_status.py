@@ -1,0 +1,221 @@
+"""0, 1 and 3 are verdicts: no failure and no closed pipe ends in one of them. By the real command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+
+from kaput.cli.ending import Verbs, status_of
+from kaput.errors import AccountingError, LabError, StillRecording
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder, replace_text
+
+KAPUT = [sys.executable, "-P", "-m", "kaput"]
+
+
+@pytest.fixture
+def judged(tmp_path: Path, findings: Findings) -> Path:
+    """A run folder with findings that are longer than a pipe holds."""
+    long = findings.model_copy(update={"notes": ["so much that no pipe holds it"] * 10_000})
+    replace_text(RunFolder(tmp_path).findings_path, long.to_json())
+    return tmp_path
+
+
+def shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Runs `kaput ...` as a shell does; the status printed last is kaput's own."""
+    script = command.replace("kaput", " ".join(KAPUT), 1)
+    return subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["report {}", "report {} --format json", "scenarios list", "scenarios schema", "--help", "--version"],
+)
+@pytest.mark.parametrize(
+    "end", ["| true", "| head -c 1 > /dev/null", ">&-", ">&- 2>&-", "2>&- | true", "> /dev/null 2>&1 <&-"]
+)
+def test_a_closed_pipe_changes_nothing(judged: Path, verb: str, end: str) -> None:
+    """Whoever reads may go at any time: the status is what it would have been, and nobody complains."""
+    done = shell(f"kaput {verb.format(judged)} {end}; echo ${{PIPESTATUS[0]}} > {judged}/status")
+    assert (judged / "status").read_text() == "0\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_behind_stdout_is_said(judged: Path) -> None:
+    """What could not be shown whole is no result."""
+    done = shell(f"kaput report {judged} > /dev/full")
+    assert done.returncode == 4
+    assert (
+        done.stderr
+        == "kaput: stdout could not be written to (No space left on device): what it shows is not whole\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("", "Usage:"),
+        ("nonsense", "No such command 'nonsense'"),
+        ("run", "Missing argument"),
+        ("run noop --repeat 0", "--repeat"),
+        (
+            "run noop --runs /dev/null",
+            "kaput: /dev/null: cannot be a directory of run folders: /dev/null is a file",
+        ),
+        ("run noop --runs /dev/null/x", "/dev/null is a file"),
+        ("run " + "x" * 100_000, "no scenario of the name"),
+        ("run /dev/zero", "kaput: /dev/zero: no scenario: larger than 4,194,304 bytes"),
+        ("run ./", "no scenario of the name"),
+        ("analyze /dev/null", "Not a directory"),
+        ("analyze .", "is this a run folder?"),
+        ("analyze . --master nonsense", "kaput: --master nonsense: no Spark master; write local[*]"),
+        ("analyze . --conf x", "a setting has the form KEY=VALUE"),
+        ("report .", "no findings yet"),
+    ],
+)
+def test_mistakes_in_arguments_end_in_2(tmp_path: Path, arguments: str, said: str) -> None:
+    """click's own and ours, with a sentence and without a traceback."""
+    done = shell(f"cd {tmp_path} && kaput {arguments}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_findings_that_are_a_directory_are_said(tmp_path: Path) -> None:
+    """Not that there are none."""
+    (tmp_path / "findings.json").mkdir()
+    done = shell(f"kaput report {tmp_path}")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"kaput: {tmp_path}/findings.json: cannot be read (Is a directory)\n",
+    )
+
+
+def test_no_place_for_runs_is_said_before_anything_starts(tmp_path: Path) -> None:
+    """--runs that cannot be written to."""
+    if os.geteuid() == 0:
+        pytest.skip("root writes anywhere; the file in the way is tested beside this")
+    tmp_path.chmod(0o500)
+    done = shell(f"kaput run noop --runs {tmp_path}/runs")
+    assert done.returncode == 2
+    assert "choose another --runs" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("failure", "status"),
+    [
+        (KeyError("x"), 70),
+        (AccountingError("5 is not 6"), 70),
+        (BrokenPipeError(32, "Broken pipe"), 70),
+        (EOFError(), 70),
+        (SystemExit(1), 70),
+        (SystemExit("words"), 70),
+        (RecursionError("deep"), 70),
+        (OSError(28, "No space left on device", "/full/file"), 4),
+        (PermissionError(13, "Permission denied", "/theirs"), 4),
+        (MemoryError(), 4),
+        (LabError("no broker"), 4),
+        (StillRecording("run: still being recorded"), 2),
+        (typer.BadParameter("no"), 2),
+        (KeyboardInterrupt(), 130),
+        (typer.Abort(), 130),
+        (typer.Exit(3), 3),
+    ],
+)
+def test_every_exception_has_a_status(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    failure: BaseException,
+    status: int,
+) -> None:
+    """Through the real command line's machinery, which by itself makes 1 of some of them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    app = typer.Typer(cls=Verbs, pretty_exceptions_enable=False)
+
+    def verb() -> None:
+        raise failure
+
+    app.command("verb")(verb)
+    app.callback()(lambda: None)
+    assert status_of(lambda: app(["verb"], standalone_mode=False)) == status
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    kept = list(tmp_path.rglob("fault-*.txt"))
+    assert len(kept) == (1 if status == 70 else 0)
+    if kept:
+        assert f"its traceback is in {kept[0]}" in said and "`kaput --version`" in said
+        assert "Traceback" in kept[0].read_text() and "kaput 0" in kept[0].read_text()
+
+
+def test_a_traceback_that_nothing_can_keep_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the logs' directory cannot be made; a secret on the command line is not repeated."""
+    (tmp_path / "kaput").write_text("in the way")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(
+        sys, "argv", ["kaput", "analyze", "x", "--conf", "spark.hadoop.fs.s3a.secret.key=hush"]
+    )
+
+    def program() -> None:
+        raise ZeroDivisionError("of ours")
+
+    assert status_of(program) == 70
+    said = capsys.readouterr().err
+    assert "Traceback" in said and "ZeroDivisionError: of ours" in said
+    assert "secret.key=" in said and "hush" not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_verb_ends_in_130(tmp_path: Path, number: signal.Signals) -> None:
+    """Also one that starts nothing: a scenario read from a pipe that nobody writes to."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    process = subprocess.Popen(
+        [*KAPUT, "run", str(tmp_path / "pipe.yaml")], stderr=subprocess.PIPE, text=True
+    )
+    limit = time.monotonic() + 30
+    # Python catches SIGINT from its start; kaput catches both when it says so in its status.
+    while not int(_caught(process.pid), 16) & 1 << (signal.SIGTERM - 1):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted" in said and "Traceback" not in said
+
+
+def _caught(pid: int) -> str:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(line.split()[1] for line in lines if line.startswith("SigCgt"))
+
+
+@pytest.mark.parametrize(
+    "env", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "latin-1"}]
+)
+def test_titles_that_the_locale_lacks_are_escaped(
+    tmp_path: Path, findings: Findings, env: dict[str, str]
+) -> None:
+    """JSON stays JSON, and text is readable, in a locale without UTF-8."""
+    title = "Zürich → 東京 😀"
+    replace_text(RunFolder(tmp_path).findings_path, findings.model_copy(update={"notes": [title]}).to_json())
+    done = shell(f"kaput report {tmp_path} --format json", **env)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["notes"] == [title]
+    assert shell(f"kaput report {tmp_path}", **env).returncode == 0

@@ -1,0 +1,66 @@
+"""What a scenario expects of its verdict and its counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaput.verdict.facts import GroupFacts
+from kaput.verdict.judge import judge
+from unit.verdict.conftest import Make, facts_of
+
+TWICE = [GroupFacts(name, True, {"poll-skip": 1}) for name in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "facts", "verdict", "reasons"),
+    [
+        ("held", {}, "held", 1),
+        ("violated", {}, "inconclusive", 1),
+        ("inconclusive", {"unread": 1}, "inconclusive", 1),
+        ("held", {"unread": 1}, "inconclusive", 2),
+        ("held", {"counts": {"ghost": 1}}, "violated", 2),
+        ("inconclusive", {"counts": {"ghost": 1}}, "violated", 2),
+    ],
+)
+def test_another_verdict_than_expected(
+    expected: str, facts: dict[str, Any], verdict: str, reasons: int, scenario: Make
+) -> None:
+    """It is said, and a run that would be held is inconclusive."""
+    judgement = judge(facts_of(**facts), scenario({"verdict": expected}))
+    assert (judgement.verdict, len(judgement.reasons)) == (verdict, reasons)
+    if expected == "violated":
+        assert judgement.reasons == ["The scenario expects the verdict 'violated', and it would be 'held'."]
+
+
+@pytest.mark.parametrize(
+    ("expect", "facts", "verdict", "sentence"),
+    [
+        ({"lost": 0}, {"counts": {"lost": 1500}}, "violated", "lost 0, and it is 1,500"),
+        ({"lost": ">=6"}, {"counts": {"lost": 5}}, "inconclusive", "lost >=6, and it is 5"),
+        ({"lost": ">=5"}, {"counts": {"lost": 5}}, "held", ""),
+        ({"lost": ">5"}, {"counts": {"lost": 5}}, "inconclusive", "lost >5, and it is 5"),
+        ({"lost": "==5"}, {"counts": {"lost": 5}}, "held", ""),
+        ({"lost": "==5"}, {"counts": {"lost": 6}}, "violated", "lost ==5, and it is 6"),
+        ({"lost": "<5"}, {"counts": {"lost": 5}}, "violated", "lost <5, and it is 5"),
+        ({"lost": "<5"}, {"counts": {"lost": 4}}, "held", ""),
+        ({"lost": "<= 0.5 %"}, {"counts": {"lost": 5}}, "held", ""),
+        ({"lost": "<= 0.5 %"}, {"counts": {"lost": 6}}, "violated", "lost <= 0.5 %, and it is 6"),
+        (
+            {"poll-skip": 3},
+            {"groups": TWICE},
+            "violated",
+            "poll-skip 3, and it is 2",
+        ),
+        ({"ghost": ">0", "lost": ">0"}, {"counts": {"lost": 1}}, "inconclusive", "ghost >0, and it is 0"),
+    ],
+)
+def test_expected_counts(
+    expect: dict[str, Any], facts: dict[str, Any], verdict: str, sentence: str, scenario: Make
+) -> None:
+    """More than expected is a violation, less proves nothing; groups are summed up."""
+    judgement = judge(facts_of(**facts), scenario(expect))
+    assert judgement.verdict == verdict, judgement.reasons
+    said = [reason for reason in judgement.reasons if reason.startswith("The scenario expects")]
+    assert said == ([f"The scenario expects {sentence}."] if sentence else [])
