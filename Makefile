@@ -1,6 +1,7 @@
 # make demo       install everything, then show what kaput is for
 # make test       install everything, then all checks and all tests
 # make test-fast  the checks, and the tests that need neither brokers nor Spark
+# make soak       5,000 generated histories against the oracle; make fuzz: 10,000 damaged run folders
 # make install    .venv with .venv/bin/kaput, Kafka's jars fetched, nothing run
 # make check      lint, format, types, import contracts
 # make bench      the benchmarks; make bench-quick: a short form of them
@@ -20,7 +21,7 @@ DEV_STAMP = .venv/.installed-dev
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url --no-emit-find-links
 
-.PHONY: install demo test test-fast check bench bench-quick lock clean preflight setup setup-dev
+.PHONY: install demo test test-fast soak fuzz check bench bench-quick lock clean preflight setup setup-dev
 
 install: setup
 
@@ -34,6 +35,17 @@ test: setup-dev
 test-fast: $(DEV_STAMP)
 	$(MAKE) --no-print-directory check
 	$(PYTEST) tests/unit
+
+# Long, and so not part of the tests, which have a sample of either. SEED and COUNT are yours to set.
+soak: SEED ?= 1
+soak: COUNT ?= 5000
+soak: setup-dev
+	cd tests && ../$(BIN)/python -m property.soak --seed $(SEED) --count $(COUNT)
+
+fuzz: SEED ?= 1
+fuzz: COUNT ?= 10000
+fuzz: setup-dev
+	cd tests && ../$(BIN)/python -m fuzz.fuzz_evidence --seed $(SEED) --count $(COUNT)
 
 check: $(DEV_STAMP)
 	$(BIN)/ruff check .

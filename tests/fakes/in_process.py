@@ -1,7 +1,7 @@
 """Spark's part in the count, played in this process: the same tasks, without a JVM behind them.
 
 Only what the engine uses (dense/engine.py, dense/fates.py, dense/scan.py). For tests that judge thousands of
-folders; what they find is held against the real Spark on some of them. The analysis in SQL needs the real one.
+folders; some of them are judged with the real Spark as well. The analysis in SQL needs that.
 """
 
 from __future__ import annotations
@@ -10,8 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 
+class NeedsSpark(Exception):
+    """What was asked for only the real Spark can do."""
+
+
 class InProcess:
-    """Stands for a SparkSession."""
+    """Stands for a SparkSession. Raises NeedsSpark for whatever else is asked of one."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise NeedsSpark(name)
 
     @property
     def sparkContext(self) -> InProcess:

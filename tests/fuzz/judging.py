@@ -1,16 +1,17 @@
 """Judges one damaged run folder after another, in a process of its own that may be killed at any time.
 
 Reads case numbers from stdin and answers each with a line of JSON: how it ended. What counts as a failure
-is whatever is neither findings nor an error that names what it is about.
+is whatever is neither findings nor an error that names what it is about. `unsettled`: only the analysis in
+SQL can judge it, which needs the real Spark.
 """
 
 from __future__ import annotations
 
 import json
 import resource
+import shutil
 import sys
 import traceback
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,7 +21,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from fakes.everything import everything
-from fakes.in_process import InProcess
+from fakes.in_process import InProcess, NeedsSpark
+from fakes.spark import shared_session
 from fakes.writers import WRITERS, Writer
 from fuzz.damage import damage
 from kaput.analysis import fates
@@ -37,25 +39,27 @@ from kaput.report.terminal import render
 _MEMORY = 6 << 30  # a folder of a few KB that wants more is a failure
 
 
-def _as_sealed(name: str, table: pa.Table, directory: Path) -> None:
-    with parquet_writer(TABLES[name], directory / "part-0.parquet") as writer:
+def _as_sealed(table: pa.Table, directory: Path) -> None:
+    with parquet_writer(TABLES[directory.name], directory / "part-0.parquet") as writer:
         writer.write_table(table)
 
 
 def _bare(table: pa.Table, directory: Path) -> None:
-    pq.write_table(
-        table, directory / "part-0.parquet", compression="none", use_dictionary=False, row_group_size=4
-    )
+    file = directory / "part-0.parquet"
+    pq.write_table(table, file, compression="none", use_dictionary=False, row_group_size=4)
 
 
-_BY: tuple[Writer | None, ...] = (
-    None,
-    _bare,
-    partial(pq.write_table, compression="none"),  # type: ignore[arg-type]
-    WRITERS["Polars, Enum"],
-    WRITERS["DuckDB, ENUM, V2"],
-    WRITERS["pyarrow, each file another"],
-)
+def _packed(table: pa.Table, directory: Path) -> None:
+    pq.write_table(table, directory / "part-0.parquet", compression="none")
+
+
+# Where pages are not compressed, a changed byte is a changed value more often than a page that can't be read.
+_BY: dict[str, Writer] = {
+    "as sealed": _as_sealed,
+    "bare": _bare,
+    "packed": _packed,
+    **{name: WRITERS[name] for name in ("Polars, Enum", "DuckDB, ENUM, V2", "pyarrow, each file another")},
+}
 
 
 class Cases:
@@ -63,30 +67,27 @@ class Cases:
 
     def __init__(self, seed: int, directory: Path) -> None:
         self.seed, self.directory = seed, directory
-        history = everything()
-        self.tables = {
-            name: pa.Table.from_pylist(rows, schema=TABLES[name].schema)
-            for name, rows in history.rows.items()
-        }
-        self.plain = history.write(directory / "plain")
+        self.history = everything()
+        self.plain = self.history.write(directory / "plain")
 
     def make(self, number: int) -> tuple[RunFolder, list[str]]:
         """The folder of a case, and what was done to it."""
         random = Random(f"{self.seed}/{number}")
         path = self.directory / f"case-{number}"
-        writer = random.choice(_BY)
-        for name, table in self.tables.items():
-            directory = path / "evidence" / name
-            directory.mkdir(parents=True)
-            if writer is None:
-                _as_sealed(name, table, directory)
-            elif writer is _BY[2]:
-                pq.write_table(table, directory / "part-0.parquet", compression="none")
-            else:
-                writer(table, directory)
-        for file in (self.plain.manifest_path, self.plain.scenario_path):
-            (path / file.name).write_bytes(file.read_bytes())
+        shutil.copytree(self._sound(random.choice(sorted(_BY))), path)
         return RunFolder(path), damage(path, random)
+
+    def _sound(self, by: str) -> Path:
+        """The folder as one writer writes it; written once."""
+        path = self.directory / by
+        if not path.exists():
+            for name, rows in self.history.rows.items():
+                directory = path / "evidence" / name
+                directory.mkdir(parents=True)
+                _BY[by](pa.Table.from_pylist(rows, schema=TABLES[name].schema), directory)
+            for file in (self.plain.manifest_path, self.plain.scenario_path):
+                shutil.copy(file, path)
+        return path
 
 
 def judged(folder: RunFolder, spark: Any) -> str:
@@ -111,15 +112,20 @@ def judged(folder: RunFolder, spark: Any) -> str:
 
 
 def main() -> None:
-    """`python -m fuzz.judging SEED DIRECTORY`"""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    """`python -m fuzz.judging SEED DIRECTORY [spark]`: with the real Spark, or without."""
     cases, spark = Cases(int(sys.argv[1]), Path(sys.argv[2])), InProcess()
+    if sys.argv[3:] == ["spark"]:
+        spark = shared_session()
+    else:
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         folder, done = cases.make(int(line))
         answer = {"case": int(line), "done": done}
         try:
             answer["ended"] = judged(folder, spark)
+        except NeedsSpark:
+            answer["ended"] = "unsettled"
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
             answer["ended"], answer["trace"] = type(error).__name__, traceback.format_exc()
         answers.write(json.dumps(answer) + "\n")

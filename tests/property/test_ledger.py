@@ -1,115 +1,71 @@
-"""The analysis against the oracle, the engine against the analysis in SQL, on what Hypothesis thinks of."""
+"""The analysis against the oracle, the engine against the analysis in SQL, on histories made from seeds.
+
+Many histories share a folder, so that Spark is asked once for all of them; where they disagree, halves of
+them are judged until the history is found that does so alone.
+"""
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
+import pytest
 from pyspark.sql import SparkSession
 
 from fakes.comparing import comparable, differences, tables
-from fakes.histories import History
-from fakes.oracle import Oracle
-from fakes.oracle_causes import Causes
-from kaput.analysis import assemble, fates, inputs
+from fakes.in_process import InProcess
+from kaput.analysis import assemble, inputs
 from kaput.analysis.closer.full import NotSettled
 from kaput.analysis.closer.look import Look
 from kaput.analysis.dense.counted import count
 from kaput.analysis.dense.work import Plan, cut, plan
-from kaput.analysis.pipeline import analyse
 from kaput.analysis.reference import pipeline as reference
-from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
-from property.strategies import histories
+from property.agreement import by_pipeline, culprits, parts_of
+from property.worlds import together
+
+SEED = 20_261
+BATCH = 100
 
 
-def _summary(findings: Findings) -> dict[str, object]:
-    (lost,) = findings.anomaly("lost")
-    return {
-        "fates": {(f.outcome, f.stored): f.count for f in findings.fates},
-        "unread": sorted((u.topic, u.partition) for u in findings.unread_partitions),
-        "run": {a.name: a.count for a in findings.anomalies if a.group is None},
-        "lost": (dict(lost.causes), lost.permitted),
-        "groups": {
-            g.group: {
-                "fates": {(f.outcome, f.stored, f.delivered): f.count for f in g.fates},
-                "after commit": g.redelivered_after_commit,
-                "counts": {a.name: a.count for a in findings.anomalies if a.group == g.group},
-            }
-            for g in findings.groups
-        },
-    }
+@pytest.mark.parametrize("batch", range(5))
+def test_ledger_equals_oracle(batch: int, spark: SparkSession) -> None:
+    """Fates, the count of every anomaly and the causes of losses are those of the plain definitions."""
+    parts = parts_of(SEED, range(batch * BATCH, (batch + 1) * BATCH))
+    found = culprits(parts, by_pipeline(spark))
+    assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
-def _expected(history: History) -> dict[str, object]:
-    oracle = Oracle(history)
-    causes, permitted = Causes(oracle).lost()
-    return {
-        "fates": dict(oracle.fates()),
-        "unread": sorted(oracle.unread_partitions()),
-        "run": oracle.run_counts(),
-        "lost": (dict(causes), permitted),
-        "groups": {
-            group: {
-                "fates": dict(oracle.group_fates(group)),
-                "after commit": oracle.redelivered_after_commit(group),
-                "counts": oracle.group_counts(group),
-            }
-            for group in oracle.groups
-        },
-    }
-
-
-@settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],  # shrinking would take minutes: the diff below says enough
-    suppress_health_check=list(HealthCheck),
-)
-@given(history=histories())
-def test_ledger_equals_oracle(spark: SparkSession, history: History) -> None:
-    """Fates and the count of every anomaly are those of the plain definitions."""
-    with tempfile.TemporaryDirectory() as path:
-        evidence = check(history.write(Path(path)))
-        findings, alone = analyse(evidence, spark), fates.count(evidence, spark)
-    assert differences(_summary(findings), _expected(history)) == {}
-    assert (alone.totals, alone.fates) == (findings.totals, findings.fates)
-    assert [(g.group, g.fates) for g in alone.groups] == [(g.group, g.fates) for g in findings.groups]
-    for anomaly in findings.anomalies:
-        assert len(anomaly.examples) == min(anomaly.count, 10), anomaly.name
-
-
-@settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-@given(history=histories())
-def test_engine_equals_sql(spark: SparkSession, history: History) -> None:
+def test_engine_equals_sql(spark: SparkSession, tmp_path: Path) -> None:
     """Whatever the engine settles, the analysis in SQL finds the same: findings and every table."""
-    with tempfile.TemporaryDirectory() as path:
-        evidence = inputs.read(check(history.write(Path(path))))
-        work = plan(evidence.evidence)
-        whole = _account(evidence, spark, work)
-        # Chunks of two messages, each file a task: whatever may meet its neighbour does.
+    history = together(parts_of(SEED, range(1_000, 1_060)))
+    evidence = inputs.read(check(history.write(tmp_path)))
+    whole = _account(evidence, spark, plan(evidence.evidence))
+    expected = comparable(reference.analyse(evidence, spark)), tables(tmp_path)
+    assert differences(whole, dict(enumerate(expected))) == {}
+
+
+def test_any_cut_finds_the_same(tmp_path: Path) -> None:
+    """Chunks of two messages, each file a task: whatever may meet its neighbour does. No Spark is needed."""
+    settled = 0
+    for first in range(2_000, 2_120, 3):
+        history = together(parts_of(SEED, range(first, first + 3)))
+        evidence = inputs.read(check(history.write(tmp_path / str(first))))
+        whole = _account(evidence, InProcess(), plan(evidence.evidence))
         for finest in (cut(evidence.evidence, 3, bits=1), cut(evidence.evidence, 3, bits=1, shuffled=True)):
             units = [[unit] for task in finest.tasks for unit in task]
             try:
-                assert differences(_account(evidence, spark, replace(finest, tasks=units)), whole) == {}
+                found = _account(evidence, InProcess(), replace(finest, tasks=units))
             except NotSettled as error:
                 assert "far apart" in str(error)
-        expected = comparable(reference.analyse(evidence, spark)), tables(Path(path))
-        assert differences(whole, dict(enumerate(expected))) == {}
+                continue
+            assert differences(found, whole) == {}, first
+            settled += 1
+    assert settled > 20
 
 
-def _account(evidence: inputs.Inputs, spark: SparkSession, work: Plan) -> dict[int, object]:
+def _account(evidence: inputs.Inputs, spark: Any, work: Plan) -> dict[int, object]:
     """What the engine finds, and the tables that it leaves."""
     found = assemble.findings(evidence, Look(spark, evidence, count(spark, evidence, work)).account_for())
     return dict(enumerate((comparable(found), tables(evidence.evidence.folder.path))))

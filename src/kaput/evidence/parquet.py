@@ -44,29 +44,43 @@ def footer_of(path: Path | str) -> pq.FileMetaData:
 def check_footer(path: Path | str, footer: pq.FileMetaData) -> None:
     """Looks at all that a footer tells of its row groups, once for all. Raises EvidenceError."""
     try:
+        _look(path, footer)
         groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
-        told = [_told(group) for group in groups]
-        if any(group.num_rows < 0 for group in groups):
-            raise broken(path, "a row group has fewer than no rows")
-        if sum(group.num_rows for group in groups) != footer.num_rows:
-            raise broken(path, "its row groups do not add up to its rows")
+        wrong = next((told for group in groups if (told := _wrong(group, footer))), None)
     except DAMAGE as error:
         raise broken(path, error) from None
-    # Every row group has the same columns, in the order of the schema.
-    leaves = [footer.schema.column(i).path for i in range(footer.num_columns)]
-    if any(names != leaves for names in told):
-        raise broken(path, "a row group has other columns than its schema")
+    if wrong is not None:
+        raise broken(path, wrong)
+    if sum(group.num_rows for group in groups) != footer.num_rows:
+        raise broken(path, "its row groups do not add up to its rows")
 
 
-def _told(group: pq.RowGroupMetaData) -> list[str]:
-    """The paths of a row group's columns, everything that is told of them having been looked at."""
-    columns = [group.column(index) for index in range(group.num_columns)]
-    for column in columns:
+def _look(path: Path | str, footer: pq.FileMetaData) -> None:
+    """Has Arrow look at every column chunk's entry once, in the one way in which it says what is wrong.
+
+    Where Python asks for a damaged entry itself, Arrow's C++ ends the whole process. Before it reads ahead it
+    goes through all of them; one row is read as well, since nothing less can be had.
+    """
+    file = pq.ParquetFile(path, metadata=footer, pre_buffer=True, memory_map=True)
+    next(file.iter_batches(batch_size=1, use_threads=False), None)
+
+
+def _wrong(group: pq.RowGroupMetaData, footer: pq.FileMetaData) -> str | None:
+    """What is wrong with a row group's entry, everything that it tells having been looked at."""
+    if group.num_rows < 0:
+        return "a row group has fewer than no rows"
+    if group.num_columns != footer.num_columns:
+        return "a row group has other columns than its schema"
+    for index in range(group.num_columns):
+        column, leaf = group.column(index), footer.schema.column(index)
+        # Where the types differ, to ask for the statistics would end the process (see _look).
+        if (column.path_in_schema, column.physical_type) != (leaf.path, leaf.physical_type):
+            return f"column {leaf.path!r} is another in a row group than in the schema"
         statistics = column.statistics
         if statistics is not None and statistics.has_null_count:
             int(statistics.null_count)
         list(column.encodings)
-    return [column.path_in_schema for column in columns]
+    return None
 
 
 def open_file(path: Path | str, texts: Sequence[str] = ()) -> pq.ParquetFile:

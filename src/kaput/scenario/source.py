@@ -5,6 +5,7 @@ Not here: what the data means (model.py), and the wording of its mistakes (mista
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 
 from kaput.errors import UsageError
 
+_HALF = re.compile("[\ud800-\udfff]")
 _LARGEST = 4 * 1024 * 1024  # bytes of a file: many times what anybody would write
 DataPath = tuple[str | int, ...]
 
@@ -63,6 +65,8 @@ def parse(name: str, text: str) -> Source:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         duplicates = _duplicates(node) if node else []
+        if node:
+            _refuse_half_characters(name, node)
         data = loader.construct_document(node) if node else None
     except yaml.MarkedYAMLError as error:
         raise UsageError(_syntax(name, error)) from None
@@ -75,6 +79,23 @@ def parse(name: str, text: str) -> Source:
     if not isinstance(node, yaml.MappingNode) or not isinstance(data, dict):
         raise UsageError(f"{name}:{node.start_mark.line + 1}: a scenario is a mapping of keys to values")
     return Source(name, node, data, duplicates)
+
+
+def _refuse_half_characters(name: str, root: yaml.Node) -> None:
+    """Halves of characters, which an escape such as \\ud800 gives, can be written to no file."""
+    pending, visited = [root], set()
+    while pending:
+        node = pending.pop()
+        if id(node) in visited:  # an alias
+            continue
+        visited.add(id(node))
+        if isinstance(node, yaml.ScalarNode):
+            if _HALF.search(node.value):
+                raise UsageError(f"{name}:{node.start_mark.line + 1}: {node.value!r} has half a character")
+        elif isinstance(node, yaml.MappingNode):
+            pending += [part for pair in node.value for part in pair]
+        else:
+            pending += node.value
 
 
 def _syntax(name: str, error: yaml.MarkedYAMLError) -> str:

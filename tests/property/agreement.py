@@ -1,0 +1,150 @@
+"""Whether the analysis agrees with the oracle on many histories in one folder, and on which it does not."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from fakes.comparing import differences
+from fakes.histories import History
+from fakes.oracle import Oracle
+from fakes.oracle_causes import Causes
+from kaput.analysis import fates
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
+from property.failovers import Failovers
+from property.worlds import Part, World, together
+
+Told = dict[str, Any]
+Judge = Callable[[RunFolder], Findings]
+
+
+def parts_of(seed: int, numbers: Sequence[int]) -> list[Part]:
+    """Every third history is a failover, the others are worlds."""
+    return [Failovers(seed, number) if number % 3 == 0 else World(seed, number) for number in numbers]
+
+
+def by_pipeline(spark: Any) -> Judge:
+    """The analysis as `kaput analyze` does it, and the fates alone, which must be the same."""
+
+    def judge(folder: RunFolder) -> Findings:
+        evidence = check(folder)
+        findings, alone = analyse(evidence, spark), fates.count(evidence, spark)
+        assert (alone.totals, alone.fates) == (findings.totals, findings.fates)
+        assert [(g.group, g.fates) for g in alone.groups] == [(g.group, g.fates) for g in findings.groups]
+        for anomaly in findings.anomalies:
+            assert len(anomaly.examples) == min(anomaly.count, 10), anomaly.name
+        return findings
+
+    return judge
+
+
+def disagreement(parts: Sequence[Part], judge: Judge) -> Told:
+    """Where findings differ from what the oracle expects of each part: empty where they don't."""
+    history = together(parts)
+    with tempfile.TemporaryDirectory(prefix="kaput-soak-") as path:
+        folder = history.write(Path(path))
+        found = summary(judge(folder)) | tables(folder, _modelled(parts))
+    return differences(found, expected(parts))
+
+
+def _modelled(parts: Sequence[Part]) -> set[int]:
+    """The producers whose losses have known causes."""
+    numbered = [part for part in parts for _ in part.producers]
+    return {number for number, part in enumerate(numbered) if isinstance(part, Failovers)}
+
+
+def culprits(parts: Sequence[Part], judge: Judge) -> list[tuple[Part, Told]]:
+    """The parts that disagree alone; where none does, the first of the fewest that do together."""
+    told = disagreement(parts, judge)
+    if not told:
+        return []
+    if len(parts) == 1:
+        return [(parts[0], told)]
+    half = len(parts) // 2
+    found = culprits(parts[:half], judge) + culprits(parts[half:], judge)
+    return found or [(parts[0], {"only together": [part.number for part in parts]} | told)]
+
+
+def summary(findings: Findings) -> Told:
+    """What is compared of the findings."""
+    (lost,) = findings.anomaly("lost")
+    return {
+        "lost": {**lost.causes, "permitted": lost.permitted},
+        "fates": {(f.outcome, f.stored): f.count for f in findings.fates},
+        "unread": sorted((u.topic, u.partition) for u in findings.unread_partitions),
+        "run": {a.name: a.count for a in findings.anomalies if a.group is None},
+        "groups": {
+            g.group: {
+                "fates": {(f.outcome, f.stored, f.delivered): f.count for f in g.fates},
+                "after commit": g.redelivered_after_commit,
+                "counts": {a.name: a.count for a in findings.anomalies if a.group == g.group},
+            }
+            for g in findings.groups
+        },
+    }
+
+
+def tables(folder: RunFolder, modelled: set[int]) -> Told:
+    """What is compared of the tables that the analysis leaves: each producer's messages, and known causes."""
+    ledger = pq.read_table(folder.analysis / "ledger", columns=["producer", "outcome", "stored"]).to_pylist()
+    lost = pq.read_table(folder.analysis / "lost").to_pylist()
+    return {
+        "by producer": dict(Counter((r["producer"], r["outcome"], r["stored"]) for r in ledger)),
+        "causes": {(r["producer"], r["seq"]): r["cause"] for r in lost if r["producer"] in modelled},
+    }
+
+
+def expected(parts: Sequence[Part]) -> Told:
+    """The same from the oracle, which judges each part by itself."""
+    total: Told = {}
+    first = 0
+    causes: dict[tuple[int, int], str] = {}
+    for part in parts:
+        history = together([part])
+        total = _sum(total, _of(history, first))
+        if isinstance(part, Failovers):
+            causes |= {(first, seq): cause for seq, cause in part.causes.items()}
+        first += len(part.producers)
+    return total | {"causes": causes}
+
+
+def _of(history: History, first: int) -> Told:
+    oracle = Oracle(history)
+    causes, permitted = Causes(oracle).lost()
+    stored = (
+        (s["producer"] + first, s["outcome"], oracle.copies[s["producer"], s["seq"]]) for s in oracle.sends
+    )
+    return {
+        "lost": {**causes, "permitted": permitted},
+        "fates": dict(oracle.fates()),
+        "unread": sorted(oracle.unread_partitions()),
+        "run": oracle.run_counts(),
+        "groups": {
+            group: {
+                "fates": dict(oracle.group_fates(group)),
+                "after commit": oracle.redelivered_after_commit(group),
+                "counts": oracle.group_counts(group),
+            }
+            for group in oracle.groups
+        },
+        "by producer": dict(Counter(stored)),
+    }
+
+
+def _sum(one: Any, other: Any) -> Any:
+    """Counts added, lists joined, whatever is on one side alone taken."""
+    if isinstance(one, dict):
+        return {
+            key: _sum(one.get(key), other.get(key)) for key in [*one, *(k for k in other if k not in one)]
+        }
+    if one is None or other is None:
+        return other if one is None else one
+    return sorted(one + other) if isinstance(one, list) else one + other

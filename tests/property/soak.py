@@ -1,0 +1,63 @@
+"""`python -m property.soak --count 5000 --seed 1`: the analysis against the oracle, for as long as one likes.
+
+As test_ledger.py, with real Spark, in batches of a folder each. Where a batch disagrees, halves of it are
+judged until the histories are found that do so alone; their numbers and the seed make them again:
+`--first NUMBER --count 1`. Run it from the directory `tests`, or with it on PYTHONPATH; `make soak` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from fakes.comparing import comparable, differences
+from fakes.spark import shared_session
+from kaput.analysis import inputs
+from kaput.analysis.pipeline import analyse
+from kaput.analysis.reference import pipeline as reference
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
+from property.agreement import by_pipeline, culprits, parts_of
+
+
+def _in_both(folder: RunFolder) -> Findings:
+    """The analysis in SQL, which must find the same as the engine."""
+    spark = shared_session()
+    found = analyse(check(folder), spark)
+    in_sql = reference.analyse(inputs.read(check(folder)), spark)
+    assert differences(comparable(in_sql), comparable(found)) == {}
+    return in_sql
+
+
+def main() -> int:
+    """The command: 1 where anything disagrees."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=5_000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=100)
+    parser.add_argument("--sql-every", type=int, default=5, help="so many batches: also in SQL")
+    given = parser.parse_args()
+    began, wrong = time.monotonic(), 0
+    by_engine = by_pipeline(shared_session())
+    last = given.first + given.count
+    for number, first in enumerate(range(given.first, last, given.batch)):
+        parts = parts_of(given.seed, range(first, min(first + given.batch, last)))
+        for judge in [by_engine, _in_both] if number % given.sql_every == 0 else [by_engine]:
+            for part, told in culprits(parts, judge):
+                wrong += 1
+                print(f"seed {given.seed}, history {part.number}: found and expected: {told}", flush=True)
+        done, took_s = first + len(parts) - given.first, time.monotonic() - began
+        print(
+            f"{done} of {given.count} histories, {wrong} disagree, {took_s:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+    print(f"seed {given.seed}: {given.count} histories, {wrong} disagree, {time.monotonic() - began:.0f} s")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""Histories of anything that can go wrong, made from a seed, many of them beside each other in one folder.
+
+A world is a small history with topics, producers and members of its own: judging a folder takes seconds
+whatever its size, so that a world costs little. Its rows are the same beside whichever others it stands.
+Not here: failovers with known causes (failovers.py), and what must be found (agreement.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Protocol
+
+from fakes.histories import History
+
+GROUPS = {"audit": False, "billing": True, "ledger": True}  # and whether their drains finished
+_OUTCOMES = ("acked", "acked", "acked", "failed", "unknown")
+_KINDS = ("assigned", "assigned", "revoked", "lost", "left", "killed", "committed", "committed")
+
+
+class Part(Protocol):
+    """A history that can stand beside others. `producers`: the spec of each, numbered from `first` on."""
+
+    number: int
+    topics: Sequence[dict[str, Any]]
+    producers: Sequence[dict[str, Any]]
+    ledger: Sequence[str]
+
+    def play(self, history: History, first: int) -> None:
+        """Adds this part's rows."""
+
+
+def together(parts: Sequence[Part]) -> History:
+    """One run folder's history of all parts."""
+    history = History(
+        producers=[{**spec, "messages": 1} for part in parts for spec in part.producers],
+        topics=[topic for part in parts for topic in part.topics],
+        groups=dict(GROUPS),
+        subscriptions={"ledger": [topic for part in parts for topic in part.ledger]},
+    )
+    first = 0
+    for part in parts:
+        part.play(history, first)
+        first += len(part.producers)
+    # The same in every folder, so that what is permitted of a part is the same beside whichever others.
+    return history.fault(1, 2, 5, fault="power-loss").fault(2, 4)
+
+
+class World:
+    """Two producers, two topics, two members in each group: what they do is drawn, sound or not."""
+
+    def __init__(self, seed: int, number: int) -> None:
+        self.seed, self.number = seed, number
+        self.names = (f"orders{number}", f"bills{number}")
+        self.topics = [{"name": name, "partitions": 2} for name in self.names]
+        acks = Random(f"{seed}/{number}/acks").choice(("all", 1, 0))
+        self.producers = [{"topic": self.names[0], "acks": acks}] * 2
+        self.ledger = [self.names[1]]
+        self.members = (f"{number}-one", f"{number}-two")
+
+    def play(self, history: History, first: int) -> None:
+        """Adds this world's rows."""
+        _Play(self, history, (first, first + 1)).all()
+
+
+class _Play:
+    """One telling of a world: its rows as they are drawn."""
+
+    def __init__(self, world: World, history: History, producers: tuple[int, int]) -> None:
+        self.world, self.history, self.producers = world, history, producers
+        self.random = Random(f"{world.seed}/{world.number}")
+        self.taken: set[tuple[Any, ...]] = set()
+        self.stored: list[dict[str, Any]] = []
+        # Where all is read by one member from one partition, its steps and commits are many.
+        self.narrow = self._once_in(3)
+
+    def all(self) -> None:
+        """Adds the rows."""
+        for producer in self.producers:
+            for seq in range(self._upto(4)):
+                self._send(producer, seq)
+        for _ in range(self._upto(2)):
+            strange = [(None, None, False), (None, None, True), (self.producers[0], 90, True)]
+            self._store(*self.random.choice(strange), self._place(), None)
+        for _ in range(self._upto(14 if self.narrow else 8)):
+            self._hand()
+        for _ in range(self._upto(5)):
+            self._event()
+        for _ in range(self.random.choice((0, 0, 1, 4))):
+            self._lead()
+        for topic in self.world.names:
+            for partition in (0, 1):
+                self._end(topic, partition)
+
+    def _upto(self, most: int) -> int:
+        return self.random.randint(0, most)
+
+    def _once_in(self, times: int) -> bool:
+        return self.random.randrange(times) == 0
+
+    def _place(self) -> dict[str, Any]:
+        if self.narrow and not self._once_in(6):
+            return {"topic": self.world.names[1], "partition": 0}
+        return {"topic": self.random.choice(self.world.names), "partition": self._upto(1)}
+
+    def _reader(self) -> dict[str, Any]:
+        if self.narrow and not self._once_in(6):
+            return {"group": "ledger", "member": self.world.members[0]}
+        return {"group": self.random.choice(sorted(GROUPS)), "member": self.random.choice(self.world.members)}
+
+    def _send(self, producer: int, seq: int) -> None:
+        where, outcome = self._place(), self.random.choice(_OUTCOMES)
+        offset = self._upto(5) if outcome == "acked" and not self._once_in(7) else None
+        known = where | {"partition": None} if self._once_in(5) else where
+        self.history.sent(producer, seq, offset, outcome, **known)
+        for _ in range(self.random.choice((1, 1, 1, 0, 2))):
+            self._store(producer, seq, True, self._place() if self._once_in(6) else where, offset)
+
+    def _store(
+        self, producer: int | None, seq: int | None, intact: bool, where: dict[str, Any], offset: int | None
+    ) -> None:
+        if offset is None or self._once_in(5):
+            offset = self._upto(6)
+        mark = (*where.values(), offset, producer, seq)
+        if mark in self.taken:
+            return
+        self.taken.add(mark)
+        epoch = self.random.choice((None, 0, 1, 2))
+        self.history.stored(offset, producer, seq, intact=intact, leader_epoch=epoch, **where)
+        self.stored.append(self.history.rows["log"][-1])
+
+    def _hand(self) -> None:
+        reader, ms = self._reader(), self._upto(8)
+        if self.stored and not self._once_in(5):
+            record = self.random.choice(self.stored)
+            row = {key: record[key] for key in ("topic", "partition", "intact")}
+            self.history.handed(record["offset"], record["producer"], record["seq"], ms, **reader, **row)
+            return
+        some = [(None, None), *((producer, seq) for producer in self.producers for seq in (0, 1))]
+        producer, seq = self.random.choice(some)
+        intact = producer is not None or self._once_in(2)
+        self.history.handed(self._upto(6), producer, seq, ms, intact=intact, **reader, **self._place())
+
+    def _event(self) -> None:
+        reader, kind, ms = self._reader(), self.random.choice(_KINDS), self._upto(8)
+        if kind in ("left", "killed"):
+            self.history.event(kind, ms, **reader, topic=None, partition=None)
+        elif kind == "committed":
+            self.history.event(kind, ms, self._upto(7), **reader, **self._place())
+        elif self._once_in(6):
+            topic = self.random.choice((None, *self.world.names))
+            self.history.event(kind, ms, **reader, topic=topic, partition=None)
+        else:
+            offset = self._upto(3) if kind == "assigned" and not self._once_in(5) else None
+            self.history.event(kind, ms, offset, **reader, **self._place())
+
+    def _lead(self) -> None:
+        isr = self.random.sample((1, 2, 3), k=self.random.randint(1, 3))
+        kind, leader = self.random.choice(("leader", "leader", "isr")), self.random.choice((-1, 1, 2, 3))
+        epoch = self.random.choice((None, 0, 1, 2))
+        self.history.led(leader, epoch, self._upto(8), isr, kind=kind, **self._place())
+
+    def _end(self, topic: str, partition: int) -> None:
+        how = self.random.choice(("read", "read", "read", "read", "short", "unknown"))
+        if how == "unknown":
+            return
+        offsets = [r["offset"] for r in self.stored if (r["topic"], r["partition"]) == (topic, partition)]
+        end = max(offsets, default=-1) + 1
+        drained = end - 1 if how == "short" else end
+        self.history.add("end_offsets", topic=topic, partition=partition, end_offset=end, drained_to=drained)
