@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 import uuid
@@ -132,8 +131,7 @@ def test_members_of_any_group_have_evidence_files_of_their_own(crew_of: Make, tm
     crew.stop_members()
     assert [client.process.wait(10) for client in crew.members] == [0] * len(groups)
     folder = RunFolder(tmp_path / "run")
-    crew.producers[0].process.signal(signal.SIGTERM)
-    crew.producers[0].process.wait(10)
+    crew.producers[0].process.kill()
     seal(folder)
     folder.write_manifest(Manifest(run_id=uuid.UUID(int=3), scenario="t", state="recording"))
     assert check(folder).words["group_events", "group"] == set(groups)
