@@ -13,7 +13,7 @@ UV_VERSION = 0.13.8
 
 BIN = .venv/bin
 # Two workers: one for real brokers, one for Spark (tests/conftest.py).
-PYTEST = $(BIN)/pytest -n 2 --dist loadgroup
+PYTEST = $(BIN)/pytest -n 2 --dist loadscope
 UV = $(BIN)/uv
 # Packages are as the locks say and kaput itself is there; of the two stamps the wider stands for both.
 RUN_STAMP = .venv/.installed

@@ -6,22 +6,29 @@ Spark share one session. Whatever is neither goes to the worker that is free.
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 # Nothing is timed here: a busy machine must not fail a test.
 settings.register_profile("kaput", deadline=None)
 settings.load_profile("kaput")
 
-_HERE = Path(__file__).parent
-# By directory: the tests that must run in one worker, one after the other.
-_GROUPS = {"functional": "brokers", "spark": "spark", "property": "spark"}
+# By directory: the tests that run in one worker, one after the other.
+_TOGETHER = {"functional": "brokers", "spark": "spark", "property": "spark"}
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Marks the test with the group that it runs in (pytest-xdist's `--dist loadgroup`)."""
-    directory = item.path.relative_to(_HERE).parts[0]
-    if directory in _GROUPS:
-        item.add_marker(pytest.mark.xdist_group(_GROUPS[directory]))
+class ByDirectory(LoadScopeScheduling):
+    """What has a word in _TOGETHER stays together; every other test is on its own."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        directory = nodeid.removeprefix("tests/").partition("/")[0]
+        return _TOGETHER.get(directory, nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByDirectory:
+    """pytest-xdist's own groups (`--dist loadgroup`) are not seen under the pytest that is locked."""
+    return ByDirectory(config, log)
