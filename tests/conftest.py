@@ -20,9 +20,8 @@ _HERE = Path(__file__).parent
 _GROUPS = {"functional": "brokers", "spark": "spark", "property": "spark"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test with the group that it runs in (pytest-xdist's `--dist loadgroup`)."""
-    for item in items:
-        directory = item.path.relative_to(_HERE).parts[0]
-        if directory in _GROUPS:
-            item.add_marker(pytest.mark.xdist_group(_GROUPS[directory]))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks the test with the group that it runs in (pytest-xdist's `--dist loadgroup`)."""
+    directory = item.path.relative_to(_HERE).parts[0]
+    if directory in _GROUPS:
+        item.add_marker(pytest.mark.xdist_group(_GROUPS[directory]))

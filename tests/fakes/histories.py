@@ -75,7 +75,9 @@ class History:
         row = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0} | more
         return self.add("group_events", kind=kind, at_ns=at(ms), offset=offset, **row)
 
-    def led(self, leader: int, epoch: int, ms: float, isr: list[int] | None = None, **more: Any) -> History:
+    def led(
+        self, leader: int | None, epoch: int | None, ms: float, isr: list[int] | None = None, **more: Any
+    ) -> History:
         """A leader event of orders/0."""
         row = {"topic": "orders", "partition": 0, "source": "history", "kind": "leader"} | more
         return self.add("cluster_events", leader=leader, leader_epoch=epoch, isr=isr, at_ns=at(ms), **row)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from fakes.comparing import differences
 from fakes.histories import History
 from fakes.oracle import Oracle
+from fakes.oracle_causes import Causes
 from kaput.analysis import fates
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
@@ -74,7 +75,9 @@ def culprits(parts: Sequence[Part], judge: Judge) -> list[tuple[Part, Told]]:
 
 def summary(findings: Findings) -> Told:
     """What is compared of the findings."""
+    (lost,) = findings.anomaly("lost")
     return {
+        "lost": {**lost.causes, "permitted": lost.permitted},
         "fates": {(f.outcome, f.stored): f.count for f in findings.fates},
         "unread": sorted((u.topic, u.partition) for u in findings.unread_partitions),
         "run": {a.name: a.count for a in findings.anomalies if a.group is None},
@@ -115,10 +118,12 @@ def expected(parts: Sequence[Part]) -> Told:
 
 def _of(history: History, first: int) -> Told:
     oracle = Oracle(history)
+    causes, permitted = Causes(oracle).lost()
     stored = (
         (s["producer"] + first, s["outcome"], oracle.copies[s["producer"], s["seq"]]) for s in oracle.sends
     )
     return {
+        "lost": {**causes, "permitted": permitted},
         "fates": dict(oracle.fates()),
         "unread": sorted(oracle.unread_partitions()),
         "run": oracle.run_counts(),

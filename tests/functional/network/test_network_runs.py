@@ -70,7 +70,7 @@ def test_isolation_loses_what_acks_1_acknowledged_and_nothing_else(kaput: Kaput,
     assert result.status == 0
     isolate = result.fault("isolate")
     assert isolate["bit"] and "still reached by the clients" in isolate["proof"]
-    assert re.search(r"lifted, and all connect again after \d+ ms", isolate["proof"])
+    assert re.search(r"lifted: the rules are gone, all connect again after \d+ ms", isolate["proof"])
     assert isolate["election_ms"] < 9_000
     lost = result.count("lost")
     if acks == "all":

@@ -1,4 +1,4 @@
-"""Changes of leader where an epoch without a leader lies between two that have one."""
+"""Changes of leader where an epoch without a leader lies between two, or the same leader comes back."""
 
 from __future__ import annotations
 
@@ -21,3 +21,19 @@ def test_an_epoch_without_a_leader_overwrites_for_its_successor() -> None:
     assert (change.epoch, change.leader, change.old_leader) == (2, 2, 1)
     assert (change.deposed_acks, change.lost, change.offsets_used_twice) == (3, 3, 1)
     assert (change.lost_seen, change.lost_unseen) == ({1: 2}, 1)
+
+
+def test_a_leader_that_came_back_is_not_two_leaders() -> None:
+    """Broker 1 leads in epochs 0 and 2: what epoch 1 overwrote is told there, without an overlap."""
+    changes = [
+        Change(0, "leader", 1, 0, (1,), None),
+        Change(400_000_000, "leader", -1, 1, (1,), 1),
+        Change(470_000_000, "leader", 1, 2, (1,), 1),
+    ]
+    rows = [Deposed(PLACE, 1, None, 3, 2, 0, 0, 1, 100_000_000, 380_000_000)]
+    under = {(PLACE, 2): 500_000_000}
+    (change,) = leader_changes(Timeline({PLACE: changes}), rows, under, {})
+    assert (change.leader, change.old_leader, change.deposed_acks, change.lost) == (1, 1, 3, 2)
+    assert (change.two_leaders_ms, change.overlap_ms) == (None, None)
+    assert leader_changes(Timeline({PLACE: changes}), [], under, {}) == []
+    assert Timeline({PLACE: changes}).leader_changes() == 0

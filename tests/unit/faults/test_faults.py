@@ -176,6 +176,7 @@ def test_a_stop_takes_effect_at_its_signal_and_tells_how_long_it_took() -> None:
     (took,) = re.findall(r"SIGTERM, ended after (\d+) ms", effect.proof)
     assert 100 <= int(took) < 5000
     effect = Stop(fake_scene()).inject([FakeNode(1, survives=True), FakeNode(2)])
+    assert effect.bit is False
     assert re.search(r": broker 1 \(pid 1001\) still running \d{1,4} ms after SIGTERM", effect.proof)
     assert effect.effective_ns is not None
 

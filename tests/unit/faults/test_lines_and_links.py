@@ -15,7 +15,7 @@ from kaput.faults.delay import least_ms, rounds
 from kaput.faults.fault import Effect
 from kaput.faults.loss import Sample, loses
 from kaput.faults.rules import severing
-from kaput.faults.shaping import Flow
+from kaput.faults.shaping import End, Flow
 
 RATE = 1e6
 
@@ -34,6 +34,8 @@ RATE = 1e6
         (64, 64, 0.01, False),
         (64, 63, 0.01, True),  # so few were sent that one is many
         (0, 0, 10, False),
+        (30_000, 29_001, 10, False),
+        (30_000, 29_000, 10, True),
     ],
 )
 def test_a_way_is_lossy_from_a_third_of_the_share_on(
@@ -206,6 +208,12 @@ def test_loss_is_tried_in_its_direction(direction: str, ways: int) -> None:
         f"; the rules are gone; of datagrams arrived {', '.join(['160 of 160'] * ways)} after the heal"
     )
     assert re.search(r"; node 1: \d+ of \d+ packets dropped when it was healed; ", after.proof)
+
+
+def test_so_many_are_sent_that_thirty_are_lost() -> None:
+    """By handfuls of 32."""
+    effect = World("loss", {"percent": 1.0, "direction": "in"}).inject()
+    assert effect.bit and "arrived 3,008 of 3,008 before" in effect.proof
 
 
 def test_a_share_that_is_lost_before_proves_nothing() -> None:
@@ -507,3 +515,22 @@ def test_a_delay_that_failed_half_way_and_stays_is_not_healed() -> None:
     world.inject()
     world.network.stays = True
     assert world.heal(Effect(None, False, "failed")) == (None, Effect(None, False, "failed"))
+
+
+@pytest.mark.parametrize(("rate", "seconds"), [("8mbit", 0.2), ("300kbit", 0.996), ("100kbit", 2.0)])
+def test_a_slow_line_is_loaded_for_longer(rate: str, seconds: float) -> None:
+    """Until forty datagrams were offered, but for two seconds at most."""
+    world = World("bandwidth", {"rate": rate, "direction": "out"})
+    assert world.inject().bit
+    assert world.network.clock.now() - 1000 == pytest.approx(seconds, abs=0.002)
+
+
+def test_what_another_queue_has_counted_is_not_ours() -> None:
+    """A delay's numbers are none of a limit."""
+    world = World("bandwidth")
+    queue = world.network.queue(1, inward=True)
+    queue.kind, queue.sent, queue.waited = "netem", 5, 6
+    end = End(world.make().scene, 1, inward=True)
+    assert end.stats() == (0, 0) and not end.limited()
+    queue.kind = "tbf"
+    assert end.stats() == (5, 6) and end.limited()

@@ -55,6 +55,24 @@ def test_what_could_not_be_judged_does_not_pass(raw: dict[str, Any]) -> None:
     assert found["redelivered in group billing"].is_passed
 
 
+def test_an_unread_partition_leaves_every_count_of_the_log_open(raw: dict[str, Any]) -> None:
+    """Though no message is missing; what groups were handed is another matter."""
+    raw["unread_partitions"] = [{"topic": "orders", "partition": 0, "drained_to": 5, "end_offset": 10}]
+    found = cases(raw)
+    (skipped,) = found["phantom"].result
+    assert isinstance(skipped, Skipped) and skipped.message == "1 partition not read to the end"
+    assert isinstance(found["duplicate"].result[0], Skipped)
+    assert found["redelivered in group billing"].is_passed
+
+
+def test_a_bite_without_a_moment_is_an_error(raw: dict[str, Any]) -> None:
+    """`bit` alone is no proof."""
+    raw["faults"][0]["effective_ns"] = None
+    (error,) = cases(raw)["1-kill: kill leader-of orders/0 bit"].result
+    assert isinstance(error, Error)
+    assert error.message == "bit at an unknown time: broker 1 (pid 77): gone"
+
+
 def test_text_that_xml_cannot_hold_does_not_break_the_document(raw: dict[str, Any]) -> None:
     """Control characters, markup and non-ASCII text in a proof survive or are replaced."""
     raw["faults"][0]["proof"] = "node <1> \x00 & \x1b[31m größer"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_still_recording import opened
+from test_analyze_while_recording import opened
 
 from fakes.histories import History
 
@@ -94,7 +94,8 @@ def test_a_folder_that_a_crash_left(tmp_path: Path, locked: list[Path]) -> None:
     folder = opened(tmp_path / "run")
     code = (
         "import os, sys\nfrom pathlib import Path\nfrom kaput.evidence.recorder import Recorder\n"
-        "sys.path[:0] = sys.argv[2:]\nfrom test_still_recording import send\nfolder = Path(sys.argv[1])\n"
+        "sys.path[:0] = sys.argv[2:]\nfrom test_analyze_while_recording import send\n"
+        "folder = Path(sys.argv[1])\n"
         "sends, log = Recorder(folder, 'sends', 'producer-0'), Recorder(folder, 'log', 'drain')\n"
         "send(sends, log, range(5))\nos._exit(9)"
     )

@@ -1,0 +1,177 @@
+"""Why acknowledged messages are gone, and whether that is permitted, in plain Python: docs/decisions/0019.
+
+Written from the definitions, one acknowledgement at a time. Counts and fates are in oracle.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fakes.oracle import Oracle, Place, Row, place, who
+
+MS = 1_000_000
+
+
+class Causes:
+    """The causes of a history's losses."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle, self.rows = oracle, oracle.history.rows
+        self.specs = [s for spec in oracle.history.producers for s in [spec] * spec.get("count", 1)]
+        self.known = {place(row) for row in oracle.sends + oracle.log + oracle.deliveries}
+        self.known |= {place(row) for row in self.rows["end_offsets"]}
+        self.known |= {(t["name"], p) for t in oracle.history.topics for p in range(t.get("partitions", 1))}
+        self._epochs: dict[Place, list[Row]] = {}
+
+    def lost(self) -> tuple[Counter[str], int]:
+        """How many lost messages have which cause, and how many of all are permitted."""
+        gone = [s for s in self.oracle.sends if s["outcome"] == "acked" and self.oracle.stored(s) == "0"]
+        found = [(self.why(send), send) for send in gone]
+        causes = ["acks-0" if self.acks(send) == "0" else why["cause"] for why, send in found]
+        return Counter(causes), sum(self.permitted(*pair) for pair in found)
+
+    def acks(self, send: Row) -> str:
+        """Whose acknowledgement its producer asked for."""
+        return str(self.specs[send["producer"]].get("acks", "all"))
+
+    def events(self, at: Place) -> list[Row]:
+        """Leader and isr events in order: in one ms by epoch, and a leader before the ISR of its epoch."""
+        mine = [e for e in self.rows["cluster_events"] if e["kind"] in ("leader", "isr") and place(e) == at]
+        last = 1 << 60
+        return sorted(
+            mine if at in self.known else [],
+            key=lambda e: (
+                e["at_ns"],
+                last if e["leader_epoch"] is None else e["leader_epoch"],
+                e["kind"] == "isr",
+                last if e["leader"] is None else e["leader"],
+                e["isr"] or [],
+            ),
+        )
+
+    def epochs(self, at: Place) -> list[Row]:
+        """What is known of each epoch of a partition."""
+        if at not in self._epochs:
+            self._epochs[at] = self._find_epochs(at)
+        return self._epochs[at]
+
+    def _find_epochs(self, at: Place) -> list[Row]:
+        logged = [r for r in self.oracle.log if place(r) == at and r["leader_epoch"] is not None]
+        began: dict[int, Row] = {}
+        isr: list[int] | None = None
+        for event in self.events(at):
+            if event["kind"] == "leader" and event["leader_epoch"] is not None:
+                leads = event["leader"] is not None and event["leader"] >= 0
+                unclean = leads and isr is not None and event["leader"] not in isr
+                began.setdefault(event["leader_epoch"], {**event, "unclean": unclean})
+            isr = isr if event["isr"] is None else event["isr"]
+        found: list[Row] = []
+        for number in sorted({*began, *(r["leader_epoch"] for r in logged)}):
+            start = min([self.end(at), *(r["offset"] for r in logged if r["leader_epoch"] >= number)])
+            behind = 1 + max([-1, *(r["offset"] for r in logged if r["leader_epoch"] < number)])
+            event = began.get(number, {})
+            found.append(
+                {
+                    "number": number,
+                    "start": start,
+                    "earliest": min(start, behind),
+                    "logged": any(r["leader_epoch"] == number for r in logged),
+                    "at_ns": event.get("at_ns"),
+                    "unclean": event.get("unclean", False),
+                    "told": event.get("leader"),
+                }
+            )
+        for index, epoch in enumerate(found):
+            epoch["leader"] = _first_that_led(found[index:])
+            epoch["led"] = _first_that_led(found[index::-1])
+            before = found[index - 1]["led"] if index else None
+            both = None not in (before, epoch["leader"])
+            epoch["changed"] = before != epoch["leader"] if both else None
+        return found
+
+    def end(self, at: Place) -> int:
+        """The offset after the last."""
+        told = [e["end_offset"] for e in self.rows["end_offsets"] if place(e) == at]
+        last = max([-1, *(r["offset"] for r in self.oracle.log if place(r) == at)])
+        return int(told[0]) if told else last + 1
+
+    def own(self, send: Row, epochs: list[Row]) -> int:
+        """The epoch that it was acknowledged under at the earliest: its producer never goes back."""
+        earlier = [
+            s
+            for s in self.oracle.sends
+            if (s["producer"], place(s), s["outcome"]) == (send["producer"], place(send), "acked")
+            and s["done_ns"] <= send["done_ns"]
+        ]
+        told = []
+        for other in earlier:
+            copies = [r for r in self.oracle.records if who(r) == who(other)]
+            if copies:
+                told.append(min(copies, key=lambda r: (r["offset"], *place(r)))["leader_epoch"])
+        return int(max([number for number in told if number is not None], default=epochs[0]["number"]))
+
+    def why(self, send: Row) -> dict[str, Any]:
+        """The cause of one, and what the verdict asks beside it."""
+        at, offset, done = place(send), send["offset"], send["done_ns"]
+        taken = any(place(r) == at and r["offset"] == offset for r in self.oracle.log)
+        epochs = self.epochs(at) if send["partition"] is not None else []
+        leads = [e for e in self.events(at) if e["kind"] == "leader"]
+        told = bool(leads) and all(None not in (e["leader"], e["leader_epoch"]) for e in leads)
+        isrs = [e["isr"] for e in self.events(at) if e["isr"] is not None and e["at_ns"] // MS <= done // MS]
+        known = {"cause": "unexplained", "leaders": told, "alone": bool(isrs) and len(isrs[-1]) == 1}
+        if not epochs or offset is None:
+            return known
+        own = self.own(send, epochs)
+        begun = [e["number"] for e in epochs if e["at_ns"] is not None and e["at_ns"] <= done]
+        given = max(begun, default=own) if not taken and offset < self.end(at) else own
+        old = next(e["led"] for e in epochs if e["number"] == given)
+        later = [e for e in epochs if e["number"] > given and e["start"] <= offset]
+        sure = [e for e in later if e["logged"] or (None not in (old, e["leader"]) and e["leader"] != old)]
+        may = [e for e in epochs if e["number"] > own and e["earliest"] <= offset] if taken else []
+        if later:
+            epoch = ([e for e in later if e["unclean"]] + sure + later)[0]
+            same = None if None in (old, epoch["leader"]) else epoch["leader"] == old
+        elif may:
+            epoch = _by_time(may, done)
+            same = None if epoch["changed"] is None else not epoch["changed"]
+        else:
+            return known
+        cause = "unclean-election" if epoch["unclean"] else "leader-restarted" if same else "deposed-leader"
+        return known | {"cause": cause, "leaders": same is not None, "unsynced": self.unsynced(epoch, done)}
+
+    def unsynced(self, epoch: Row, done: int) -> bool:
+        """Whether the leader may have lost what it had not synced, between acknowledgement and epoch."""
+        return epoch["at_ns"] is not None and any(
+            f["fault"] == "power-loss"
+            and f["bit"]
+            and epoch["leader"] in f["brokers"]
+            and f["effective_ns"] // MS <= epoch["at_ns"] // MS
+            and (f["healed_ns"] is None or done <= f["healed_ns"])
+            for f in self.rows["faults"]
+        )
+
+    def permitted(self, why: dict[str, Any], send: Row) -> bool:
+        """Whether the configuration does not promise to prevent it (unclean election off, min.insync 1)."""
+        acks, cause = self.acks(send), why["cause"]
+        crashed = cause == "leader-restarted" and why["unsynced"]
+        if acks == "1":
+            return cause == "unclean-election" or (why["leaders"] and (cause == "deposed-leader" or crashed))
+        return acks == "0" or (why["alone"] and (cause == "deposed-leader" or crashed))
+
+
+def _first_that_led(epochs: list[Row]) -> int | None:
+    """The leader of the first of them that has one, looking past those that nobody led."""
+    for epoch in epochs:
+        if epoch["told"] is None or epoch["told"] >= 0:
+            return epoch["told"]
+    return None
+
+
+def _by_time(may: list[Row], done: int) -> Row:
+    """Where records tell no epoch: the first change after it, the last before it, else the same leader's."""
+    after = [e for e in may if e["at_ns"] is not None and e["at_ns"] >= done]
+    before = [e for e in may if e not in after]
+    unclean = [e for e in may if e["unclean"]]
+    changes = [e for e in after if e["changed"]] + [e for e in before if e["changed"]][::-1]
+    return (unclean + changes + after + before[::-1])[0]
