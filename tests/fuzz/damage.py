@@ -276,7 +276,7 @@ def scripted(folder: Path, random: Random) -> str:
     """scenario.yaml with other values, or with text that is hard on a reader."""
     path = folder / "scenario.yaml"
     try:
-        if "&a0" in (text := path.read_text()):
+        if any(mark in (text := path.read_text()) for mark in ("&a", "&t")):
             return "scenario is hard already"
         document = yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
