@@ -215,6 +215,7 @@ class FakeQueue:
     late_ms: float = 0
 
     def limit(self, rate: float, burst: int, wait_ms: float) -> None:
+        assert 0 < wait_ms < 1000
         self._put("tbf")
         self.room = self.burst = burst
         self.rate, self.since = rate * self.network.strange / 8, self.network.clock.now()
@@ -325,12 +326,13 @@ class FakeSocket:
     def sendto(self, data: bytes, endpoint: tuple[str, int]) -> None:
         assert self.kind == socket.SOCK_DGRAM
         target = self.network.node(endpoint[0])
+        assert target != self.source, "what stays at home passes no link"
+        if not self.network.sends(self.source, target):
+            raise PermissionError  # as the kernel tells the sender of its own rules
         if self.source is not None:
             self.network.queue(self.source, inward=False).passes(len(data))
         if target is not None:
             self.network.queue(target, inward=True).passes(len(data))
-        if not self.network.sends(self.source, target):
-            raise PermissionError  # as the kernel tells the sender of its own rules
         if endpoint in self.network.inboxes and self.network.receives(self.source, target):
             self.network.inboxes[endpoint] += 1
 

@@ -11,6 +11,7 @@ import pytest
 from fakes.cluster import FakeNode, fake_scene
 from kaput.errors import BrokerError
 from kaput.faults.catalogue import CATALOGUE
+from kaput.faults.fault import Fault
 from kaput.faults.kill import Kill
 from kaput.faults.noop import Noop
 from kaput.faults.pause import Pause
@@ -73,6 +74,13 @@ def test_a_paused_node_that_works_was_not_bitten() -> None:
     assert not after.bit
 
 
+@pytest.mark.parametrize("kind", CATALOGUE.values())
+def test_every_fault_knows_its_scene(kind: type[Fault]) -> None:
+    """Whatever else it remembers."""
+    scene = fake_scene()
+    assert kind(scene).scene is scene
+
+
 def test_noop_touches_nothing() -> None:
     """noop bites by definition and leaves its target alone."""
     node, fault = FakeNode(1), Noop(fake_scene())
@@ -113,7 +121,7 @@ def test_one_start_that_fails_does_not_keep_the_others_down() -> None:
     nodes = [FakeNode(1, refuses=True), FakeNode(2, fails=True), FakeNode(3)]
     fault = Kill(fake_scene())
     healed, after = fault.heal(nodes, fault.inject(nodes))
-    assert healed is None and not after.bit and nodes[2].running
+    assert healed is None and after.bit is False and nodes[2].running
     assert "broker 1 could not be started again: broker 1 cannot be spawned" in after.proof
     assert "broker 2 does not run after its start" in after.proof
     assert after.proof.endswith(
@@ -140,7 +148,7 @@ def test_the_heal_is_the_moment_of_the_first_start() -> None:
 def test_a_kill_that_reaches_one_of_two_names_the_other() -> None:
     """It took effect where it did, and is no bite."""
     effect = Kill(fake_scene()).inject([FakeNode(1, survives=True), FakeNode(2)])
-    assert not effect.bit and effect.effective_ns is not None
+    assert effect.bit is False and effect.effective_ns is not None
     assert effect.proof.endswith("but broker 1 (pid 1001) still running")
     assert Kill(fake_scene()).inject([FakeNode(1, survives=True)]).effective_ns is None
 

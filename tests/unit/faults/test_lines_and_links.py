@@ -534,3 +534,11 @@ def test_what_another_queue_has_counted_is_not_ours() -> None:
     assert end.stats() == (0, 0) and not end.limited()
     queue.kind = "tbf"
     assert end.stats() == (5, 6) and end.limited()
+
+
+def test_a_limit_behind_a_cut_is_not_proven() -> None:
+    """Nothing comes as far as the line: the sender is told so, and nothing has to wait."""
+    world = World("bandwidth", {"direction": "out"})
+    world.network.filter(1).put("kaput_9_cut", severing([world.network.clients], "out", "drop"))
+    effect = world.inject()
+    assert not effect.bit and "under load 0.00 of 12.0" in effect.proof

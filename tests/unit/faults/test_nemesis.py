@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from fakes.cluster import FakeAdmin, FakeNode
+from fakes.network import FakeNetwork
 from kaput.cluster.network.loopback import Loopback
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
+from kaput.faults.targets import resolve
 from kaput.scenario.options import Options
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
 
@@ -30,6 +33,7 @@ def play(
     witness: Looker | None = None,
     node: type[FakeNode] = FakeNode,
     heard: list[tuple[str, str, bool]] | None = None,
+    network: Any = None,
 ) -> tuple[list[dict[str, Any]], dict[int, FakeNode]]:
     """Plays `steps` with `drive`; the rows of the faults table and the nodes."""
     nodes = {i: node(i) for i in (1, 2, 3)}
@@ -39,7 +43,7 @@ def play(
         nemesis = Nemesis(
             steps,
             nodes,  # type: ignore[arg-type]
-            Loopback(),
+            network or Loopback(),
             [1, 2, 3],
             admin or FakeAdmin(),  # type: ignore[arg-type]
             ["orders"],
@@ -124,7 +128,7 @@ def test_a_step_whose_time_never_came_did_not_bite(tmp_path: Path) -> None:
     ]
     rows, nodes = play(tmp_path, steps, lambda nemesis: nemesis.workload_over())
     assert [(row["bit"], row["brokers"], row["healed_ns"]) for row in rows] == [(False, [], None)] * 2
-    assert "workload ended" in str(rows[0]["proof"]) and nodes[1].done == []
+    assert rows[0]["proof"] == "the workload ended before its time came" and nodes[1].done == []
 
 
 def test_a_target_that_is_nobody_did_not_bite(tmp_path: Path) -> None:
@@ -219,7 +223,7 @@ def test_a_run_that_is_ended_heals_nothing(tmp_path: Path) -> None:
     ]
     rows, nodes = play(tmp_path, steps, drive, heard=heard)
     assert [row["id"] for row in rows] == ["1-kill", "3-rolling-restart"]
-    assert rows[0]["bit"] and rows[0]["healed_ns"] is None
+    assert rows[0]["bit"] and rows[0]["healed_ns"] is None and rows[0]["brokers"] == [1]
     assert nodes[1].done == ["kill"] and nodes[2].done == []
 
 
@@ -266,3 +270,53 @@ def test_the_other_side_is_in_the_title(tmp_path: Path) -> None:
     # The loopback network refuses: the lab's trouble, and a row like any other.
     assert all("the injection failed: the loopback network cannot be broken" in row["proof"] for row in rows)
     assert not any(row["bit"] for row in rows)
+
+
+def test_every_step_has_its_own_thread_and_its_own_seed(tmp_path: Path) -> None:
+    """However many are at work at the same time; whom each draws is its seed's choice."""
+    steps = [Step(f"{i:02}-noop", "noop", "any", AfterStart(0), None, i) for i in range(1, 41)]
+    heard: list[tuple[str, str, bool]] = []
+
+    def drive(nemesis: Nemesis) -> None:
+        limit = time.monotonic() + 20
+        while len(heard) < 40:  # none of them ends before all have begun
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        nemesis.workload_over()
+
+    rows, _ = play(tmp_path, steps, drive, heard=heard)
+    drawn = [resolve("any", FakeAdmin(), [1, 2, 3], seed) for seed in range(1, 41)]  # type: ignore[arg-type]
+    assert [row["brokers"] for row in rows] == drawn
+
+
+def test_an_aborted_nemesis_has_let_go(tmp_path: Path) -> None:
+    """When `abort` returns nothing is injected, recorded or waited for any more."""
+
+    class Slow(FakeNode):
+        def kill(self) -> int:
+            started.set()
+            time.sleep(0.3)
+            return super().kill()
+
+    started = threading.Event()
+    seen: list[list[str]] = []
+
+    def drive(nemesis: Nemesis) -> None:
+        assert started.wait(10)
+        nemesis.abort()
+        (stream,) = (tmp_path / "evidence" / "faults").glob("*.arrows")
+        with pa.ipc.open_stream(stream.read_bytes()) as reader:
+            seen.extend([row["proof"] for row in batch.to_pylist()] for batch in reader)
+
+    step = Step("1-kill", "kill", "broker 1", AfterStart(0), 10, 1)
+    play(tmp_path, [step], drive, node=Slow)
+    assert [proof[:20] for (proof,) in seen] == ["not injected to the ", "broker 1 (pid 1001):"]
+
+
+def test_a_fault_knows_its_step(tmp_path: Path) -> None:
+    """Its rules bear the step's name."""
+    network = FakeNetwork()
+    step = Step("7-cut", "cut", "broker 1", AfterStart(0), 10, 1, Options(from_=("broker 2",)))
+    (row,), _ = play(tmp_path, [step], lambda _nemesis: None, network=network)
+    assert row["bit"], row["proof"]
+    assert set(network.counted) == {(1, "kaput_7_cut")}

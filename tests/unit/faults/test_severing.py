@@ -236,6 +236,24 @@ def test_the_cut_of_a_flapping_link_that_is_healed_must_hold_too() -> None:
     assert after.proof.endswith("; times cut: 1")
 
 
+def test_a_flapping_link_goes_on_in_its_rhythm() -> None:
+    """The proofs take no longer than they must, and are part of the time that it is cut."""
+    fault, nodes, effect = inject(FakeNetwork(), Flap, from_=("all-nodes",), down=10, up=10)
+    began = time.monotonic()
+    wait_for_cuts(fault, 6)
+    assert time.monotonic() - began < 4
+    fault.heal(nodes, effect)  # type: ignore[arg-type]
+
+
+def test_packets_of_a_single_cut_are_counted_once() -> None:
+    """As the packet filter has them when it is lifted."""
+    network = FakeNetwork()
+    fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=60_000, up=10)
+    _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
+    dropped = sum(network.counted[1, "kaput_1_x"].values())
+    assert f" ms {dropped} packets dropped, lifted" in after.proof
+
+
 def test_a_later_cut_of_a_flapping_link_that_is_healed_must_hold_too() -> None:
     """As the first one."""
     network = FakeNetwork()
