@@ -1,0 +1,43 @@
+"""What members were handed, step by step.
+
+poll-skip [poll-skip]: a member's next delivery from a partition jumps forward over stored records, with no
+change of its assignment between. nonmonotonic-poll [nonmonotonic-poll]: the same, with an offset not above
+the one before. unassigned-delivery: a member is handed a record of a partition that it does not own at that
+moment. Their counts are jumps, steps and records, per group.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from kaput.analysis.runs.clocks import READER
+from kaput.analysis.runs.cutting import PLACES, covered
+
+
+def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """poll-skip and nonmonotonic-poll, a row a step: the reader, the offset and `before`, that of the
+    delivery before it. `deliveries`: runs, in the order of time for each reader.
+    """
+    last = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)
+    same = (pl.col("changes") == pl.col("changes").shift(1).over(READER)).fill_null(False)
+    stepped = deliveries.with_columns(before=last).filter(same)
+    held = covered(log, PLACES).rename({"offset": "begin", "n": "length"})
+    jumps = stepped.filter(pl.col("offset") > pl.col("before") + 1).sort("offset")
+    # The last record below: the end of the last stretch that begins below, or what is just before the offset.
+    below = jumps.join_asof(
+        held,
+        left_on="offset",
+        right_on="begin",
+        by="place",
+        allow_exact_matches=False,
+        check_sortedness=False,
+    )
+    stored = pl.min_horizontal(pl.col("begin") + pl.col("length"), "offset") - 1
+    skipped = below.drop_nulls("begin").filter(stored > pl.col("before"))
+    return skipped, stepped.filter(pl.col("offset") <= pl.col("before"))
+
+
+def unassigned(deliveries: pl.DataFrame, assigned: pl.DataFrame) -> pl.DataFrame:
+    """Runs of records that their member did not own. `assigned`: (group, place) of which assignments are
+    known."""
+    return deliveries.filter(~pl.col("owns")).join(assigned, on=["group", "place"], how="semi")

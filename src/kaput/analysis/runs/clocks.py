@@ -1,0 +1,94 @@
+"""What had happened by the time of each delivery: commits, changes of assignment, and whose the partition
+was.
+
+These are columns that do not change within a run, so that a run lies between two events as a whole, and its
+times can be compared with theirs by either of its ends.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.runs.run import encode
+
+CHANGES = ("assigned", "revoked", "lost")
+GIVEN_UP = ("revoked", "lost")
+GONE = ("left", "killed")
+READER = ("group", "member", "place")
+_GROUP = ("group", "place")
+CLOCKS = ("commits", "changes", "owns")
+_SAME = (*READER, "topic", "producer", "intact")
+_IN_ORDER = ("group", "member", "polled_ns", "place", "offset")
+
+
+def encode_deliveries(rows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """The runs of rows of deliveries with CLOCKS: `commits` (of the group there, before), `changes` (of the
+    reader's assignment, until then), `owns` (whether the last of these, or of the member's leaving, was an
+    assignment).
+
+    What was polled at one moment is one poll, in the order of its offsets.
+    """
+    rows = rows.sort(_IN_ORDER)
+    runs = encode(rows, _SAME, ["polled_ns"]).with_columns(begin=pl.col("n").cum_sum() - pl.col("n"))
+    first, last = _with_clocks(runs, events, "polled_ns_first"), _with_clocks(runs, events, "polled_ns_last")
+    torn = first.select(
+        pl.struct(CLOCKS) != last.select(pl.struct(CLOCKS).alias("last")).to_series()
+    ).to_series()
+    if not torn.any():
+        return first.drop("begin")
+    # Where something happened in the midst of a run its rows are looked at.
+    apart = runs.filter(torn)
+    sizes = apart["n"].to_numpy()
+    starts = np.repeat(apart["begin"].to_numpy() - (np.cumsum(sizes) - sizes), sizes)
+    some = _with_clocks(rows[starts + np.arange(len(starts))], events, "polled_ns")
+    whole = first.filter(~torn).drop("begin")
+    parts = encode(some, (*_SAME, *CLOCKS), ["polled_ns"])
+    return pl.concat([whole, parts.select(whole.columns)]).sort(
+        "group", "member", "polled_ns_first", "place", "offset"
+    )
+
+
+def _with_clocks(rows: pl.DataFrame, events: pl.DataFrame, time: str) -> pl.DataFrame:
+    placed = events.filter(pl.col("place").is_not_null())
+    commits = placed.filter(kind="committed").sort("at_ns").select(*_GROUP, "at_ns")
+    commits = commits.with_columns(commits=pl.int_range(1, pl.len() + 1).over(_GROUP))
+    changes = pl.concat([placed.filter(pl.col("kind").is_in(CHANGES)), _everywhere(events, rows)])
+    # At one moment what is given up comes before what is assigned.
+    states = changes.sort("at_ns", pl.col("kind") == "assigned").select(*READER, "at_ns", "kind")
+    moves = states.filter(pl.col("kind").is_in(CHANGES)).drop("kind")
+    moves = moves.with_columns(changes=pl.int_range(1, pl.len() + 1).over(READER))
+    states = states.select(*READER, "at_ns", owns=pl.col("kind") == "assigned")
+    found = rows.with_row_index("row").sort(time)
+    found = _by_then(found, time, commits, _GROUP, exact=False)
+    found = _by_then(found, time, moves, READER, exact=True)
+    found = _by_then(found, time, states, READER, exact=True)
+    known = found.with_columns(pl.col("commits", "changes").fill_null(0), pl.col("owns").fill_null(False))
+    return known.sort("row").drop("row")
+
+
+def _everywhere(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
+    """What names no partition, for each that the member was ever handed records of: its leaving, and what was
+    revoked or lost as a whole (of a topic, if one is named). An assignment of no partition is none.
+    """
+    whole = pl.col("kind").is_in(GONE) | (pl.col("kind").is_in(GIVEN_UP) & pl.col("place").is_null())
+    read = deliveries.select(*READER, "topic").unique()
+    each = events.filter(whole).drop("place").join(read, on=["group", "member"], suffix="_read")
+    of_all = (
+        pl.col("kind").is_in(GONE) | pl.col("topic").is_null() | (pl.col("topic") == pl.col("topic_read"))
+    )
+    return each.filter(of_all).select(events.columns)
+
+
+def _by_then(
+    rows: pl.DataFrame, time: str, events: pl.DataFrame, by: tuple[str, ...], exact: bool
+) -> pl.DataFrame:
+    """The last event by each row's time; `exact`: one at that very moment counts."""
+    return rows.join_asof(
+        events,
+        left_on=time,
+        right_on="at_ns",
+        by=list(by),
+        allow_exact_matches=exact,
+        check_sortedness=False,
+    ).drop("at_ns", strict=False)

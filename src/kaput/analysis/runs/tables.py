@@ -1,0 +1,133 @@
+"""The big tables as frames: one row group at a time, with numbers for names, in the order in which it is
+encoded.
+
+    sends       producer, seq, topic, place, offset, outcome, attempt_ns, done_ns
+    log         producer, seq, place, offset, epoch, intact
+    deliveries  group, member, producer, seq, topic, place, offset, intact, polled_ns
+
+Numbers are those of names.py. Not here: what becomes of the rows (run.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from kaput.analysis.names import SHIFT, Names
+from kaput.evidence.parquet import footer_of, only_value, open_file, read_row_group, statistics_of, words_of
+from kaput.evidence.reading import Evidence
+from kaput.scenario.vocabulary import OUTCOMES
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "sends": ("producer", "seq", "topic", "partition", "attempt_ns", "done_ns", "outcome", "offset"),
+    "log": ("topic", "partition", "offset", "leader_epoch", "producer", "seq", "intact"),
+    "deliveries": (
+        "group",
+        "member",
+        "topic",
+        "partition",
+        "offset",
+        "producer",
+        "seq",
+        "intact",
+        "polled_ns",
+    ),
+}
+_WORDS = {"sends": ("topic", "outcome"), "log": ("topic",), "deliveries": ("group", "member", "topic")}
+
+FRAMES: Mapping[str, tuple[str, ...]] = {
+    "sends": ("producer", "seq", "topic", "place", "offset", "outcome", "attempt_ns", "done_ns"),
+    "log": ("producer", "seq", "place", "offset", "epoch", "intact"),
+    "deliveries": ("group", "member", "producer", "seq", "topic", "place", "offset", "intact", "polled_ns"),
+}
+
+
+class Unit(NamedTuple):
+    """A row group: its table, its file, its number in it, how many rows it has."""
+
+    table: str
+    path: str
+    number: int
+    rows: int
+
+
+def units(evidence: Evidence, table: str) -> Iterator[Unit]:
+    """The row groups of a table that have any rows."""
+    for path in evidence.tables[table].files:
+        footer = footer_of(path)
+        for index in range(footer.num_row_groups):
+            rows = footer.row_group(index).num_rows
+            if rows:
+                # Tasks may run in other directories.
+                yield Unit(table, str(path.resolve()), index, rows)
+
+
+def read(unit: Unit, names: Names) -> pl.DataFrame:
+    """The rows of a row group. Raises EvidenceError."""
+    file = open_file(unit.path, _WORDS[unit.table])
+    group = file.metadata.row_group(unit.number)
+    lacking = [name for name in COLUMNS[unit.table] if name not in file.schema_arrow.names]
+    # A column of one value is not read at all.
+    told = {
+        name: only_value(statistics_of(group, name)) for name in COLUMNS[unit.table] if name not in lacking
+    }
+    wanted = [name for name, value in told.items() if value is None]
+    table = read_row_group(file, unit.path, unit.number, wanted)
+    columns = [_series(unit.path, name, table[name], vocabulary(name, names)) for name in wanted]
+    rows = (
+        pl.DataFrame(columns) if columns else pl.select(pl.repeat(0, unit.rows, dtype=pl.Int8).alias("none"))
+    )
+    same = {name: value for name, value in told.items() if value is not None} | dict.fromkeys(lacking)
+    rows = rows.with_columns(
+        pl.lit(_number(unit.path, name, value, vocabulary(name, names)), _dtype(name)).alias(name)
+        for name, value in same.items()
+    )
+    return _placed(rows).select(FRAMES[unit.table])
+
+
+def vocabulary(column: str, names: Names) -> Sequence[str] | None:
+    """The words of a text column, whose numbers are their positions; None for other columns."""
+    return {"topic": names.topics, "group": names.groups, "member": names.members, "outcome": OUTCOMES}.get(
+        column
+    )
+
+
+def _series(path: str, name: str, array: pa.ChunkedArray, words: Sequence[str] | None) -> pl.Series:
+    if words is None:
+        return pl.Series(name, array.cast(pa.bool_() if name == "intact" else pa.int64()))
+    coded = (
+        array.combine_chunks()
+        if pa.types.is_dictionary(array.type)
+        else array.combine_chunks().dictionary_encode()
+    )
+    known = words_of(path, name, coded.dictionary)
+    numbers = np.array([_number(path, name, word, words) for word in known], np.int64)
+    indices = coded.indices.fill_null(0).to_numpy()
+    return pl.Series(name, numbers[indices] if len(numbers) else indices.astype(np.int64))
+
+
+def _number(path: str, name: str, value: object, words: Sequence[str] | None) -> object:
+    """A word's number; other values as they are. A word that no row has may be anything."""
+    if words is None or value is None:
+        return value
+    return words.index(str(value)) if value in words else -1
+
+
+def _placed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Topic and partition as one number."""
+    epoch = pl.col("leader_epoch") if "leader_epoch" in rows.columns else pl.lit(None, pl.Int64)
+    if "outcome" in rows.columns:
+        rows = rows.with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(pl.Enum(OUTCOMES)))
+    return rows.with_columns(
+        place=pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col("partition")),
+        # A negative epoch is a client's way to say that it knows none.
+        epoch=pl.when(epoch >= 0).then(epoch),
+    )
+
+
+def _dtype(name: str) -> type[pl.DataType]:
+    return pl.Boolean if name == "intact" else pl.Int64
