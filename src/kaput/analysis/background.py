@@ -75,11 +75,14 @@ class Background:
             scratch.append(path)
             self._owner.own_path(path)
 
-        session = start(self._master, self._conf, own=own, spawned=self._spawned)
+        session = start(self._master, self._conf, own=own, spawned=self._spawned, behind=self._kept_behind)
         if self._rehearse and not self._wanted:
             # Where it goes with the session's own files, whatever happens to this process.
             rehearse(session, scratch[0] / "rehearsal")
         return session
+
+    def _kept_behind(self) -> bool:
+        return self._behind is not None and self._behind.kept
 
     def _spawned(self, process: subprocess.Popen[bytes]) -> None:
         self._jvm = process

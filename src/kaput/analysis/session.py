@@ -48,11 +48,13 @@ def start(
     options: Sequence[str] = (),
     own: Callable[[Path], object] = lambda path: None,
     spawned: driver.Spawned = lambda process: None,
+    behind: Callable[[], bool] = lambda: False,
 ) -> SparkSession:
     """A session on `master`: local, or a cluster's address. None: as SPARK_CONF_DIR says, else local.
 
     `options` are more flags of a local driver's JVM; `own` is told of the directory that must not outlive
-    this process, `spawned` of the JVM where this process starts it itself.
+    this process, `spawned` of the JVM where this process starts it itself, `behind` says whether that is kept
+    behind others at the moment.
     Raises JavaError when no JVM comes up.
     """
     theirs = _user_defaults()
@@ -68,7 +70,7 @@ def start(
     settings.setAll([*_settings(scratch, master).items(), *(conf or {}).items()])
     if SparkContext._gateway is None:
         if driver.own_way(master, _given):
-            gateway = _own_gateway(scratch, options, spawned)
+            gateway = _own_gateway(scratch, options, spawned, behind)
         else:
             gateway = _spark_gateway(settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway, conf=settings)
@@ -79,7 +81,9 @@ def start(
         raise JavaError(f"Spark's Java ended while the session began: {said}") from None
 
 
-def _own_gateway(scratch: Path, options: Sequence[str], spawned: driver.Spawned) -> Any:
+def _own_gateway(
+    scratch: Path, options: Sequence[str], spawned: driver.Spawned, behind: Callable[[], bool]
+) -> Any:
     java = find_java()
     archive = None if options else driver.find_archive(java)
     shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive else []
@@ -88,7 +92,8 @@ def _own_gateway(scratch: Path, options: Sequence[str], spawned: driver.Spawned)
     room = "-XX:ReservedCodeCacheSize=240m"
     # Killed in the midst of its start, it leaves nothing outside its scratch.
     tidy = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
-    started = driver.launch(java, scratch, {}, [log4j, room, *tidy, *shared, *options], spawned)
+    flags = [log4j, room, *tidy, *shared, *options]
+    started = driver.launch(java, scratch, {}, flags, spawned, behind)
     with driver.announced(started):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     _own.append(started)

@@ -34,6 +34,12 @@ class Behind:
         self._lock = threading.Lock()
         self._forward, self._pid = False, 0
 
+    @property
+    def kept(self) -> bool:
+        """Whether a process is kept behind now."""
+        with self._lock:
+            return bool(self._pid) and not self._forward
+
     def take(self, pid: int) -> None:
         """Puts it behind, as soon as it has started, unless it is waited for already."""
         with self._lock:

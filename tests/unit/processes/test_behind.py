@@ -83,11 +83,14 @@ def _policies(pid: int) -> list[tuple[int, int]]:
 def test_every_thread_goes_behind_and_comes_forward(many: subprocess.Popen[str]) -> None:
     """Those that were made meanwhile as well, and in every process."""
     behind = Behind(by_thread)
+    assert not behind.kept
     behind.take(many.pid)
+    assert behind.kept
     assert {policy for policy, _ in _policies(many.pid)} == {os.SCHED_IDLE}
     _double(many)
     assert [policy for policy, _ in _policies(many.pid)] == [os.SCHED_IDLE] * 9
     behind.forward()
+    assert not behind.kept
     assert _policies(many.pid) == [(os.SCHED_OTHER, os.getpriority(os.PRIO_PROCESS, 0))] * 9
 
 
@@ -125,7 +128,7 @@ def test_what_is_waited_for_already_does_not_go_behind(many: subprocess.Popen[st
     behind = Behind(lambda pid, back: went.append((pid, back)))
     behind.forward()
     behind.take(many.pid)
-    assert went == []
+    assert went == [] and not behind.kept
     ended = subprocess.Popen(["true"], start_new_session=True)
     ended.wait()
     for way in (by_session, by_thread):
