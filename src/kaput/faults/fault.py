@@ -23,7 +23,7 @@ class Effect:
     bit: bool
     proof: str
 
-    def further(self, said: str, holds: bool = True) -> Effect:
+    def further(self, said: str, holds: bool) -> Effect:
         """With one more sentence; what does not hold to the end did not bite."""
         return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {said}")
 

@@ -131,6 +131,17 @@ def test_a_step_whose_time_never_came_did_not_bite(tmp_path: Path) -> None:
     assert rows[0]["proof"] == "the workload ended before its time came" and nodes[1].done == []
 
 
+def test_a_step_waits_for_its_message_as_long_as_there_is_load(tmp_path: Path) -> None:
+    """However slowly it flows."""
+
+    def drive(nemesis: Nemesis) -> None:
+        time.sleep(1.7)
+        nemesis.threshold(30)
+
+    rows, _ = play(tmp_path, [Step("1-kill", "kill", "broker 1", AtMessage(30), 10, 1)], drive)
+    assert rows[0]["bit"], rows[0]["proof"]
+
+
 def test_a_target_that_is_nobody_did_not_bite(tmp_path: Path) -> None:
     """A target that cannot be resolved is recorded with the reason, not raised."""
     step = Step("1-kill", "kill", "leader-of orders/0", AfterStart(0), 10, 1)
