@@ -106,7 +106,7 @@ def _with_own_epoch(acks: DataFrame) -> DataFrame:
         .rangeBetween(Window.unboundedPreceding, Window.currentRow)
     )
     # A producer never goes back to an older leader, so its own acknowledgements bound the epoch from below.
-    epoch = F.expr("CASE WHEN done_ns IS NOT NULL THEN leader_epoch END")
+    epoch = F.expr("CASE WHEN done_ns IS NOT NULL AND place IS NOT NULL THEN leader_epoch END")
     return acks.withColumn("own_epoch", F.max(epoch).over(by_then))
 
 
