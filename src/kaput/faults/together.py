@@ -16,4 +16,6 @@ def together(action: Callable[[_T], _R], these: Sequence[_T]) -> list[_R]:
     if not these:
         return []
     with ThreadPoolExecutor(max_workers=min(_THREADS_MAX, len(these))) as pool:
-        return list(pool.map(action, these))
+        # Not map: where one raises it cancels those that have not begun.
+        futures = [pool.submit(action, one) for one in these]
+    return [future.result() for future in futures]
