@@ -125,7 +125,8 @@ class Causes:
         own = self.own(send, epochs)
         begun = [e["number"] for e in epochs if e["at_ns"] is not None and e["at_ns"] <= done]
         given = max(begun, default=own) if not taken and offset < self.end(at) else own
-        old = next(e["led"] for e in epochs if e["number"] == given)
+        # A copy in another partition may tell an epoch that this one never had.
+        old = next((e["led"] for e in epochs if e["number"] == given), None)
         later = [e for e in epochs if e["number"] > given and e["start"] <= offset]
         sure = [e for e in later if e["logged"] or (None not in (old, e["leader"]) and e["leader"] != old)]
         may = [e for e in epochs if e["number"] > own and e["earliest"] <= offset] if taken else []

@@ -88,19 +88,33 @@ def _doubled(array: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int16()), pa.array([*known, *known]))
 
 
+def _void(table: pa.Table) -> pa.Table:
+    """What is null throughout without a type, as pandas writes it."""
+    for at, field in enumerate(table.schema):
+        if field.nullable and table[field.name].null_count == table.num_rows > 0:
+            table = table.set_column(at, field.name, pa.nulls(table.num_rows))
+    return table
+
+
 def _each_another(table: pa.Table, directory: Path) -> None:
     """Three files with row groups of two rows, each in an encoding of its own."""
     third = -(-table.num_rows // 3)
-    deltas = dict.fromkeys(texts(table), "DELTA_BYTE_ARRAY")
-    ways: list[tuple[Callable[[pa.Array], pa.Array], dict[str, Any]]] = [
-        (dictionary(pa.uint8(), pa.large_string()), {}),
-        (lambda array: array.cast(pa.string_view()), {"use_dictionary": False}),
-        (lambda array: array, {"use_dictionary": False, "column_encoding": deltas}),
+    ways: list[tuple[Callable[[pa.Array], pa.Array], bool]] = [
+        (dictionary(pa.uint8(), pa.large_string()), False),
+        (lambda array: array.cast(pa.string_view()), False),
+        (lambda array: array, True),
     ]
-    for number, (change, options) in enumerate(ways):
-        part = table.slice(number * third, third)
+    for number, (change, deltas) in enumerate(ways):
+        part = _void(table.slice(number * third, third))
+        encodings = dict.fromkeys(texts(part), "DELTA_BYTE_ARRAY") if deltas else None
         file = directory / f"part-{number}.parquet"
-        pq.write_table(with_texts(part, change), file, row_group_size=2, **options)
+        pq.write_table(
+            with_texts(part, change),
+            file,
+            row_group_size=2,
+            use_dictionary=number == 0,
+            column_encoding=encodings,
+        )
 
 
 def _pyarrow() -> dict[str, Writer]:

@@ -27,7 +27,7 @@ SPARKS = {
     "Spark, pages v2": {"parquet_writer_version": "PARQUET_2_0"},
     "Spark, no dictionary": {"parquet_enable_dictionary": "false"},
 }
-IN_SQL = {"pyarrow, each file another", "pandas, object", "DuckDB, ENUM, V2", "Spark, pages v2"}
+IN_SQL = {"pyarrow, each file another"}
 
 
 @pytest.fixture(scope="module")
