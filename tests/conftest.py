@@ -18,12 +18,17 @@ settings.load_profile("kaput")
 
 # By directory: the tests that run in one worker, one after the other.
 _TOGETHER = {"functional": "brokers", "spark": "spark", "property": "spark"}
+# A JVM that is kept behind others needs a core that is idle now and then: after the brokers, beside tests that
+# need one core alone.
+_LAST = "tests/spark/test_background.py"
 
 
 class ByDirectory(LoadScopeScheduling):
     """What has a word in _TOGETHER stays together; every other test is on its own."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_LAST):
+            return "brokers"
         directory = nodeid.removeprefix("tests/").partition("/")[0]
         return _TOGETHER.get(directory, nodeid)
 
