@@ -18,8 +18,8 @@ settings.load_profile("kaput")
 
 # By directory: the tests that run in one worker, one after the other.
 _TOGETHER = {"functional": "brokers", "spark": "spark", "property": "spark"}
-# A JVM that is kept behind others needs a core that is idle now and then: after the brokers, beside tests that
-# need one core alone.
+# A JVM that is kept behind others needs a core that is idle now and then: after the brokers, beside tests
+# that need one core alone.
 _LAST = "tests/spark/test_background.py"
 
 
