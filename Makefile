@@ -12,7 +12,7 @@ PYTHON ?= python3
 UV_VERSION = 0.13.8
 
 BIN = .venv/bin
-# Two workers: one for real brokers, one for Spark (tests/conftest.py).
+# Two workers: one for Spark, one for the rest (tests/conftest.py).
 PYTEST = $(BIN)/pytest -n 2 --dist loadscope
 UV = $(BIN)/uv
 # Packages are as the locks say and kaput itself is there; of the two stamps the wider stands for both.
@@ -30,7 +30,8 @@ demo: setup
 
 test: setup-dev
 	$(MAKE) --no-print-directory check
-	$(PYTEST) tests
+	$(BIN)/pytest tests/functional
+	$(PYTEST) tests/property tests/spark tests/unit
 
 test-fast: $(DEV_STAMP)
 	$(MAKE) --no-print-directory check

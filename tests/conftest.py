@@ -1,7 +1,6 @@
-"""Two workers share the tests: one plays with real brokers, the other judges with Spark (`make test`).
+"""Two workers share the tests that need no brokers (`make test`): one judges with Spark, in one session.
 
-Tests of brokers wait most of the time, and two clusters at once would be too many for two cores; tests of
-Spark share one session. Whatever is neither goes to the worker that is free.
+Tests of brokers run before them and alone: what they measure is the lab's, not its neighbours'.
 """
 
 from __future__ import annotations
@@ -16,19 +15,14 @@ from xdist.scheduler import LoadScopeScheduling
 settings.register_profile("kaput", deadline=None)
 settings.load_profile("kaput")
 
-# By directory: the tests that run in one worker, one after the other.
-_TOGETHER = {"functional": "brokers", "spark": "spark", "property": "spark"}
-# A JVM that is kept behind others needs a core that is idle now and then: after the brokers, beside tests
-# that need one core alone.
-_LAST = "tests/spark/test_background.py"
+# By directory: the tests that share a session, in one worker.
+_TOGETHER = {"spark": "spark", "property": "spark"}
 
 
 class ByDirectory(LoadScopeScheduling):
     """What has a word in _TOGETHER stays together; every other test is on its own."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(_LAST):
-            return "brokers"
         directory = nodeid.removeprefix("tests/").partition("/")[0]
         return _TOGETHER.get(directory, nodeid)
 
