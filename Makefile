@@ -31,7 +31,7 @@ demo: setup
 test: setup-dev
 	$(MAKE) --no-print-directory check
 	$(BIN)/pytest tests/functional
-	$(PYTEST) tests/property tests/spark tests/unit
+	$(PYTEST) tests --ignore=tests/functional
 
 test-fast: $(DEV_STAMP)
 	$(MAKE) --no-print-directory check
