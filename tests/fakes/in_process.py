@@ -1,11 +1,12 @@
 """Spark's part in the count, played in this process: the same tasks, without a JVM behind them.
 
-Only what the engine uses (dense/engine.py, dense/fates.py, dense/scan.py). For tests that judge thousands of
-folders; some of them are judged with the real Spark as well. The analysis in SQL needs that.
+Only what the analysis uses (analysis/stages/job.py). For tests that judge thousands of folders; some of them
+are judged with the real Spark as well.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -38,28 +39,50 @@ class InProcess:
         bounds = [len(items) * part // count for part in range(count + 1)]
         return Partitions([items[bounds[part] : bounds[part + 1]] for part in range(count)])
 
+    def runJob(
+        self, rdd: Partitions, step: Callable[[Iterable[Any]], list[Any]], parts: Sequence[int]
+    ) -> list[Any]:
+        """What the step makes of some partitions."""
+        return [item for part in parts for item in step(iter(rdd.parts[part]))]
+
 
 class Partitions:
-    """Stands for an RDD."""
+    """Stands for an RDD. What crosses to another task is pickled, as Spark does it."""
 
     def __init__(self, parts: Sequence[Iterable[Any]]) -> None:
         self.parts = parts
 
     def mapPartitions(self, step: Callable[[Iterable[Any]], Iterator[Any]]) -> Partitions:
         """Each partition handed to the step."""
-        return Partitions([list(step(iter(part))) for part in self.parts])
+        return Partitions([_Later(lambda part=part: step(iter(part))) for part in self.parts])  # type: ignore[misc]
 
     def mapPartitionsWithIndex(self, step: Callable[[int, Iterable[Any]], Iterator[Any]]) -> Partitions:
         """Each partition handed to the step, with its number."""
-        return Partitions([list(step(index, iter(part))) for index, part in enumerate(self.parts)])
+        return Partitions(
+            [_Later(lambda i=i, part=part: step(i, iter(part))) for i, part in enumerate(self.parts)]  # type: ignore[misc]
+        )
+
+    def union(self, other: Partitions) -> Partitions:
+        """Both, one after the other."""
+        return Partitions([*self.parts, *other.parts])
 
     def partitionBy(self, count: int, chosen: Callable[[Any], int]) -> Partitions:
         """Pairs by their key."""
         parts: list[list[Any]] = [[] for _ in range(count)]
         for key, value in (pair for part in self.parts for pair in part):
-            parts[chosen(key) % count].append((key, value))
+            parts[chosen(key) % count].append(pickle.loads(pickle.dumps((key, value))))
         return Partitions(parts)
 
     def collect(self) -> list[Any]:
         """Everything."""
         return [item for part in self.parts for item in part]
+
+
+class _Later:
+    """A partition that is made when it is asked for, as Spark does."""
+
+    def __init__(self, make: Callable[[], Iterator[Any]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._make()))

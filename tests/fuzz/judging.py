@@ -25,14 +25,12 @@ from fakes.in_process import InProcess, NeedsSpark
 from fakes.spark import shared_session
 from fakes.writers import WRITERS, Writer
 from fuzz.damage import damage
-from kaput.analysis import fates
 from kaput.analysis.pipeline import analyse
 from kaput.errors import UsageError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import needs_sealing, parquet_writer, seal
-from kaput.report.fates import render_fates
 from kaput.report.junit import to_junit
 from kaput.report.terminal import render
 
@@ -98,15 +96,13 @@ def judged(folder: RunFolder, spark: Any) -> str:
             folder.write_manifest(manifest.model_copy(update={"troubles": manifest.troubles + seal(folder)}))
         evidence = check(folder)
         findings = analyse(evidence, spark)
-        alone = fates.count(evidence, spark)
     except UsageError as error:
         if str(folder.path) not in str(error) and not str(error).startswith("table "):
             raise
         return "refused"
     console = Console(file=open("/dev/null", "w"), highlight=False)  # noqa: PTH123, SIM115
     console.print(render(findings, folder.title))
-    console.print(render_fates(alone))
-    for document in (findings.to_json(), to_junit(findings), alone.to_json()):
+    for document in (findings.to_json(), to_junit(findings)):
         document.encode()
     return findings.verdict
 

@@ -13,20 +13,21 @@ import time
 
 from fakes.comparing import comparable, differences
 from fakes.spark import shared_session
-from kaput.analysis import inputs
-from kaput.analysis.pipeline import analyse
-from kaput.analysis.reference import pipeline as reference
+from kaput.analysis import assemble, inputs
+from kaput.analysis.counting import count
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from property.agreement import by_pipeline, culprits, parts_of
+from reference import pipeline as reference
 
 
 def _in_both(folder: RunFolder) -> Findings:
     """The analysis in SQL, which must find the same as the engine."""
     spark = shared_session()
-    found = analyse(check(folder), spark)
-    in_sql = reference.analyse(inputs.read(check(folder)), spark)
+    given = inputs.read(check(folder))
+    found = assemble.findings(given, count(spark, given))
+    in_sql = reference.analyse(given, spark)
     assert differences(comparable(in_sql), comparable(found)) == {}
     return in_sql
 

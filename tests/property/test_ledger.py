@@ -1,4 +1,4 @@
-"""The analysis against the oracle, the engine against the analysis in SQL, on histories made from seeds.
+"""The analysis against the oracle, and against the analysis in SQL, on histories made from seeds.
 
 Many histories share a folder, so that Spark is asked once for all of them; where they disagree, halves of
 them are judged until the history is found that does so alone.
@@ -6,8 +6,8 @@ them are judged until the history is found that does so alone.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow.compute as pc
@@ -16,18 +16,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fakes.comparing import comparable, differences, tables
+from fakes.histories import write_table
 from fakes.in_process import InProcess
 from kaput.analysis import assemble, inputs
-from kaput.analysis.closer.full import NotSettled
-from kaput.analysis.closer.look import Look
-from kaput.analysis.dense.counted import count
-from kaput.analysis.dense.work import Plan, cut, plan
-from kaput.analysis.reference import pipeline as reference
+from kaput.analysis.counting import BIG, Plan, count, plan
+from kaput.analysis.runs.tables import units
+from kaput.analysis.stages.told import Parts
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from property.agreement import by_pipeline, culprits, parts_of
 from property.worlds import together
+from reference import pipeline as reference
 
 SEED = 20_261
 BATCH = 100
@@ -41,32 +41,35 @@ def test_ledger_equals_oracle(batch: int, spark: SparkSession) -> None:
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
-def test_engine_equals_sql(spark: SparkSession, tmp_path: Path) -> None:
-    """Whatever the engine settles, the analysis in SQL finds the same: findings and every table."""
+def test_analysis_equals_sql(spark: SparkSession, tmp_path: Path) -> None:
+    """The analysis in SQL finds the same: findings, with their examples, and every table."""
     history = together(parts_of(SEED, range(1_000, 1_040)))
     evidence = inputs.read(check(history.write(tmp_path)))
-    whole = _account(evidence, spark, plan(evidence.evidence))
+    found = _found(evidence, spark, plan(evidence.evidence))
     expected = comparable(reference.analyse(evidence, spark)), tables(tmp_path)
-    assert differences(whole, dict(enumerate(expected))) == {}
+    assert differences(found, dict(enumerate(expected))) == {}
 
 
-def test_any_cut_finds_the_same(tmp_path: Path) -> None:
-    """Chunks of two messages, each file a task: whatever may meet its neighbour does. No Spark is needed."""
-    settled = 0
+@pytest.mark.parametrize("way", ["rows", "files", "shuffled"])
+def test_any_cut_finds_the_same(way: str, tmp_path: Path) -> None:
+    """Tasks of few rows, many parts, rows in any order: whatever may meet its neighbour does."""
     for first in range(2_000, 2_060, 3):
         history = together(parts_of(SEED, range(first, first + 3)))
-        evidence = inputs.read(check(history.write(tmp_path / str(first))))
-        whole = _account(evidence, InProcess(), plan(evidence.evidence))
-        for finest in (cut(evidence.evidence, 3, bits=1), cut(evidence.evidence, 3, bits=1, shuffled=True)):
-            units = [[unit] for task in finest.tasks for unit in task]
-            try:
-                found = _account(evidence, InProcess(), replace(finest, tasks=units))
-            except NotSettled as error:
-                assert "far apart" in str(error)
-                continue
-            assert differences(found, whole) == {}, first
-            settled += 1
-    assert settled > 10
+        folder = history.write(tmp_path / str(first))
+        evidence = inputs.read(check(folder))
+        whole = _found(evidence, InProcess(), plan(evidence.evidence))
+        random = Random(first)
+        for table in BIG:
+            rows = list(history.rows[table])
+            if way == "shuffled":
+                random.shuffle(rows)
+            for number in range(0, max(1, len(rows)), 3 if way == "rows" else 7):
+                write_table(folder, table, rows[number : number + (3 if way == "rows" else 7)], f"part-{number}")
+        evidence = inputs.read(check(folder))
+        tasks = [[unit] for table in BIG for unit in units(evidence.evidence, table)]
+        random.shuffle(tasks)
+        found = _found(evidence, InProcess(), Plan(tasks, Parts(3, 4), 1_000_000))
+        assert differences(found, whole) == {}, first
 
 
 def test_a_single_disagreement_is_found_among_many() -> None:
@@ -86,7 +89,7 @@ def test_a_single_disagreement_is_found_among_many() -> None:
     assert any(path.startswith("fates/") for path in told)
 
 
-def _account(evidence: inputs.Inputs, spark: Any, work: Plan) -> dict[int, object]:
-    """What the engine finds, and the tables that it leaves."""
-    found = assemble.findings(evidence, Look(spark, evidence, count(spark, evidence, work)).account_for())
+def _found(evidence: inputs.Inputs, spark: Any, work: Plan) -> dict[int, object]:
+    """What the analysis finds, and the tables that it leaves, with a row for each message."""
+    found = assemble.findings(evidence, count(spark, evidence, work, ledger="messages"))
     return dict(enumerate((comparable(found), tables(evidence.evidence.folder.path))))

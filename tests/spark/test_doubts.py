@@ -1,4 +1,4 @@
-"""What makes a run inconclusive or its evidence malformed, on folders planted by hand, by both engines."""
+"""What makes a run inconclusive or its evidence malformed, on folders planted by hand, also in SQL."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 
 from driving import Kaput
 from fakes.histories import History, at, side_by_side, write_table
-from kaput.analysis import fates, inputs
+from kaput.analysis import inputs
 from kaput.analysis.pipeline import analyse
-from kaput.analysis.reference import pipeline as reference
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import Evidence, check
+from reference import pipeline as reference
 
 Judge = Callable[[Evidence, SparkSession], Findings]
 
@@ -92,16 +92,13 @@ def test_a_violation_beats_an_unread_tail(tmp_path: Path, spark: SparkSession) -
     assert any("orders/0 (read to 6 of 10)" in reason for reason in findings.reasons)
 
 
-@pytest.mark.parametrize("way", [analyse, fates.count])
-def test_ends_that_contradict_each_other_are_malformed(
-    way: Callable[[Evidence, SparkSession], object], tmp_path: Path, spark: SparkSession
-) -> None:
+def test_ends_that_contradict_each_other_are_malformed(tmp_path: Path, spark: SparkSession) -> None:
     """Two different rows of one partition are refused by file and row; the same again says nothing."""
     history = _end(_end(_five(), 5, 5), 5, 5)
-    way(check(history.write(tmp_path)), spark)
+    analyse(check(history.write(tmp_path)), spark)
     folder = _end(history, 10, 5).write(tmp_path)
     with pytest.raises(EvidenceError, match=r"end_offsets/part-0.parquet, row 3: .*orders/0.*5, 5"):
-        way(check(folder), spark)
+        analyse(check(folder), spark)
 
 
 def _group(assigned: bool = True) -> History:
@@ -153,17 +150,14 @@ def _step(fault: str) -> dict[str, object]:
     return {"at": "1s", "fault": fault, "target": "broker 1", "for": "1s"}
 
 
-@pytest.mark.parametrize("way", [analyse, fates.count])
-def test_a_fault_has_one_row(
-    way: Callable[[Evidence, SparkSession], object], tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_fault_has_one_row(tmp_path: Path, spark: SparkSession) -> None:
     """Two rows of one id are refused by file and row, also where they stand in two files."""
     history = _five(faults=[_step("kill"), _step("kill")]).read_to_end()
     history.fault(1, 10, 20, id="1-kill")
     folder = history.write(tmp_path)
     write_table(folder, "faults", history.rows["faults"], "part-1")
     with pytest.raises(EvidenceError, match=r"part-1.parquet, row 1: fault '1-kill' .*part-0.parquet, row 1"):
-        way(check(folder), spark)
+        analyse(check(folder), spark)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The engine and the analysis in SQL on evidence of odd shapes find the same, and leave the same tables."""
+"""The analysis finds in evidence of odd shapes what it finds in SQL, and leaves the same tables."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from pyspark.sql import SparkSession
 from fakes.comparing import comparable, differences, tables
 from fakes.histories import History, at, write_table
 from kaput.analysis import assemble, inputs
-from kaput.analysis.closer.look import Look
-from kaput.analysis.dense.counted import count
-from kaput.analysis.reference import pipeline as reference
+from kaput.analysis.counting import count
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
+from reference import pipeline as reference
 
 
 def _sparse() -> History:
@@ -106,7 +105,7 @@ SHAPES = [_in_turns, _sparse, _unequal, _doubled, _all_lost, _unread, _empty, _n
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_engine_equals_sql(shape: Callable[[], History], tmp_path: Path, spark: SparkSession) -> None:
+def test_analysis_equals_sql(shape: Callable[[], History], tmp_path: Path, spark: SparkSession) -> None:
     """Findings and every table."""
     history = shape()
     if not history.rows["end_offsets"]:
@@ -115,7 +114,7 @@ def test_engine_equals_sql(shape: Callable[[], History], tmp_path: Path, spark: 
     if shape is _in_turns:
         _a_file_each(folder, history)
     evidence = inputs.read(check(folder))
-    found = assemble.findings(evidence, Look(spark, evidence, count(spark, evidence)).account_for())
+    found = assemble.findings(evidence, count(spark, evidence, ledger="messages"))
     left = tables(tmp_path)
     expected = reference.analyse(evidence, spark)
     assert differences(comparable(found), comparable(expected)) == {}

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from fakes.histories import History, at
 from kaput.analysis import inputs, pipeline
-from kaput.analysis.reference import pipeline as reference
+from reference import pipeline as reference
 from kaput.evidence.findings import Findings, LeaderChange
 from kaput.evidence.reading import Evidence, check
 from kaput.report.leaders import leader_sentences

@@ -5,20 +5,71 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaput.analysis.deposed import Deposed, Under
 from kaput.analysis.faults import Attempted, Reach, Span
+from kaput.analysis.latency import Latency
 from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
 from kaput.analysis.replicas import Seen
 from kaput.analysis.tally import Tally
 from kaput.analysis.timeline import FOREVER_NS, Timeline
+from kaput.verdict.facts import Circumstances
+
+
+class LossRow(NamedTuple):
+    """Lost messages of one kind, and their first and last acknowledgement (ns)."""
+
+    producer: int
+    topic: int
+    cause: str
+    messages: int
+    known: Circumstances
+    fault: str | None
+    first_ns: int | None
+    last_ns: int | None
+
+
+class DisplacedRow(NamedTuple):
+    """Inconsistent offsets of one place, by the acknowledgement that is not borne out there."""
+
+    place: int
+    producer: int | None
+    cause: str | None
+    known: Circumstances | None
+    places: int
+
+
+class ReorderedRow(NamedTuple):
+    """Reordered messages of a producer; `across`: its partition changed its leader meanwhile."""
+
+    producer: int
+    across: bool
+    messages: int
+
+
+class Silence(NamedTuple):
+    """A producer's longest time without an acknowledgement from a place (ns)."""
+
+    producer: int
+    place: int
+    from_ns: int
+    to_ns: int
+
+
+class WindowCounts(NamedTuple):
+    """Attempts and acknowledgements in a fault's windows (questions/fault_windows.py)."""
+
+    sent: int
+    affected: int
+    loss_sent: int
+    loss_acked: int
 
 
 @dataclass
 class Account:
-    """Rows are as the steps give them (see each step's docstring); keys by fault are fault ids."""
+    """Keys by fault are fault ids; `latencies` by what they are of (latency.py)."""
 
     partitions: Partitions
     tally: Tally
@@ -28,15 +79,15 @@ class Account:
     reaches: Sequence[Reach] = ()
     first_acks: Mapping[str, int] = field(default_factory=dict)
     quiet: Mapping[str, int] = field(default_factory=dict)
-    losses: Sequence[Any] = ()
-    displaced: Sequence[Any] = ()
+    losses: Sequence[LossRow] = ()
+    displaced: Sequence[DisplacedRow] = ()
     deposed: Sequence[Deposed] = ()
     under: Under = field(default_factory=dict)
     seen: Mapping[tuple[Place, int], Seen] = field(default_factory=dict)
-    reordered: Sequence[Any] = ()
-    windows: Mapping[str, Any] = field(default_factory=dict)
-    latencies: Mapping[int, Any] = field(default_factory=dict)
-    gaps: Sequence[Any] = ()
+    reordered: Sequence[ReorderedRow] = ()
+    windows: Mapping[str, WindowCounts] = field(default_factory=dict)
+    latencies: Mapping[int, Latency] = field(default_factory=dict)
+    gaps: Sequence[Silence] = ()
     examples: Sequence[Mapping[str, Any]] = ()
 
     @property

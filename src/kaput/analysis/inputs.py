@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import polars as pl
+
 from kaput.analysis.names import Names, Place
 from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
 from kaput.errors import EvidenceError
@@ -158,6 +160,41 @@ def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
         and (fault.healed_ns is None or at_ns // _MS <= fault.healed_ns // _MS)
         for fault in faults
     )
+
+
+EVENTS: Mapping[str, type[pl.DataType]] = {
+    "group": pl.Int64,
+    "member": pl.Int64,
+    "topic": pl.Int64,
+    "kind": pl.String,
+    "place": pl.Int64,
+    "offset": pl.Int64,
+    "at_ns": pl.Int64,
+}
+
+
+def events_frame(given: Inputs) -> pl.DataFrame:
+    """The group_events table with numbers for names (EVENTS). Raises EvidenceError."""
+    names = given.names
+    numbers = {
+        column: {name: number for number, name in enumerate(words)}
+        for column, words in (("group", names.groups), ("member", names.members), ("topic", names.topics))
+    }
+    rows = [
+        {
+            **row,
+            **{column: known.get(row[column]) for column, known in numbers.items()},
+            "place": _place(given, row),
+        }
+        for row in given.evidence.rows("group_events")
+    ]
+    return pl.DataFrame([{name: row[name] for name in EVENTS} for row in rows], schema=EVENTS)
+
+
+def _place(given: Inputs, event: Mapping[str, Any]) -> int | None:
+    if event["topic"] is None or event["partition"] is None or event["partition"] < 0:
+        return None
+    return given.names.code((event["topic"], event["partition"]))
 
 
 def read(evidence: Evidence) -> Inputs:

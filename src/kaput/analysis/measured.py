@@ -25,9 +25,9 @@ def unavailability(account: Account, names: Names) -> list[Unavailability]:
             producer=row.producer,
             topic=place[0],
             partition=place[1],
-            longest_ms=(row.gap.to_ns - row.gap.from_ns) / _MS,
-            from_ns=row.gap.from_ns,
-            to_ns=row.gap.to_ns,
+            longest_ms=(row.to_ns - row.from_ns) / _MS,
+            from_ns=row.from_ns,
+            to_ns=row.to_ns,
         )
         for row in account.gaps
         if (place := names.place(row.place)) is not None

@@ -18,8 +18,6 @@ class Partitions:
     those that only deliveries name.
 
     `ends`: the offset after the last, from end_offsets, else from the log.
-    `kinds`: numbers of the kinds of group_events (names.KIND), by group.
-    `begun_ns`: each (group, place code)'s first delivery. `damaged`: how many records and deliveries are.
     """
 
     complete: Mapping[Place, bool]
@@ -28,10 +26,7 @@ class Partitions:
     ends: Mapping[Place, int]
     log_records: int
     foreign_records: int
-    damaged: int
     end_offsets_sum: int
-    kinds: Mapping[int, frozenset[int]]
-    begun_ns: Mapping[tuple[int, int], int]
 
     def topics(self) -> Mapping[str, bool]:
         """The known topics, and whether every partition of theirs was read to its end."""

@@ -7,6 +7,7 @@ worker. Here it comes from the installed package, and the workers are forked wit
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from pathlib import Path
 
@@ -23,11 +24,10 @@ def main() -> None:
 
 
 def load() -> None:
-    """Loads what the tasks need; the first time that compiles their loops."""
-    import kaput.analysis.dense.fates_tasks
-    import kaput.analysis.dense.held
-    import kaput.analysis.dense.scan
-    import kaput.analysis.dense.tasks  # noqa: F401
+    """Loads what the tasks need."""
+    # Spark runs as many workers as there are cores: none of them needs more than one.
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    import kaput.analysis.stages.job  # noqa: F401
 
 
 if __name__ == "__main__":

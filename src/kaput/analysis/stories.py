@@ -106,8 +106,8 @@ _STORIES: dict[str, Callable[[Row], str]] = {
     "inconsistent-offset": _inconsistent,
     "unseen": lambda r: f"{_message(r)} is stored as {_at(r)} and was never delivered to the group",
     "redelivered": lambda r: (
-        f"{_at(r)} was delivered {r['times']:,} times, at last at {clock(r['at_ns'])}"
-        + (", after its offset had been committed" if r["flag"] else "")
+        f"{_at(r)} was delivered {r['times']:,} times"
+        + (", the last time after its offset had been committed" if r["flag"] else "")
     ),
     "poll-skip": lambda r: (
         f"{_poll(r)}, right after offset {r['other_offset']:,}, past records stored between"
@@ -117,5 +117,7 @@ _STORIES: dict[str, Callable[[Row], str]] = {
         f"member {r['member']} committed {_at(r)} at {clock(r['at_ns'])}, "
         f"when {_below(r)} had not been delivered to the group"
     ),
-    "unassigned-delivery": lambda r: f"{_poll(r)}, a partition that it did not own then",
+    "unassigned-delivery": lambda r: (
+        f"member {r['member']} was handed {_at(r)} while the partition was not assigned to it"
+    ),
 }

@@ -13,16 +13,19 @@ import typer
 if TYPE_CHECKING:
     from kaput.analysis.background import Background
     from kaput.cli.scratch import Scratch
+    from kaput.evidence.folder import LedgerRows
     from kaput.evidence.reading import Evidence
 
 
 _MASTER = r"local|local\[.+\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+"
 
 
-class Only(Enum):
-    """Parts of the analysis that may be had alone."""
+class Ledger(Enum):
+    """What analysis/ledger has rows of."""
 
-    FATES = "fates"
+    STRETCHES = "stretches"
+    MESSAGES = "messages"
+    NONE = "none"
 
 
 def analyze_command(
@@ -38,16 +41,14 @@ def analyze_command(
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting: spark.executor.memory=4g")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print findings.json on stdout.")] = False,
-    only: Annotated[
-        Only | None,
+    ledger: Annotated[
+        Ledger,
         typer.Option(
-            help="fates: count how many messages of each outcome are stored, and delivered to each group, "
-            "0, 1 or n times, in a fraction of the time. Judges nothing, writes nothing, exit status 0."
+            help="What analysis/ledger has a row for: each stretch of messages of one producer with the same "
+            "fate, or each message, or nothing."
         ),
-    ] = None,
-    no_ledger: Annotated[
-        bool, typer.Option("--no-ledger", help="Leave out analysis/ledger, the table with a row a message.")
-    ] = False,
+    ] = Ledger.STRETCHES,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="The same as --ledger none.")] = False,
     scratch: Annotated[
         Path | None,
         typer.Option(
@@ -61,7 +62,7 @@ def analyze_command(
 
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --json
 
-    Example: kaput analyze runs/20260101T120000-noop-1a2b3c --only fates
+    Example: kaput analyze runs/20260101T120000-noop-1a2b3c --ledger messages
     """
     from kaput.analysis.background import Background
     from kaput.cli.ready import ready
@@ -80,10 +81,7 @@ def analyze_command(
         spark = stack.enter_context(Background(master, settings))
         spark.begin()
         found = [here[text] if text in here else _brought(text, spark, space) for text in run_dir]
-        if only is Only.FATES:
-            _fates(found, spark, json)
-        else:
-            _judge(found, spark, space, json, ledger=not no_ledger)
+        _judge(found, spark, space, json, "none" if no_ledger else ledger.value)
 
 
 def _is_url(text: str) -> bool:
@@ -100,7 +98,7 @@ def _brought(url: str, spark: Background, scratch: Scratch) -> Evidence:
     return ready(bring(session, url, scratch.directory()), scratch)
 
 
-def _judge(found: list[Evidence], spark: Background, scratch: Scratch, json: bool, ledger: bool) -> None:
+def _judge(found: list[Evidence], spark: Background, scratch: Scratch, json: bool, ledger: LedgerRows) -> None:
     from kaput.cli.judging import judge_folder
     from kaput.cli.showing import show
 
@@ -113,13 +111,6 @@ def _judge(found: list[Evidence], spark: Background, scratch: Scratch, json: boo
 
             take_back(spark.session(), folder)
     show(results, json)
-
-
-def _fates(found: list[Evidence], spark: Background, json: bool) -> None:
-    from kaput.cli.judging import fates_of
-    from kaput.cli.showing import show_fates
-
-    show_fates([fates_of(evidence, spark.session) for evidence in found], json)
 
 
 def _check_master(master: str | None) -> None:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kaput.cli.scratch import Scratch
-    from kaput.evidence.fates import Fates
     from kaput.evidence.findings import Findings
-    from kaput.evidence.folder import RunFolder
+    from kaput.evidence.folder import LedgerRows, RunFolder
     from kaput.evidence.reading import Evidence
 
 # Worst first: the exit status of several runs is that of the worst.
@@ -31,11 +30,11 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def judge_folder(
-    evidence: Evidence, session: Callable[[], SparkSession], scratch: Scratch, ledger: bool = True
+    evidence: Evidence, session: Callable[[], SparkSession], scratch: Scratch, ledger: LedgerRows = "stretches"
 ) -> Findings:
     """The findings of one folder, written beside the evidence. Raises EvidenceError naming the file.
 
-    `ledger`: whether to write that, too. `scratch`: for what the folder does not take.
+    `ledger`: what that has rows of (analysis/ledger.py). `scratch`: for what the folder does not take.
     """
     folder, unkept = evidence.folder, _Unkept()
     if folder.unkept is not None:
@@ -45,17 +44,6 @@ def judge_folder(
     _keep(evidence, findings, unkept)
     unkept.say(folder)
     return findings
-
-
-def fates_of(evidence: Evidence, session: Callable[[], SparkSession]) -> Fates:
-    """The fates of one folder's messages; nothing is written. Raises EvidenceError naming the file."""
-    from kaput.cli.progress import JudgeProgress
-
-    spark = session()
-    from kaput.analysis.fates import count
-
-    with JudgeProgress(evidence.folder.path.name) as progress:
-        return count(evidence, spark, progress.tell)
 
 
 def exit_status(verdicts: list[str]) -> int:
@@ -82,7 +70,7 @@ class _Unkept:
 
 
 def _analysed(
-    evidence: Evidence, spark: SparkSession, scratch: Scratch, ledger: bool, unkept: _Unkept
+    evidence: Evidence, spark: SparkSession, scratch: Scratch, ledger: LedgerRows, unkept: _Unkept
 ) -> Findings:
     """Analyses beside the evidence, or, where nothing can be written there, in the program's scratch."""
     from kaput.analysis.pipeline import analyse
@@ -100,7 +88,7 @@ def _analysed(
         unkept.add("analysis/", why)
         elsewhere = replace(evidence, folder=replace(evidence.folder, derived=_elsewhere(spark, scratch)))
         # Nobody could read the ledger there.
-        return analyse(elsewhere, spark, progress.tell, ledger=False)
+        return analyse(elsewhere, spark, progress.tell, "none")
 
 
 def _refusal(directory: Path) -> OSError | None:

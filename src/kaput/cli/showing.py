@@ -10,7 +10,6 @@ import typer
 from kaput.cli.judging import exit_status
 
 if TYPE_CHECKING:
-    from kaput.evidence.fates import Fates
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
 
@@ -23,20 +22,6 @@ def show(results: list[tuple[RunFolder, Findings]], as_json: bool, repeated: boo
     else:
         _print_text(results, repeated)
     raise typer.Exit(exit_status([found.verdict for found in findings]))
-
-
-def show_fates(found: list[Fates], as_json: bool) -> None:
-    """Prints the fates of every run. Nothing is judged: the program goes on to end with status 0."""
-    if as_json:
-        _print_json([fates.to_json() for fates in found], as_list=len(found) > 1)
-        return
-    from rich.console import Console
-
-    from kaput.report.fates import render_fates
-
-    console = Console(highlight=False, soft_wrap=True)
-    for fates in found:
-        console.print(render_fates(fates))
 
 
 def _print_json(documents: list[str], as_list: bool) -> None:

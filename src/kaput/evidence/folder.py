@@ -20,6 +20,7 @@ from kaput.errors import EvidenceError
 from kaput.evidence.schemas import EVIDENCE_SCHEMA
 
 State = Literal["recording", "sealed", "analysed"]
+LedgerRows = Literal["stretches", "messages", "none"]  # what analysis/ledger has a row for
 Moment = Annotated[int, Field(ge=-(2**63) + 1, lt=2**63)]  # ns since the epoch, as tables can hold them
 
 

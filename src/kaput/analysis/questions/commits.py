@@ -10,52 +10,88 @@ from __future__ import annotations
 
 import polars as pl
 
-from kaput.analysis.runs.cutting import PLACES, READ, covered, cut, edges
+from kaput.analysis.runs.cutting import PLACES, READ, covered, cut, edges, meeting
 
 _NEVER_NS = 2**63 - 1
 
 
 def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset, n, times, again_ns, committed): stretches handed out more than once, how
-    often, when last, and whether that was after a commit above them. `commits`: (group, place, offset,
-    at_ns).
+    """(group, place, offset, n, times, committed, producer, seq): stretches handed out more than once, how
+    often, whether once more after a commit above them, and the least message that was handed out there.
+
+    `commits`: (group, place, offset, at_ns).
     """
-    parts = cut(deliveries, edges([deliveries, _points(commits)], READ), READ)
-    again = parts.group_by(READ.columns).agg(
-        pl.col("n").first(), pl.len().alias("times"), pl.col("polled_ns_last").max().alias("again_ns")
+    twice = meeting(deliveries, _overlaps(deliveries), READ)
+    parts = cut(twice, edges([twice, _points(commits)], READ), READ).sort("producer", "seq", nulls_last=True)
+    again = (
+        parts.group_by(READ.columns, maintain_order=True)
+        .agg(
+            pl.col("n").first(),
+            pl.len().cast(pl.Int64).alias("times"),
+            pl.col("polled_ns_last").max().alias("again_ns"),
+            pl.col("producer").first(),
+            pl.col("seq").first(),
+        )
+        .filter(pl.col("times") > 1)
     )
     # From the greatest offset downwards: the earliest commit at or above each.
     earliest = pl.col("at_ns").cum_min().over(READ.keys)
     above = commits.sort("offset", descending=True).select(*READ.keys, earliest, upto="offset").sort("upto")
-    twice = again.filter(pl.col("times") > 1).with_columns(upto=pl.col("offset") + pl.col("n")).sort("upto")
+    again = again.with_columns(upto=pl.col("offset") + pl.col("n")).sort("upto")
     # Of equal commits the last in line is the earliest: they come in the order of the sum.
     above = above.group_by(*READ.keys, "upto", maintain_order=True).agg(pl.col("at_ns").min())
-    beside = twice.join_asof(above, on="upto", by=READ.keys, strategy="forward", check_sortedness=False)
+    beside = again.join_asof(above, on="upto", by=READ.keys, strategy="forward", check_sortedness=False)
     after = (pl.col("again_ns") > pl.col("at_ns")).fill_null(False)
-    return beside.select(*READ.columns, "n", "times", "again_ns", committed=after)
+    return beside.select(*READ.columns, "n", "times", "producer", "seq", committed=after)
 
 
-def ahead(
+def _overlaps(deliveries: pl.DataFrame) -> pl.DataFrame:
+    """Runs that share offsets with one before them: nearly always none."""
+    end = pl.col("offset") + pl.col("n")
+    before = end.cum_max().shift(1).over(READ.keys)
+    return deliveries.sort(READ.columns).filter((pl.col("offset") < before).fill_null(False))
+
+
+def owed(
     log: pl.DataFrame, deliveries: pl.DataFrame, commits: pl.DataFrame, first: pl.DataFrame
 ) -> pl.DataFrame:
-    """The commits that are ahead: their columns, and `owed`, an offset below that was not delivered by then.
+    """(group, place, offset, n, owed_ns): what the log has for groups that committed there, in order, and a
+    time by which it had first been delivered, on the same side of every commit; null: never.
 
     `first`: (group, place, offset) where the group began, if that is known.
     """
     stored = commits.select(READ.keys).unique().join(covered(log, PLACES), on="place")
     at = edges([deliveries, stored, _points(commits), _points(first)], READ)
     handed = cut(deliveries, at, READ).group_by(READ.columns).agg(owed_ns=pl.col("polled_ns_last").min())
-    owed = cut(stored, at, READ).join(handed, on=READ.columns, how="left").sort("offset")
-    owed = owed.join(
+    found = cut(stored, at, READ).join(handed, on=READ.columns, how="left").sort("offset")
+    found = found.join(
         first.select(*READ.keys, begin="offset"), on=READ.keys, how="left", maintain_order="left"
     )
-    owed = owed.filter((pl.col("offset") >= pl.col("begin")).fill_null(True))
-    latest = owed.with_columns(pl.col("owed_ns").fill_null(_NEVER_NS).cum_max().over(READ.keys))
-    latest = latest.select(*READ.keys, "owed_ns", owed="offset", end=pl.col("offset") + pl.col("n"))
+    found = found.filter((pl.col("offset") >= pl.col("begin")).fill_null(True))
+    return found.select(*READ.columns, "n", "owed_ns")
+
+
+def ahead(owed_: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
+    """The commits that are ahead of what is `owed`."""
+    latest = owed_.select(
+        *READ.keys,
+        latest_ns=pl.col("owed_ns").fill_null(_NEVER_NS).cum_max().over(READ.keys),
+        end=pl.col("offset") + pl.col("n"),
+    )
     found = commits.sort("offset").join_asof(
         latest, left_on="offset", right_on="end", by=READ.keys, check_sortedness=False
     )
-    return found.filter(pl.col("owed_ns") > pl.col("at_ns")).drop("end", strict=False)
+    return found.filter(pl.col("latest_ns") > pl.col("at_ns")).select(commits.columns)
+
+
+def passed(commits: pl.DataFrame, owed_: pl.DataFrame) -> pl.DataFrame:
+    """Commits that are ahead, with `other_offset`: the lowest offset that had not been delivered by then."""
+    lacking = (pl.col("owed_ns").fill_null(_NEVER_NS) > pl.col("at_ns")) & (pl.col("below") < pl.col("offset"))
+    beside = commits.with_row_index("line").join(
+        owed_.select(*READ.keys, "owed_ns", below="offset"), on=READ.keys
+    )
+    least = beside.filter(lacking).group_by("line").agg(other_offset=pl.col("below").min())
+    return commits.with_row_index("line").join(least, on="line").drop("line")
 
 
 def positions(deliveries: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:

@@ -7,17 +7,23 @@ import polars as pl
 
 
 def fates(stretches: pl.DataFrame) -> pl.DataFrame:
-    """(outcome, stored, n): how many messages met each; `stored` is 0, 1, n or unread."""
-    return stretches.group_by("outcome", _stored()).agg(pl.col("n").sum())
+    """(producer, outcome, stored, n, copies): how many messages met each, and how many copies of them there
+    are; `stored` is 0, 1, n or unread.
+    """
+    return stretches.group_by("producer", pl.col("outcome").cast(pl.String), _stored()).agg(
+        pl.col("n").sum(), copies=(pl.col("n") * pl.col("stored")).sum()
+    )
 
 
 def group_fates(stretches: pl.DataFrame, group: int) -> pl.DataFrame:
-    """(outcome, stored, delivered, n) of one group; `delivered` is 0, 1 or n."""
-    mine = pl.col("delivered").list.eval(
-        pl.element().filter(pl.element().struct.field("group") == group).struct.field("times")
-    )
-    times = mine.list.first().fill_null(0)
-    return stretches.group_by("outcome", _stored(), _few(times).alias("delivered")).agg(pl.col("n").sum())
+    """(group, topic, outcome, stored, delivered, n) of one group; `delivered` is 0, 1 or n."""
+    found = stretches.group_by(
+        "topic",
+        pl.col("outcome").cast(pl.String),
+        _stored(),
+        _few(pl.col(f"delivered_{group}")).alias("delivered"),
+    ).agg(pl.col("n").sum())
+    return found.select(pl.lit(group, pl.Int64).alias("group"), pl.all())
 
 
 def _stored() -> pl.Expr:

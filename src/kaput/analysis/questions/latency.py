@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import polars as pl
+
+from kaput.analysis.runs.run import Ints, spread
+from kaput.analysis.sums import times
 
 SHARES = (0.5, 0.99, 0.999)
 
 
-def acknowledged(sends: pl.DataFrame) -> pl.DataFrame:
-    """(us, times) of acknowledged rows of sends."""
-    acks = sends.filter((pl.col("outcome") == "acked") & pl.col("done_ns").is_not_null())
-    return counted(acks.select(us=(pl.col("done_ns") - pl.col("attempt_ns")) // 1000))
-
-
-def counted(durations: pl.DataFrame) -> pl.DataFrame:
-    """(us, times) of `us`; where there is `times` already, those are added up."""
-    times = pl.col("times").sum() if "times" in durations.columns else pl.len()
-    return durations.group_by("us").agg(times.cast(pl.Int64).alias("times"))
+def counted(durations_ns: Ints) -> pl.DataFrame:
+    """(us, times): how many durations there are of each whole microsecond, towards zero."""
+    us = np.abs(durations_ns) // 1000
+    if len(us) and durations_ns.min() < 0:
+        us *= np.sign(durations_ns)
+    us, often = times(us)
+    return pl.DataFrame([pl.Series("us", us, pl.Int64), pl.Series("times", often, pl.Int64)])
 
 
 def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
@@ -47,3 +48,22 @@ def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
             low if low == high else (math.ceil(place) - place) * low + (place - math.floor(place)) * high
         )
     return shown, int(us[-1])
+
+
+def end_to_end(sends: pl.DataFrame, handed: pl.DataFrame, attempts: Ints, polls: Ints) -> Ints:
+    """From the attempt of each message to its first delivery to one group, ns.
+
+    `sends` and `handed`: runs cut at each other's borders, whose `row` points into `attempts` and `polls`.
+    """
+    both = handed.join(sends.select("producer", "seq", at="row"), on=["producer", "seq"])
+    several = both.select(pl.len().over("at") > 1).to_series()
+    once, more = both.filter(~several), both.filter(several)
+    at, polled = (spread(once[name].to_numpy(), once["n"].to_numpy()) for name in ("at", "row"))
+    found = polls[polled] - attempts[at]
+    if more.is_empty():
+        return found
+    at, polled = (spread(more[name].to_numpy(), more["n"].to_numpy()) for name in ("at", "row"))
+    order = np.argsort(at, kind="stable")
+    which, begin = np.unique(at[order], return_index=True)
+    first = np.minimum.reduceat(polls[polled][order], begin)
+    return np.concatenate([found, first - attempts[which]])

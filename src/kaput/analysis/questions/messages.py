@@ -11,101 +11,70 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from kaput.analysis.runs.cutting import MESSAGES, cut, edges
-from kaput.analysis.runs.run import Ints, begins, shaped
 
-_MESSAGE = ["producer", "seq"]
+MESSAGE = ["producer", "seq"]
 NAMED = pl.col("intact") & pl.col("producer").is_not_null() & pl.col("seq").is_not_null()
+ACKED = pl.col("outcome") == "acked"
+PLACED = pl.col("place").is_not_null() & pl.col("offset").is_not_null()
+LOST = ACKED & (pl.col("stored") == 0) & ~pl.col("unread")
 
 
 @dataclass(frozen=True)
 class Messages:
     """`stretches`: what was sent, a row a stretch (see `messages`). `copies`: the log's records with an
-    identity, cut likewise, and whether that was `sent`. `deliveries`: the same of what members were handed.
+    identity, cut likewise, and whether that was `sent`. `handed`: the same of what members were handed.
     """
 
     stretches: pl.DataFrame
     copies: pl.DataFrame
-    deliveries: pl.DataFrame
+    handed: pl.DataFrame
 
 
-def messages(sends: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> Messages:
-    """Lays sends (rows), log and deliveries (runs) over each other by producer and seq.
+def messages(
+    sends: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame, groups: Collection[int]
+) -> Messages:
+    """Lays runs of sends, log and deliveries (those with an identity) over each other by producer and seq.
 
     A stretch has the columns of a run of sends, and: `stored`, how many copies there are; `first_place`,
     `first_offset`, `epoch` of the first copy by offset, then place; `borne_out`, whether the log has a copy
-    where the acknowledgement says; `delivered`, by group how often members were handed it.
+    where the acknowledgement says; `delivered_G`, how often members of group G were handed it.
     """
-    rows = sends.sort(_MESSAGE)
-    same = ["producer", "topic", "place", "outcome"]
-    times = ["attempt_ns", "done_ns"]
-    copies, handed = log.filter(NAMED), deliveries.filter(NAMED)
-    begin = begins(rows, same, times)
-    at = edges([shaped(rows, same, times, begin), copies, handed], MESSAGES)
-    stretches = shaped(rows, same, times, np.union1d(begin, _positions(rows, at)))
-    copies, handed = cut(copies, at, MESSAGES), cut(handed, at, MESSAGES)
+    at = edges([sends, log, deliveries], MESSAGES)
+    stretches, copies, handed = (cut(runs, at, MESSAGES) for runs in (sends, log, deliveries))
     stored = (
         copies.sort("offset", "place")
-        .group_by(_MESSAGE, maintain_order=True)
+        .group_by(MESSAGE, maintain_order=True)
         .agg(
-            pl.len().alias("stored"),
+            pl.len().cast(pl.Int64).alias("stored"),
             pl.col("place").first().alias("first_place"),
             pl.col("offset").first().alias("first_offset"),
             pl.col("epoch").first(),
         )
     )
-    claimed = stretches.select(*_MESSAGE, "place", "offset")
-    borne_out = claimed.join(
-        copies.select(*_MESSAGE, "place", "offset").unique(), on=claimed.columns, how="semi"
-    )
-    often = handed.group_by(*_MESSAGE, "group").agg(pl.len().alias("times"))
-    by_group = often.group_by(_MESSAGE).agg(pl.struct("group", "times").alias("delivered"))
+    claimed = [*MESSAGE, "place", "offset"]
+    borne_out = copies.select(claimed).unique().with_columns(borne_out=True)
     found = (
-        stretches.join(stored, on=_MESSAGE, how="left")
-        .with_columns(pl.col("stored").fill_null(0))
-        .join(borne_out.with_columns(borne_out=True), on=claimed.columns, how="left")
-        .with_columns(pl.col("borne_out").fill_null(False))
-        .join(by_group, on=_MESSAGE, how="left")
+        stretches.join(stored, on=MESSAGE, how="left", maintain_order="left")
+        .join(borne_out, on=claimed, how="left", maintain_order="left")
+        .with_columns(pl.col("stored").fill_null(0), pl.col("borne_out").fill_null(False))
     )
-    sent = stretches.select(*_MESSAGE, sent=True)
-    return Messages(
-        found,
-        copies.join(sent, on=_MESSAGE, how="left").with_columns(pl.col("sent").fill_null(False)),
-        handed,
-    )
+    often = handed.group_by(*MESSAGE, "group").agg(pl.len().cast(pl.Int64).alias("times"))
+    for group in groups:
+        mine = often.filter(group=group).select(*MESSAGE, pl.col("times").alias(f"delivered_{group}"))
+        found = found.join(mine, on=MESSAGE, how="left", maintain_order="left")
+    found = found.with_columns(pl.col(f"delivered_{group}").fill_null(0) for group in groups)
+    sent = stretches.select(MESSAGE).unique().with_columns(sent=True)
+    copies = copies.join(sent, on=MESSAGE, how="left").with_columns(pl.col("sent").fill_null(False))
+    return Messages(found, copies, handed)
 
 
-def _positions(rows: pl.DataFrame, at: pl.DataFrame) -> Ints:
-    """Where the messages of the edges stand in the rows, which are in order; those that are not there left
-    out."""
-    first = (
-        rows.with_row_index("row")
-        .group_by("producer", maintain_order=True)
-        .agg(pl.col("row").min().alias("begin"), pl.len().alias("n"))
-    )
-    seqs, found = rows["seq"].to_numpy(), [np.empty(0, np.int64)]
-    for producer, begin, n in first.iter_rows():
-        mine = seqs[begin : begin + n]
-        wanted = at.filter(producer=producer)["seq"].to_numpy()
-        where = np.searchsorted(mine, wanted)
-        hit = where < n
-        hit[hit] = mine[where[hit]] == wanted[hit]
-        found.append(where[hit] + begin)
-    return np.concatenate(found)
-
-
-def unread(complete: Collection[int], known: pl.DataFrame) -> pl.Expr:
+def unread(complete: Collection[int], complete_topics: Collection[int]) -> pl.Expr:
     """Of a stretch: not found, and the partition it went to was not read to its end; where that is not
-    known, some partition of its topic. `complete`: the places that were read to their end; `known`: (topic,
-    place), all that there are.
+    known, some partition of its topic.
     """
-    read = pl.Series(sorted(complete), dtype=pl.Int64)
-    short = known.filter(~pl.col("place").is_in(read.implode()))["topic"].unique()
-    # A topic of which no partition is known has not been read either.
-    whole = known.filter(~pl.col("topic").is_in(short.implode()))["topic"].unique()
-    elsewhere = ~pl.col("place").is_in(read.implode())
-    anywhere = ~pl.col("topic").is_in(whole.implode())
+    elsewhere = ~pl.col("place").is_in(sorted(complete))
+    anywhere = ~pl.col("topic").is_in(sorted(complete_topics))
     return (pl.col("stored") == 0) & pl.when(pl.col("place").is_null()).then(anywhere).otherwise(elsewhere)

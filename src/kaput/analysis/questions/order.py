@@ -6,25 +6,69 @@ from __future__ import annotations
 
 import polars as pl
 
-from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, cut, edges, single
+from kaput.analysis.runs.cutting import MESSAGES, STREAMS, Axis, cut, edges, meeting, single
 
-_STREAM = ["producer", "place"]
+_STREAM = list(STREAMS.keys)
+_LAST = pl.col("seq") + pl.col("n") - 1
 
 
 def reordered(copies: pl.DataFrame) -> pl.DataFrame:
-    """(producer, seq, n): stretches of reordered messages. `copies`: of Messages."""
-    known = copies.filter("sent").sort("offset")
-    first = known.unique([*_STREAM, "seq"], keep="first", maintain_order=True).select(
-        *_STREAM, "seq", "offset", "n"
+    """(producer, seq, n, place, offset, epoch, top, top_epoch): stretches of reordered messages, and before
+    them the greatest message and its epoch. `copies`: the log's runs of messages that were sent.
+    """
+    behind = _behind(copies)
+    # Only a message that is there again can be no first copy, and only its own runs tell.
+    beside = meeting(copies, behind, STREAMS)
+    first = (
+        cut(beside, edges([beside], STREAMS), STREAMS)
+        .sort("offset")
+        .unique([*_STREAM, "seq"], keep="first", maintain_order=True)
+        .select(*_STREAM, "seq", "offset", "epoch", "n")
     )
-    parts = cut(first, edges([first], PLACES), PLACES)
-    # Where messages of a producer share offsets, they are compared one by one.
-    shared = pl.len().over(*_STREAM, "offset") > 1
-    parts = pl.concat([parts.filter(~shared), single(parts.filter(shared))]).sort(*_STREAM, "offset")
-    greatest = parts.group_by(*_STREAM, "offset", maintain_order=True).agg(
-        (pl.col("seq") + pl.col("n") - 1).max().alias("top")
-    )
-    greatest = greatest.with_columns(pl.col("top").cum_max().shift(1).over(_STREAM))
-    late = parts.join(greatest, on=[*_STREAM, "offset"], how="left").filter(pl.col("seq") < pl.col("top"))
-    below = late.with_columns(n=pl.min_horizontal("n", pl.col("top") - pl.col("seq")))
-    return covered(below, MESSAGES)
+    at = edges([first, behind], _OFFSETS)
+    tops = cut(behind, at, _OFFSETS).select(*_OFFSETS.columns, "seq", "top")
+    late = cut(first, at, _OFFSETS).join(tops, on=[*_OFFSETS.columns, "seq"])
+    late = late.filter(pl.col("seq") < pl.col("top"))
+    late = late.with_columns(n=pl.min_horizontal("n", pl.col("top") - pl.col("seq")))
+    return late.join(_epochs(copies, late.select(*_STREAM, "top").unique()), on=[*_STREAM, "top"], how="left")
+
+
+def _epochs(copies: pl.DataFrame, tops: pl.DataFrame) -> pl.DataFrame:
+    """(producer, place, top, top_epoch): the epoch of the first copy of each message."""
+    asked = tops.select(*_STREAM, seq="top", n=pl.lit(1, pl.Int64))
+    runs = meeting(copies, asked, STREAMS)
+    parts = cut(runs, edges([runs, asked], STREAMS), STREAMS).sort("offset")
+    first = parts.unique([*_STREAM, "seq"], keep="first", maintain_order=True)
+    return first.select(*_STREAM, top="seq", top_epoch="epoch")
+
+
+_OFFSETS = Axis(("producer", "place"), "offset")
+
+
+def _behind(copies: pl.DataFrame) -> pl.DataFrame:
+    """Runs, or single rows of them, that do not stand above all of their stream before them, and the greatest
+    message there, `top`: nearly always none.
+    """
+    ordered = copies.sort(*_STREAM, "offset")
+    end = (pl.col("offset") + pl.col("n")).cum_max().shift(1).over(_STREAM)
+    shares = ordered.select((pl.col("offset") < end).fill_null(False)).to_series()
+    if shares.any():
+        # Where messages of a producer share offsets, they are compared one by one.
+        both = meeting(ordered, ordered.filter(shares), _OFFSETS)
+        ordered = pl.concat([_without(ordered, both), single(both)]).sort(*_STREAM, "offset")
+    before = ordered.group_by(*_STREAM, "offset", maintain_order=True).agg(_LAST.max().alias("top"))
+    before = before.with_columns(pl.col("top").cum_max().shift(1).over(_STREAM))
+    found = ordered.join(before, on=[*_STREAM, "offset"], how="left", maintain_order="left")
+    return found.filter(pl.col("seq") <= pl.col("top"))
+
+
+def _without(runs: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    same = [*_STREAM, "seq", "offset", "n"]
+    return runs.join(others.select(same), on=same, how="anti", nulls_equal=True)
+
+
+def messages(late: pl.DataFrame) -> pl.DataFrame:
+    """The reordered messages of all places as stretches: one that is late in two places counts once, in the
+    first of them."""
+    parts = cut(late, edges([late], MESSAGES), MESSAGES)
+    return parts.sort("place", "offset").unique(["producer", "seq"], keep="first", maintain_order=True)

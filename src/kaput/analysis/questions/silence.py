@@ -10,35 +10,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
+
+from kaput.analysis.runs.run import NULL, Ints, spread
 
 WIDTH_NS = 10_000_000
 STREAM = ("producer", "place")
 
 
-def ticks(sends: pl.DataFrame, width_ns: int = WIDTH_NS) -> pl.DataFrame:
-    """(producer, place, tick, first_ns, last_ns) of acknowledged rows of sends whose partition is known."""
-    acks = sends.filter(pl.col("outcome") == "acked").drop_nulls(["place", "done_ns"])
-    return _by_tick(
-        acks.select(*STREAM, tick=pl.col("done_ns") // width_ns, first_ns="done_ns", last_ns="done_ns")
+def ticks(runs: pl.DataFrame, dones: Ints, width_ns: int = WIDTH_NS) -> pl.DataFrame:
+    """(producer, place, tick, first_ns, last_ns) of acknowledged runs of sends whose partition is known.
+
+    `dones`: when each row's outcome was known, ns; the runs' `row` points there.
+    """
+    acked = runs.filter(pl.col("outcome") == "acked", pl.col("place").is_not_null())
+    n = acked["n"].to_numpy()
+    at_ns, run = dones[spread(acked["row"].to_numpy(), n)], np.repeat(np.arange(len(n)), n)
+    if len(at_ns) and at_ns.min() == NULL:
+        run, at_ns = run[at_ns != NULL], at_ns[at_ns != NULL]
+    tick = at_ns // width_ns
+    new = np.ones(len(tick), bool)
+    new[1:] = (tick[1:] != tick[:-1]) | (run[1:] != run[:-1])
+    begin = np.flatnonzero(new)
+    if len(begin) == 0:
+        return _by_tick(acked.clear().select(*STREAM, tick="n", first_ns="n", last_ns="n"))
+    found = acked[run[begin]].select(
+        *STREAM,
+        tick=pl.Series(tick[begin]),
+        first_ns=pl.Series(np.minimum.reduceat(at_ns, begin)),
+        last_ns=pl.Series(np.maximum.reduceat(at_ns, begin)),
     )
-
-
-def together(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The ticks of several tasks."""
-    return _by_tick(pl.concat(parts))
+    return _by_tick(found)
 
 
 def _by_tick(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.group_by(*STREAM, "tick").agg(pl.col("first_ns").min(), pl.col("last_ns").max())
-
-
-def spans(sends: pl.DataFrame) -> pl.DataFrame:
-    """(producer, place, begin_ns, end_ns): from a stream's first attempt to the last that is known of it."""
-    known = sends.drop_nulls("place").select(
-        *STREAM, "attempt_ns", end=pl.max_horizontal("attempt_ns", "done_ns")
-    )
-    return known.group_by(STREAM).agg(begin_ns=pl.col("attempt_ns").min(), end_ns=pl.col("end").max())
 
 
 def silences(ticks_: pl.DataFrame, spans_: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

@@ -7,10 +7,11 @@ times can be compared with theirs by either of its ends.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+
 import polars as pl
 
-from kaput.analysis.runs.run import encode
+from kaput.analysis.runs.run import encode, spread
 
 CHANGES = ("assigned", "revoked", "lost")
 GIVEN_UP = ("revoked", "lost")
@@ -18,35 +19,32 @@ GONE = ("left", "killed")
 READER = ("group", "member", "place")
 _GROUP = ("group", "place")
 CLOCKS = ("commits", "changes", "owns")
-_SAME = (*READER, "topic", "producer", "intact")
-_IN_ORDER = ("group", "member", "polled_ns", "place", "offset")
+IN_ORDER = ("group", "member", "polled_ns", "place", "offset")
 
 
-def encode_deliveries(rows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """The runs of rows of deliveries with CLOCKS: `commits` (of the group there, before), `changes` (of the
-    reader's assignment, until then), `owns` (whether the last of these, or of the member's leaving, was an
-    assignment).
+def encode_deliveries(rows: pl.DataFrame, events: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
+    """The runs of rows of deliveries, which are IN_ORDER, with CLOCKS: `commits` (of the group there, before),
+    `changes` (of the reader's assignment, until then), `owns` (whether the last of these, or of the member's
+    leaving, was an assignment). `row`: where each begins in these rows.
 
     What was polled at one moment is one poll, in the order of its offsets.
     """
-    rows = rows.sort(_IN_ORDER)
-    runs = encode(rows, _SAME, ["polled_ns"]).with_columns(begin=pl.col("n").cum_sum() - pl.col("n"))
+    runs = encode(rows, same, ["polled_ns"]).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
     first, last = _with_clocks(runs, events, "polled_ns_first"), _with_clocks(runs, events, "polled_ns_last")
     torn = first.select(
         pl.struct(CLOCKS) != last.select(pl.struct(CLOCKS).alias("last")).to_series()
     ).to_series()
     if not torn.any():
-        return first.drop("begin")
+        return first
     # Where something happened in the midst of a run its rows are looked at.
     apart = runs.filter(torn)
-    sizes = apart["n"].to_numpy()
-    starts = np.repeat(apart["begin"].to_numpy() - (np.cumsum(sizes) - sizes), sizes)
-    some = _with_clocks(rows[starts + np.arange(len(starts))], events, "polled_ns")
-    whole = first.filter(~torn).drop("begin")
-    parts = encode(some, (*_SAME, *CLOCKS), ["polled_ns"])
-    return pl.concat([whole, parts.select(whole.columns)]).sort(
-        "group", "member", "polled_ns_first", "place", "offset"
-    )
+    some = _with_clocks(rows[spread(apart["row"].to_numpy(), apart["n"].to_numpy())], events, "polled_ns")
+    parts = encode(some, (*same, *CLOCKS), ["polled_ns"])
+    where = spread(apart["row"].to_numpy(), apart["n"].to_numpy())
+    begin = (parts["n"].cum_sum() - parts["n"]).to_numpy()
+    parts = parts.with_columns(row=pl.Series(where[begin], dtype=pl.Int64))
+    whole = first.filter(~torn)
+    return pl.concat([whole, parts.select(whole.columns)]).sort("row")
 
 
 def _with_clocks(rows: pl.DataFrame, events: pl.DataFrame, time: str) -> pl.DataFrame:
@@ -59,12 +57,12 @@ def _with_clocks(rows: pl.DataFrame, events: pl.DataFrame, time: str) -> pl.Data
     moves = states.filter(pl.col("kind").is_in(CHANGES)).drop("kind")
     moves = moves.with_columns(changes=pl.int_range(1, pl.len() + 1).over(READER))
     states = states.select(*READER, "at_ns", owns=pl.col("kind") == "assigned")
-    found = rows.with_row_index("row").sort(time)
+    found = rows.with_row_index("line").sort(time)
     found = _by_then(found, time, commits, _GROUP, exact=False)
     found = _by_then(found, time, moves, READER, exact=True)
     found = _by_then(found, time, states, READER, exact=True)
     known = found.with_columns(pl.col("commits", "changes").fill_null(0), pl.col("owns").fill_null(False))
-    return known.sort("row").drop("row")
+    return known.sort("line").drop("line")
 
 
 def _everywhere(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:

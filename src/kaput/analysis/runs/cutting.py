@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.run import STEPS
+from kaput.analysis.runs.run import MOVES, spread
 
 
 class Axis(NamedTuple):
@@ -31,6 +31,7 @@ class Axis(NamedTuple):
 MESSAGES = Axis(("producer",), "seq")
 PLACES = Axis(("place",), "offset")
 READ = Axis(("group", "place"), "offset")  # places as one group sees them
+STREAMS = Axis(("producer", "place"), "seq")  # what a producer has in one place
 
 
 def edges(frames: Iterable[pl.DataFrame], axis: Axis) -> pl.DataFrame:
@@ -64,7 +65,7 @@ def cut(runs: pl.DataFrame, at: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     values = at[axis.along].to_numpy()
     moved = pl.Series(values[edge] - known[axis.along].to_numpy()[run])
     n = pl.Series("n", values[edge + 1] - values[edge]) if len(edge) else pl.Series("n", [], pl.Int64)
-    steps = [name for name in STEPS if name in runs.columns]
+    steps = [name for name in MOVES if name in runs.columns]
     return known[run].with_columns(n, *(pl.col(name) + moved for name in steps))
 
 
@@ -84,9 +85,31 @@ def single(runs: pl.DataFrame) -> pl.DataFrame:
     run = np.repeat(np.arange(runs.height), runs["n"].to_numpy())
     starts = np.cumsum(runs["n"].to_numpy()) - runs["n"].to_numpy()
     moved = pl.Series(np.arange(len(run)) - starts[run])
-    steps = [name for name in STEPS if name in runs.columns]
+    steps = [name for name in MOVES if name in runs.columns]
     return runs[run].with_columns(*(pl.col(name) + moved for name in steps), n=pl.lit(1, pl.Int64))
 
 
 def _placed(frame: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     return frame.drop_nulls(axis.columns)
+
+
+def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFrame:
+    """The runs that share anything with one of `others`."""
+    if others.is_empty():
+        return runs.clear()
+    stretches = covered(others, axis).select(*axis.keys, begin=axis.along, end=pl.col(axis.along) + pl.col("n"))
+    last = pl.col(axis.along) + pl.col("n") - 1
+    found = (
+        _placed(runs, axis)
+        .with_columns(last=last)
+        .sort("last")
+        .join_asof(
+            stretches.sort("begin"),
+            left_on="last",
+            right_on="begin",
+            by=list(axis.keys),
+            check_sortedness=False,
+        )
+        .filter(pl.col("end") > pl.col(axis.along))
+    )
+    return found.select(runs.columns)

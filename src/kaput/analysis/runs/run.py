@@ -10,6 +10,7 @@ and everything that is said of runs still holds.
     place       topic and partition as one number (names.py); null where the partition is not known
     offset      of the first row; null where there is none
     n           rows
+    row         where its first row stands in the columns that are kept row by row (Kept), if there are any
     ...         whatever else the table has, the same in all rows; times as NAME_first and NAME_last (ns)
 
 All numbers are int64. Not here: laying runs over each other (cutting.py), reading tables (tables.py).
@@ -22,9 +23,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 STEPS = ("seq", "offset")  # what goes up within a run
+# What goes up from one row of a run to the next, wherever it is cut.
+MOVES = (*STEPS, "row", "first_offset", "other_seq", "holder_seq")
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+NULL = -(2**63)  # in columns that are kept row by row: no value
 
 
 def encode(
@@ -41,21 +46,37 @@ def encode(
 
 def begins(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = ()) -> Ints:
     """The positions at which the runs of these rows begin, ascending."""
-    if rows.is_empty():
-        return np.empty(0, np.int64)
-    changes = [
-        *(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in same),
-        *((pl.col(name) - 1).ne_missing(pl.col(name).shift(1)) for name in STEPS),
-        *(_steps_back(name) for name in times),
-    ]
-    found = rows.select(pl.arg_where(pl.any_horizontal(changes))).to_series().to_numpy().astype(np.int64)
-    # The first row has none before it to differ from.
-    return found if len(found) and found[0] == 0 else np.concatenate([[0], found])
+    new = np.ones(rows.height, bool)
+    if len(new) < 2:
+        return np.flatnonzero(new)
+    new[1:] = False
+    for name in same:
+        values = numbers(rows[name])
+        new[1:] |= values[1:] != values[:-1]
+    for name in STEPS:
+        values = numbers(rows[name])
+        other = np.diff(values) != 1
+        if rows[name].null_count():
+            other &= (values[1:] != NULL) | (values[:-1] != NULL)
+        new[1:] |= other
+    for name in times:
+        values = numbers(rows[name])
+        new[1:] |= values[1:] < values[:-1]
+        if rows[name].null_count():
+            new[1:] |= (values[1:] == NULL) != (values[:-1] == NULL)
+    return np.flatnonzero(new)
 
 
-def _steps_back(name: str) -> pl.Expr:
-    before = pl.col(name).shift(1)
-    return (pl.col(name) < before).fill_null(pl.col(name).is_null() != before.is_null())
+def numbers(column: pl.Series) -> Ints:
+    """A column's values as numbers that are equal where they are; NULL for none."""
+    if column.dtype == pl.String:
+        column = column.cast(pl.Categorical)
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.to_physical().cast(pl.Int64)
+    if column.null_count():
+        column = column.cast(pl.Int64).fill_null(NULL)
+    found: Ints = column.to_numpy()
+    return found
 
 
 def shaped(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str], begin: Ints) -> pl.DataFrame:
@@ -64,3 +85,28 @@ def shaped(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str], begin:
     runs = rows[begin].select(*same, *STEPS, *(pl.col(name).alias(f"{name}_first") for name in times))
     last = rows[begin + n - 1].select(pl.col(name).alias(f"{name}_last") for name in times)
     return runs.with_columns(pl.Series("n", n, pl.Int64)).hstack(last)
+
+
+def spread(first: Ints, n: Ints) -> Ints:
+    """first, first + 1, ... n of each, one after the other."""
+    found: Ints = np.repeat(first - (np.cumsum(n) - n), n) + np.arange(int(n.sum()))
+    return found
+
+
+def kept(name: str, values: Ints, first: Ints, n: Ints) -> pl.Series:
+    """A column with a list for each run: its rows' values, which stand in `values` from `first` on."""
+    ends = np.append(0, np.cumsum(n))
+    whole = len(first) == 0 or (len(values) == ends[-1] and bool((first == ends[:-1]).all()))
+    taken = values if whole else values[spread(first, n)]
+    arrays = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(taken, pa.int64()))
+    found = pl.Series(name, arrays)
+    return found
+
+
+def unpacked(runs: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, dict[str, Ints]]:
+    """The runs with `row` in place of their lists, and the lists' values, all in one array each."""
+    found = {
+        name: runs[name].explode().to_numpy() if runs.height else np.empty(0, np.int64) for name in names
+    }
+    row = pl.col("n").cum_sum() - pl.col("n")
+    return runs.drop(*names).with_columns(row=row), found

@@ -1,7 +1,7 @@
 """The big tables as frames: one row group at a time, with numbers for names, in the order in which it is
 encoded.
 
-    sends       producer, seq, topic, place, offset, outcome, attempt_ns, done_ns
+    sends       producer, seq, topic, place, offset, outcome, error, attempt_ns, done_ns
     log         producer, seq, place, offset, epoch, intact
     deliveries  group, member, producer, seq, topic, place, offset, intact, polled_ns
 
@@ -13,17 +13,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kaput.analysis.names import SHIFT, Names
-from kaput.evidence.parquet import footer_of, only_value, open_file, read_row_group, statistics_of, words_of
+from kaput.evidence.parquet import (
+    footer_of,
+    nulls_alone,
+    only_value,
+    open_file,
+    read_row_group,
+    statistics_of,
+    words_of,
+)
 from kaput.evidence.reading import Evidence
 from kaput.scenario.vocabulary import OUTCOMES
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "sends": ("producer", "seq", "topic", "partition", "attempt_ns", "done_ns", "outcome", "offset"),
+    "sends": ("producer", "seq", "topic", "partition", "attempt_ns", "done_ns", "outcome", "offset", "error"),
     "log": ("topic", "partition", "offset", "leader_epoch", "producer", "seq", "intact"),
     "deliveries": (
         "group",
@@ -37,10 +45,10 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "polled_ns",
     ),
 }
-_WORDS = {"sends": ("topic", "outcome"), "log": ("topic",), "deliveries": ("group", "member", "topic")}
+_WORDS = {"sends": ("topic", "outcome", "error"), "log": ("topic",), "deliveries": ("group", "member", "topic")}
 
 FRAMES: Mapping[str, tuple[str, ...]] = {
-    "sends": ("producer", "seq", "topic", "place", "offset", "outcome", "attempt_ns", "done_ns"),
+    "sends": ("producer", "seq", "topic", "place", "offset", "outcome", "error", "attempt_ns", "done_ns"),
     "log": ("producer", "seq", "place", "offset", "epoch", "intact"),
     "deliveries": ("group", "member", "producer", "seq", "topic", "place", "offset", "intact", "polled_ns"),
 }
@@ -69,24 +77,38 @@ def units(evidence: Evidence, table: str) -> Iterator[Unit]:
 def read(unit: Unit, names: Names) -> pl.DataFrame:
     """The rows of a row group. Raises EvidenceError."""
     file = open_file(unit.path, _WORDS[unit.table])
-    group = file.metadata.row_group(unit.number)
-    lacking = [name for name in COLUMNS[unit.table] if name not in file.schema_arrow.names]
+    same = _same(file, unit)
     # A column of one value is not read at all.
-    told = {
-        name: only_value(statistics_of(group, name)) for name in COLUMNS[unit.table] if name not in lacking
-    }
-    wanted = [name for name, value in told.items() if value is None]
+    wanted = [name for name in COLUMNS[unit.table] if name not in same]
     table = read_row_group(file, unit.path, unit.number, wanted)
     columns = [_series(unit.path, name, table[name], vocabulary(name, names)) for name in wanted]
     rows = (
         pl.DataFrame(columns) if columns else pl.select(pl.repeat(0, unit.rows, dtype=pl.Int8).alias("none"))
     )
-    same = {name: value for name, value in told.items() if value is not None} | dict.fromkeys(lacking)
     rows = rows.with_columns(
-        pl.lit(_number(unit.path, name, value, vocabulary(name, names)), _dtype(name)).alias(name)
+        pl.lit(_number(name, value, vocabulary(name, names)), _dtype(name)).alias(name)
         for name, value in same.items()
     )
     return _placed(rows).select(FRAMES[unit.table])
+
+
+def empty(table: str) -> pl.DataFrame:
+    """A frame of no rows."""
+    special = {"intact": pl.Boolean, "error": pl.String, "outcome": pl.Enum(OUTCOMES)}
+    return pl.DataFrame(schema={name: special.get(name, pl.Int64) for name in FRAMES[table]})
+
+
+def _same(file: pq.ParquetFile, unit: Unit) -> dict[str, object]:
+    """The columns that have one value in all rows of the row group, which may be none."""
+    group = file.metadata.row_group(unit.number)
+    found: dict[str, object] = {}
+    for name in COLUMNS[unit.table]:
+        statistics = statistics_of(group, name)
+        if name not in file.schema_arrow.names or nulls_alone(statistics, unit.rows):
+            found[name] = None
+        elif (value := only_value(statistics)) is not None:
+            found[name] = value
+    return found
 
 
 def vocabulary(column: str, names: Names) -> Sequence[str] | None:
@@ -97,7 +119,7 @@ def vocabulary(column: str, names: Names) -> Sequence[str] | None:
 
 
 def _series(path: str, name: str, array: pa.ChunkedArray, words: Sequence[str] | None) -> pl.Series:
-    if words is None:
+    if words is None and name != "error":
         return pl.Series(name, array.cast(pa.bool_() if name == "intact" else pa.int64()))
     coded = (
         array.combine_chunks()
@@ -105,15 +127,17 @@ def _series(path: str, name: str, array: pa.ChunkedArray, words: Sequence[str] |
         else array.combine_chunks().dictionary_encode()
     )
     known = words_of(path, name, coded.dictionary)
-    numbers = np.array([_number(path, name, word, words) for word in known], np.int64)
-    indices = coded.indices.fill_null(0).to_numpy()
-    return pl.Series(name, numbers[indices] if len(numbers) else indices.astype(np.int64))
+    indices = pl.Series(name, coded.indices.cast(pa.int64()))
+    values = known if words is None else [_number(name, word, words) for word in known]
+    return pl.Series(values, dtype=_dtype(name)).gather(indices).alias(name)
 
 
-def _number(path: str, name: str, value: object, words: Sequence[str] | None) -> object:
+def _number(name: str, value: object, words: Sequence[str] | None) -> object:
     """A word's number; other values as they are. A word that no row has may be anything."""
-    if words is None or value is None:
-        return value
+    if value is None:
+        return None
+    if words is None:
+        return str(value) if name == "error" else value
     return words.index(str(value)) if value in words else -1
 
 
@@ -130,4 +154,4 @@ def _placed(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _dtype(name: str) -> type[pl.DataType]:
-    return pl.Boolean if name == "intact" else pl.Int64
+    return {"intact": pl.Boolean, "error": pl.String}.get(name, pl.Int64)

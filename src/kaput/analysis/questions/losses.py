@@ -1,0 +1,255 @@
+"""lost [lost-write] and its cause: acknowledged, stored 0 times, its partition read to the end.
+
+Looked at are all acknowledgements that the log does not bear out: the lost ones, and those whose offset
+holds somebody else while their message is stored elsewhere (they explain inconsistent offsets). Each gets
+one cause: which epoch overwrote it is decided in causes.py, and what is known beside it is a Circumstances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.faults import Attempted
+from kaput.analysis.names import Names, Place, placed
+from kaput.analysis.questions.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks, Flags, explain
+from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.runs.cutting import PLACES, cut, edges, meeting, single
+from kaput.analysis.runs.run import NULL, Ints, spread
+from kaput.analysis.timeline import FOREVER_NS, Timeline
+from kaput.scenario.vocabulary import CAUSES
+from kaput.verdict.facts import Circumstances
+
+_MS = 1_000_000
+KNOWN = list(Circumstances._fields)
+
+
+def beside_the_log(
+    astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame
+) -> pl.DataFrame:
+    """Acknowledgements that the log does not bear out, a row each, with what stands at their offsets.
+
+    `astray`: runs whose `row` points into the `times` attempts and dones. Added: attempt_ns, done_ns;
+    `taken`, whether there is any record at the offset now; `holder_producer` and `holder_seq`, the least of
+    the messages that are there.
+    """
+    nowhere = pl.any_horizontal(pl.col("place").is_null(), pl.col("offset").is_null())
+    placed = astray.filter(~nowhere)
+    there = meeting(log, placed, PLACES)
+    at = edges([placed, there], PLACES)
+    held = (
+        cut(there, at, PLACES)
+        .sort("producer", "seq")
+        .group_by(PLACES.columns, maintain_order=True)
+        .agg(
+            pl.col("producer").filter(NAMED).first().alias("holder_producer"),
+            pl.col("seq").filter(NAMED).first().alias("holder_seq"),
+            pl.lit(True).alias("taken"),
+        )
+    )
+    parts = cut(placed, at, PLACES).join(held, on=PLACES.columns, how="left")
+    every = pl.concat([parts, astray.filter(nowhere)], how="diagonal")
+    return _rows(every.with_columns(pl.col("taken").fill_null(False)), times)
+
+
+def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """The messages of stretches one by one."""
+    row = spread(parts["row"].to_numpy(), parts["n"].to_numpy())
+    return single(parts).with_columns(
+        attempt_ns=pl.Series(times["attempts"][row], dtype=pl.Int64),
+        done_ns=pl.Series(times["dones"][row], dtype=pl.Int64).replace(NULL, None),
+    ).drop("n", "row")
+
+
+def explained(
+    rows: pl.DataFrame,
+    under: pl.DataFrame,
+    timeline: Timeline,
+    ends: Mapping[Place, int],
+    names: Names,
+    silent: Collection[int],
+    attempted: Sequence[Attempted],
+) -> pl.DataFrame:
+    """`beside_the_log` with cause, fault, ack_epoch, later_epoch, later_start, later_ns and the fields of
+    Circumstances.
+
+    `under`: (producer, place, epoch, first_ns), the first acknowledgement of what each epoch has stored of a
+    producer; `ends`: the offset after the last; `silent`: producers with acks=0.
+    """
+    found = [
+        _of_place(names.place(code), here, under, timeline, ends)
+        for code in rows["place"].unique().to_list()
+        for here in [rows.filter(pl.col("place").eq_missing(pl.lit(code, pl.Int64)))]
+    ]
+    every = pl.concat(found) if found else _of_place(None, rows, under, timeline, ends)
+    mute = pl.col("producer").is_in(list(silent))
+    return every.with_columns(
+        cause=pl.when(mute).then(pl.lit(CAUSES[ACKS_0])).otherwise("cause"),
+        fault=pl.when(mute).then(_fault_at(attempted)).otherwise("fault"),
+    )
+
+
+def _fault_at(attempted: Sequence[Attempted]) -> pl.Expr:
+    """The latest fault during which a message was attempted."""
+    found: pl.Expr = pl.lit(None, pl.String)
+    for window in sorted(attempted, key=lambda a: a.from_ns):
+        to_ns = FOREVER_NS if window.to_ns is None else window.to_ns
+        inside = pl.col("attempt_ns").is_between(window.from_ns, to_ns)
+        found = pl.when(inside).then(pl.lit(window.fault)).otherwise(found)
+    return found
+
+
+def _of_place(
+    place: Place | None,
+    rows: pl.DataFrame,
+    under: pl.DataFrame,
+    timeline: Timeline,
+    ends: Mapping[Place, int],
+) -> pl.DataFrame:
+    offset, done = (rows[name].fill_null(NULL).to_numpy() for name in ("offset", "done_ns"))
+    taken = rows["taken"].to_numpy()
+    end = ends.get(place) if place is not None else None
+    gap = ~taken & (offset != NULL) & (offset < (NULL if end is None else end))
+    known = {name: np.zeros(len(offset), bool) for name in KNOWN}
+    known["hole"] = gap | (offset == NULL)
+    cause, chosen = np.full(len(offset), UNEXPLAINED), np.full(len(offset), -1)
+    ack_epoch = np.full(len(offset), NULL)
+    epochs = timeline.epochs.get(place, []) if place is not None else []
+    if place is not None:
+        known["leaders_known"] = np.full(len(offset), timeline.led(place))
+        known["isr_of_one"] = _alone(timeline, place, done)
+    if epochs:
+        own = _own_epochs(rows, under, done)
+        own = np.where(own == NULL, epochs[0].number, own)
+        why = explain(epochs, Acks(own, offset, done, taken, gap))
+        cause, chosen, ack_epoch = why.cause, why.epoch, why.ack_epoch
+        known["either_leader"] = why.either_leader
+        known["leaders_known"] = np.where(chosen >= 0, why.leaders_known, known["leaders_known"])
+        unsynced = _of_epochs([e.unsynced_to_ns for e in epochs], chosen)
+        known["unsynced"] = (cause == RESTARTED) & (unsynced != NULL) & (done <= unsynced)
+    starts = np.where(ack_epoch == NULL, NULL, _of_epochs([e.start for e in epochs], chosen))
+    faults = np.array([e.fault for e in epochs] + [None], object)
+    return rows.with_columns(
+        pl.Series("cause", np.array(CAUSES, object)[cause].tolist(), pl.String),
+        pl.Series("fault", faults[chosen].tolist(), pl.String),
+        _nullable("ack_epoch", ack_epoch),
+        _nullable("later_epoch", _of_epochs([e.number for e in epochs], chosen)),
+        _nullable("later_start", starts),
+        _nullable("later_ns", _of_epochs([e.at_ns for e in epochs], chosen)),
+        *(pl.Series(name, flags, pl.Boolean) for name, flags in known.items()),
+    )
+
+
+def _of_epochs(values: Sequence[int | None], chosen: Ints) -> Ints:
+    """The chosen epochs' values; NULL where none is chosen, or its value is not known."""
+    known = np.array([NULL if value is None else value for value in values] + [NULL], np.int64)
+    found: Ints = known[chosen]
+    return found
+
+
+def _nullable(name: str, values: Ints) -> pl.Series:
+    return pl.Series(name, values, pl.Int64).replace(NULL, None)
+
+
+def _own_epochs(rows: pl.DataFrame, under: pl.DataFrame, done: Ints) -> Ints:
+    """The greatest epoch that a producer was acknowledged under by then: it never goes back."""
+    own = np.full(rows.height, NULL)
+    producers = rows["producer"].to_numpy()
+    for producer in np.unique(producers).tolist():
+        mine = producers == producer
+        known = under.filter(producer=producer, place=rows["place"][0]).sort("first_ns")
+        greatest = np.maximum.accumulate([NULL, *known["epoch"].to_list()])
+        by_then = greatest[np.searchsorted(known["first_ns"].to_numpy(), done[mine], side="right")]
+        own[mine] = np.where(done[mine] == NULL, NULL, by_then)
+    return own
+
+
+def _alone(timeline: Timeline, place: Place, done: Ints) -> Flags:
+    """Whether the ISR was the leader alone when it acknowledged."""
+    known = [(c.at_ns // _MS, len(c.isr)) for c in timeline.changes.get(place, []) if c.isr is not None]
+    sizes = np.array([0, *(size for _, size in known)])
+    at = np.searchsorted([ms for ms, _ in known], done // _MS, side="right")
+    alone: Flags = (sizes[at] == 1) & (done != NULL)
+    return alone
+
+
+def kinds(lost: pl.DataFrame) -> pl.DataFrame:
+    """The lost ones by everything that a contract may ask for, with their first and last acknowledgement."""
+    return lost.group_by("producer", "topic", "cause", *KNOWN, "fault").agg(
+        pl.len().cast(pl.Int64).alias("messages"),
+        first_ns=pl.col("done_ns").min(),
+        last_ns=pl.col("done_ns").max(),
+    )
+
+
+def windows(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+    """Runs of lost messages without one stored between, for each producer and partition, by cause and fault."""
+    stored = log.filter(NAMED).select("producer", "place", seq=pl.col("seq") + pl.col("n") - 1)
+    stored = stored.sort("seq").with_columns(below=pl.int_range(1, pl.len() + 1).over("producer", "place"))
+    beside = lost.sort("seq").join_asof(
+        stored, on="seq", by=["producer", "place"], check_sortedness=False
+    )
+    same = ["producer", "topic", "place", "cause", "fault"]
+    return (
+        beside.group_by(*same, pl.col("below").fill_null(0), maintain_order=True)
+        .agg(
+            first_seq=pl.col("seq").min(),
+            last_seq=pl.col("seq").max(),
+            lost=pl.len().cast(pl.Int64),
+            first_ack_ns=pl.col("done_ns").min(),
+            last_ack_ns=pl.col("done_ns").max(),
+        )
+        .drop("below")
+    )
+
+
+def deposed(rows: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFrame:
+    """The acknowledgements that a later epoch overwrote, by place, epoch and fault: the fields of Deposed."""
+    ends: Mapping[Any, Any] = {fault: at_ns for fault, at_ns in healed.items() if at_ns is not None}
+    end = pl.col("fault").replace_strict(ends, default=None, return_dtype=pl.Int64)
+    done = pl.col("done_ns")
+    over = rows.filter(pl.col("cause").is_in(["deposed-leader", "leader-restarted"]))
+    return over.group_by("place", "later_epoch", "fault").agg(
+        acks=pl.len().cast(pl.Int64),
+        lost=pl.col("lost").sum().cast(pl.Int64),
+        after_election=(done >= pl.col("later_ns")).sum().cast(pl.Int64),
+        after_heal=(pl.col("lost") & (done > end)).sum().cast(pl.Int64),
+        offsets_twice=pl.col("offset").filter(pl.col("holder_producer").is_not_null()).n_unique().cast(pl.Int64),
+        first_ns=done.min(),
+        last_ns=done.max(),
+    )
+
+
+def table(lost: pl.DataFrame, names: Names) -> pl.DataFrame:
+    """The lost messages as analysis/lost has them, a row each."""
+    return lost.select(
+        pl.col("producer").cast(pl.Int32),
+        "seq",
+        *placed(names),
+        "offset",
+        "attempt_ns",
+        "done_ns",
+        "cause",
+        "fault",
+        pl.col("ack_epoch").cast(pl.Int32),
+        pl.col("later_epoch").cast(pl.Int32),
+        "later_start",
+    )
+
+
+def windows_table(found: pl.DataFrame, names: Names) -> pl.DataFrame:
+    """`windows` as analysis/windows has them."""
+    return found.sort("producer", "topic", "place", "first_seq").select(
+        pl.col("producer").cast(pl.Int32),
+        *placed(names),
+        "cause",
+        "fault",
+        "first_seq",
+        "last_seq",
+        "lost",
+        "first_ack_ns",
+        "last_ack_ns",
+    )

@@ -1,0 +1,214 @@
+"""Stage 2: what became of the messages of some blocks: runs of sends, the log and deliveries laid together.
+
+Exact times come from the rows' own columns, to which the runs point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis import ledger
+from kaput.analysis.examples import SHOWN, few
+from kaput.analysis.questions import fates, latency
+from kaput.analysis.questions.messages import ACKED, LOST, MESSAGE, PLACED, Messages, messages, unread
+from kaput.analysis.runs.cutting import single
+from kaput.analysis.runs.run import NULL, Ints, kept, unpacked
+from kaput.analysis.stages.encode import HANDED, no_rows
+from kaput.analysis.stages.told import Piece, Reached, Reading, by_part, gathered
+from kaput.analysis.sums import Sum
+
+SUMS: Mapping[str, Sum] = {
+    "fates": Sum(("producer", "outcome", "stored"), ("n", "copies")),
+    "group_fates": Sum(("group", "topic", "outcome", "stored", "delivered"), ("n",)),
+    "end_to_end": Sum(("group", "us"), ("times",)),
+    "first_acks": Sum(("fault",), (), ("at_ns",)),
+    "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
+}
+_ASTRAY = ("producer", "seq", "topic", "place", "offset", "n", "lost", "attempts", "dones")
+_NEVER = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One task's findings: SUMS; `shown`: the first cases of each name; `pieces` for the tasks of places:
+    `astray` (acknowledgements that the log does not bear out) and `phantoms`; `doubled`: the least message
+    that was sent twice, and the least that the log has twice at one offset, where there are any.
+    """
+
+    sums: Mapping[str, pl.DataFrame]
+    shown: Mapping[str, pl.DataFrame]
+    pieces: list[tuple[int, Piece]]
+    phantoms: int
+    doubled: Mapping[str, pl.DataFrame]
+
+
+def judge(pieces: Iterable[Piece], told: Reading, part: int) -> Judged:
+    """All of one task's messages."""
+    tables = gathered(pieces, _no_runs())
+    sends, times = unpacked(tables["sends"], ("attempts", "dones"))
+    handed, polls = unpacked(tables["deliveries"], ("polls",))
+    groups = range(len(told.names.groups))
+    found = messages(sends, tables["log"], handed, groups)
+    stretches = _timed(found.stretches, times).with_columns(
+        unread=unread(told.complete, told.complete_topics)
+    )
+    phantoms = found.copies.filter(~pl.col("sent"))
+    ledger.write_part(stretches, times, told.names, told.ledger, part, told.rows)
+    return Judged(
+        sums={
+            "fates": fates.fates(stretches),
+            "group_fates": pl.concat([fates.group_fates(stretches, group) for group in groups] or [_no_groups()]),
+            "end_to_end": _end_to_end(found, groups, times["attempts"], polls["polls"]),
+            "first_acks": _first_acks(stretches, times["dones"], told.reached),
+            "under": _under(stretches),
+        },
+        shown=_shown(stretches, phantoms, times["attempts"], told),
+        pieces=[*_astray(stretches, times, told), *_phantoms(phantoms, told)],
+        phantoms=int(phantoms["n"].sum()),
+        doubled={"sends": _doubled(stretches, MESSAGE), "log": _doubled(found.copies, _RECORD)},
+    )
+
+
+_RECORD = ["place", "offset", "producer", "seq"]
+
+
+def _no_groups() -> pl.DataFrame:
+    numbers, words = ("group", "topic", "n"), ("outcome", "stored", "delivered")
+    return pl.DataFrame(schema=dict.fromkeys(numbers, pl.Int64) | dict.fromkeys(words, pl.String))
+
+
+def _no_runs() -> dict[str, pl.DataFrame]:
+    none = no_rows()
+    return {
+        "sends": none["sends"].packed(),
+        "log": none["log"].runs,
+        "deliveries": none["deliveries"].packed().select(HANDED),
+    }
+
+
+def _timed(stretches: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """The stretches with the least and the greatest time of attempts and of what is known of outcomes."""
+    if stretches.is_empty():
+        columns = ("attempt_ns_first", "attempt_ns_last", "done_ns_first", "done_ns_last")
+        return stretches.with_columns(pl.lit(None, pl.Int64).alias(name) for name in columns)
+    # Sends are cut into stretches without a rest, in the order of their rows.
+    begin, attempts, dones = stretches["row"].to_numpy(), times["attempts"], times["dones"]
+    last = np.maximum.reduceat(dones, begin)
+    first = np.minimum.reduceat(np.where(dones == NULL, _NEVER, dones), begin)
+    return stretches.with_columns(
+        attempt_ns_first=pl.Series(np.minimum.reduceat(attempts, begin)),
+        attempt_ns_last=pl.Series(np.maximum.reduceat(attempts, begin)),
+        done_ns_first=pl.Series(first).replace(_NEVER, None),
+        done_ns_last=pl.Series(last).replace(NULL, None),
+    )
+
+
+def _end_to_end(found: Messages, groups: Iterable[int], attempts: Ints, polls: Ints) -> pl.DataFrame:
+    none = latency.counted(np.empty(0, np.int64)).with_columns(group=pl.lit(0, pl.Int64))
+    each = [
+        latency.counted(
+            latency.end_to_end(found.stretches, found.handed.filter(group=group), attempts, polls)
+        ).with_columns(group=pl.lit(group, pl.Int64))
+        for group in groups
+    ]
+    return pl.concat([none, *each])
+
+
+def _first_acks(stretches: pl.DataFrame, dones: Ints, reached: Iterable[Reached]) -> pl.DataFrame:
+    """(fault, at_ns): the first acknowledgement after each fault took effect, by the new leader if there is
+    one.
+    """
+    rows: list[tuple[str, int | None]] = []
+    for one in reached:
+        since = one.effective_ns
+        mine = stretches.filter(ACKED, place=one.place)
+        if one.epoch is not None:
+            mine = mine.filter(pl.col("epoch") >= one.epoch)
+        elif one.election_ns is not None:
+            since = max(since, one.election_ns)
+        mine = mine.filter(pl.col("done_ns_last") >= since)
+        for begin, n in mine.select("row", "n").iter_rows():
+            times = dones[begin : begin + n]
+            rows.append((one.fault, int(times[times >= since].min())))
+    return SUMS["first_acks"].of(
+        pl.DataFrame(rows, schema={"fault": pl.String, "at_ns": pl.Int64}, orient="row")
+    )
+
+
+def _under(stretches: pl.DataFrame) -> pl.DataFrame:
+    """(producer, place, epoch, first_ns): the first acknowledgement of what each epoch has stored of a
+    producer."""
+    known = stretches.filter(ACKED).drop_nulls(["place", "epoch", "done_ns_first"])
+    return known.group_by("producer", "place", "epoch").agg(first_ns=pl.col("done_ns_first").min())
+
+
+def _astray(stretches: pl.DataFrame, times: Mapping[str, Ints], told: Reading) -> Iterable[tuple[int, Piece]]:
+    odd = stretches.filter(ACKED & ((PLACED & ~pl.col("borne_out")) | (~PLACED & LOST))).with_columns(lost=LOST)
+    first, n = odd["row"].to_numpy(), odd["n"].to_numpy()
+    rows = odd.with_columns(kept(name, values, first, n) for name, values in times.items())
+    parts = told.parts
+    return by_part(rows.select(_ASTRAY), parts.place(pl.col("place")), parts.places, "astray")
+
+
+def _phantoms(phantoms: pl.DataFrame, told: Reading) -> Iterable[tuple[int, Piece]]:
+    parts = told.parts
+    rows = phantoms.select(*_RECORD, "n")
+    return by_part(rows, parts.place(pl.col("place")), parts.places, "phantoms")
+
+
+def no_pieces() -> dict[str, pl.DataFrame]:
+    """What tasks of places are told of messages, without rows."""
+    none = {"producer": pl.Int64, "seq": pl.Int64, "topic": pl.Int64, "place": pl.Int64, "offset": pl.Int64}
+    lists = {"attempts": pl.List(pl.Int64), "dones": pl.List(pl.Int64)}
+    return {
+        "astray": pl.DataFrame(schema={**none, "n": pl.Int64, "lost": pl.Boolean, **lists}),
+        "phantoms": pl.DataFrame(schema={**{name: pl.Int64 for name in _RECORD}, "n": pl.Int64}),
+    }
+
+
+def _shown(
+    stretches: pl.DataFrame, phantoms: pl.DataFrame, attempts: Ints, told: Reading
+) -> dict[str, pl.DataFrame]:
+    """The first few messages of each anomaly that is a fate; unseen ones by group."""
+    stored = pl.col("stored") > 0
+    kinds = {
+        "duplicate": pl.col("stored") > 1,
+        "recovered": stored & (pl.col("outcome") == "unknown"),
+        "ghost": stored & (pl.col("outcome") == "failed"),
+    }
+    found = {name: _first(stretches.filter(kind), attempts) for name, kind in kinds.items()}
+    unseen = [
+        _first(stretches.filter(stored, (pl.col(f"delivered_{group}") == 0), topic), attempts).with_columns(
+            group=pl.lit(group, pl.Int64)
+        )
+        for group, topics in told.reads.items()
+        for topic in [pl.col("topic").is_in(sorted(topics))]
+    ]
+    found["unseen"] = pl.concat(unseen) if unseen else _first(stretches.clear(), attempts).with_columns(
+        group=pl.lit(0, pl.Int64)
+    )
+    found["phantom"] = single(few(phantoms.sort(_RECORD).head(SHOWN))).sort(_RECORD).head(SHOWN).select(_RECORD)
+    return found
+
+
+def _first(stretches: pl.DataFrame, attempts: Ints) -> pl.DataFrame:
+    rows = single(few(stretches.sort(MESSAGE).head(SHOWN))).head(SHOWN)
+    return rows.select(
+        *MESSAGE,
+        "topic",
+        "place",
+        pl.Series("at_ns", attempts[rows["row"].to_numpy()], pl.Int64),
+        "error",
+        offset="first_offset",
+        times="stored",
+    )
+
+
+def _doubled(parts: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """The least of what stands there more than once, and how often."""
+    known = parts.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))
+    return known.filter(pl.col("times") > 1).sort(keys).head(1)

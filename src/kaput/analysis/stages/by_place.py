@@ -1,0 +1,202 @@
+"""Stage 3: what stands in some partitions, and what groups were handed of it: runs in the order of offsets.
+
+What the tasks of messages found out comes along: acknowledgements that the log does not bear out (astray),
+and records that nobody sent (phantoms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from kaput.analysis.examples import SHOWN, few, first
+from kaput.analysis.faults import Attempted
+from kaput.analysis.ledger import write
+from kaput.analysis.names import Names, Place
+from kaput.analysis.questions import commits, losses, offsets, order, polls
+from kaput.analysis.questions.fault_windows import Window, affected_by_loss
+from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.runs.cutting import PLACES, cut, edges, meeting, single
+from kaput.analysis.runs.run import unpacked
+from kaput.analysis.stages.by_message import no_pieces
+from kaput.analysis.stages.encode import no_rows
+from kaput.analysis.stages.told import Piece, gathered
+from kaput.analysis.sums import Sum
+from kaput.analysis.timeline import Timeline
+
+SUMS: Mapping[str, Sum] = {
+    "cases": Sum(("name", "group", "flag"), ("n",)),
+    "losses": Sum(
+        ("producer", "topic", "cause", *losses.KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
+    ),
+    "lost_in_windows": Sum(("fault",), ("n",)),
+}
+_BY_PLACE = ["place", "offset", "at_ns", "producer", "seq", "member"]
+_WHO = ["producer", "seq"]
+
+
+@dataclass(frozen=True)
+class Placing:
+    """What tasks of places are told. `events`: group_events; `under`: (producer, place, epoch, first_ns);
+    `ends`: the offset after the last; `silent`: producers with acks=0; `attempted` and `windows` of faults;
+    `healed`: when each fault ended; `lost`: the directory of the lost messages.
+    """
+
+    names: Names
+    events: pl.DataFrame
+    under: pl.DataFrame
+    timeline: Timeline
+    ends: Mapping[Place, int]
+    silent: Collection[int]
+    attempted: Sequence[Attempted]
+    windows: Sequence[Window]
+    healed: Mapping[str, int | None]
+    lost: str
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One task's findings: SUMS; `shown`: the first cases of each name; `late`: reordered messages;
+    `deposed`, `displaced`, `windows`: a row each. None where deliveries are torn (polls.torn).
+    """
+
+    sums: Mapping[str, pl.DataFrame]
+    shown: Mapping[str, pl.DataFrame]
+    late: pl.DataFrame
+    deposed: pl.DataFrame
+    displaced: pl.DataFrame
+    windows: pl.DataFrame
+
+
+def judge(pieces: Iterable[Piece], told: Placing, part: int) -> Placed | None:
+    """All of one task's places."""
+    tables = gathered(pieces, _no_runs() | no_pieces())
+    log, deliveries = tables["log"], polls.in_time(tables["deliveries"])
+    if polls.torn(deliveries):
+        return None
+    astray, times = unpacked(tables["astray"], ("attempts", "dones"))
+    rows = losses.explained(
+        losses.beside_the_log(astray, times, log),
+        told.under,
+        told.timeline,
+        told.ends,
+        told.names,
+        told.silent,
+        told.attempted,
+    )
+    lost = rows.filter("lost").sort(_WHO)
+    if lost.height:
+        write(losses.table(lost, told.names), told.lost, part)
+    owed = commits.owed(log, deliveries, _committed(told), commits.positions(deliveries, told.events))
+    cases = _of_groups(log, deliveries, owed, told) | _of_offsets(astray, log, deliveries)
+    shown = {name: _shown(found) for name, found in cases.items()}
+    shown["commit-ahead"] = commits.passed(shown["commit-ahead"], owed)
+    shown["corrupt"] = offsets.claimed(shown["corrupt"], astray, log, deliveries)
+    shown["lost"] = lost.head(SHOWN)
+    return Placed(
+        sums={
+            "cases": pl.concat([_count(name, found) for name, found in cases.items()]),
+            "losses": losses.kinds(lost),
+            "lost_in_windows": _lost_in(told.windows, lost),
+        },
+        shown=shown,
+        late=order.reordered(_sent(log, tables["phantoms"])),
+        deposed=losses.deposed(rows, told.healed),
+        displaced=_displaced(cases["inconsistent-offset"], rows),
+        windows=losses.windows(lost, log),
+    )
+
+
+def _no_runs() -> dict[str, pl.DataFrame]:
+    return {"log": no_rows()["log"].runs, "deliveries": no_rows()["deliveries"].runs.drop("row")}
+
+
+def _of_offsets(
+    astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
+    placed = astray.drop_nulls(["place", "offset"])
+    return {
+        "inconsistent-offset": offsets.inconsistent(placed, log, deliveries),
+        "corrupt": offsets.corrupt(log, deliveries),
+    }
+
+
+def _of_groups(
+    log: pl.DataFrame, deliveries: pl.DataFrame, owed: pl.DataFrame, told: Placing
+) -> dict[str, pl.DataFrame]:
+    assigned = told.events.filter(kind="assigned").drop_nulls("place").select("group", "place").unique()
+    skips, back = polls.steps(deliveries, log)
+    committed = _committed(told)
+    return {
+        "redelivered": commits.redelivered(deliveries, committed).rename({"committed": "flag"}),
+        "poll-skip": _steps(skips),
+        "nonmonotonic-poll": _steps(back),
+        "unassigned-delivery": polls.unassigned(deliveries, assigned),
+        "commit-ahead": commits.ahead(owed, committed).with_columns(n=pl.lit(1, pl.Int64)),
+    }
+
+
+def _committed(told: Placing) -> pl.DataFrame:
+    rows = told.events.filter(kind="committed").drop_nulls(["place", "offset"])
+    return rows.select("group", "place", "offset", "at_ns", "member")
+
+
+def _steps(steps: pl.DataFrame) -> pl.DataFrame:
+    """One row a step: of a run the first delivery alone is one."""
+    return steps.with_columns(n=pl.lit(1, pl.Int64)).rename({"polled_ns_first": "at_ns", "before": "other_offset"})
+
+
+def _count(name: str, cases: pl.DataFrame) -> pl.DataFrame:
+    group = pl.col("group") if "group" in cases.columns else pl.lit(None, pl.Int64)
+    flag = pl.col("flag") if "flag" in cases.columns else pl.lit(False)
+    rows = cases.select(pl.lit(name).alias("name"), group.alias("group"), flag.alias("flag"), "n")
+    return SUMS["cases"].of(rows)
+
+
+def _shown(cases: pl.DataFrame) -> pl.DataFrame:
+    """The first of them, one by one."""
+    by = [column for column in _BY_PLACE if column in cases.columns]
+    # A stretch is as many cases as it has rows.
+    return first(single(few(first(cases, by))), by)
+
+
+def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
+    """The log's messages without the phantoms."""
+    known = log.filter(NAMED)
+    if phantoms.is_empty():
+        return known
+    # Whatever stands where none of them does is left as it is.
+    touched = meeting(known, phantoms, PLACES)
+    whole = ["place", "offset", *_WHO, "n", "epoch"]
+    rest = known.join(touched.select(whole), on=whole, how="anti", nulls_equal=True)
+    at, same = edges([touched, phantoms], PLACES), ["place", "offset", *_WHO]
+    sent = cut(touched, at, PLACES).join(cut(phantoms, at, PLACES).select(same), on=same, how="anti")
+    return pl.concat([rest, sent])
+
+
+def _lost_in(windows: Sequence[Window], lost: pl.DataFrame) -> pl.DataFrame:
+    """(fault, n): the lost messages that each fault affected."""
+    rows = [(window.fault, affected_by_loss(window, lost)) for window in windows]
+    return pl.DataFrame(rows, schema={"fault": pl.String, "n": pl.Int64}, orient="row")
+
+
+def _displaced(inconsistent: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement
+    that is not borne out there. Where several are, the least explained one stands for the offset.
+    """
+    rank = pl.col("cause").replace_strict(
+        {"unexplained": 0, "leader-restarted": 1, "unclean-election": 2}, default=3, return_dtype=pl.Int64
+    )
+    why = (
+        rows.drop_nulls(["place", "offset"])
+        .with_columns(rank=rank)
+        .sort("rank", "producer", "cause", *losses.KNOWN)
+        .unique(["place", "offset"], keep="first", maintain_order=True)
+        .select("place", "offset", "producer", "cause", *losses.KNOWN, n=pl.lit(1, pl.Int64))
+    )
+    at = edges([inconsistent, why], PLACES)
+    parts = cut(inconsistent.select("place", "offset", "n"), at, PLACES)
+    beside = parts.join(why.drop("n"), on=["place", "offset"], how="left")
+    return beside.group_by("place", "producer", "cause", *losses.KNOWN).agg(pl.col("n").sum())

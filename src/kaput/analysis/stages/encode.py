@@ -1,0 +1,187 @@
+"""Stage 1: row groups become runs, which go to the tasks of their messages and to those of their places.
+
+On the way everything is summed that single rows tell by themselves: records, rates, latencies of
+acknowledgements, when each producer was acknowledged.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.inputs import EVENTS
+from kaput.analysis.questions import latency, silence
+from kaput.analysis.questions.messages import ACKED, NAMED
+from kaput.analysis.runs import encoding
+from kaput.analysis.runs.encoding import Encoded
+from kaput.analysis.runs.run import NULL, Ints, spread
+from kaput.analysis.runs.tables import Unit, empty, read
+from kaput.analysis.stages.told import Encoding, Piece, by_part
+from kaput.analysis.sums import Sum, times, total
+
+_SECOND_NS = 1_000_000_000
+SUMS: Mapping[str, Sum] = {
+    "log": Sum(("place", "epoch"), ("records", "foreign", "damaged"), ("low",), ("high",)),
+    "handed": Sum(("place",), ("records", "damaged")),
+    "sent": Sum(("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")),
+    "acked_us": Sum(("us",), ("times",)),
+    "ticks": Sum((*silence.STREAM, "tick"), (), ("first_ns",), ("last_ns",)),
+    "rates": Sum(("second", "what"), ("times",)),
+}
+
+
+def encode(units: Iterable[Unit], told: Encoding) -> Iterator[tuple[int, Piece]]:
+    """One task: the pieces that it makes, by the part they go to, and at last its sums."""
+    yield from encode_rows(((unit.table, read(unit, told.names)) for unit in units), told)
+
+
+def encode_rows(
+    tables: Iterable[tuple[str, pl.DataFrame]], told: Encoding
+) -> Iterator[tuple[int, Piece]]:
+    """The same of rows that have been read."""
+    found = []
+    for table, rows in tables:
+        coded = _ENCODE[table](rows, told)
+        found.append(_sums({table: coded}, told.tick_ns))
+        yield from _SPLIT[table](coded, told)
+    if found:
+        yield told.parts.sums, Piece("sums", pickle.dumps(total(found, SUMS)))
+
+
+def nothing() -> dict[str, pl.DataFrame]:
+    """The sums of no rows."""
+    return total([_sums({}, 1)], SUMS)
+
+
+HANDED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls")
+
+
+@cache
+def no_rows() -> Mapping[str, Encoded]:
+    """The tables without rows, encoded.
+
+    Not made when this is imported: Spark forks its workers from a process that has, and a fork of one in
+    which Polars has worked stands still.
+    """
+    return {
+        "sends": encoding.sends(empty("sends")),
+        "log": Encoded(encoding.log(empty("log")), {}),
+        "deliveries": encoding.deliveries(empty("deliveries"), pl.DataFrame(schema=EVENTS)),
+    }
+
+
+_ENCODE: Mapping[str, Callable[[pl.DataFrame, Encoding], Encoded]] = {
+    "sends": lambda rows, told: encoding.sends(rows),
+    "log": lambda rows, told: Encoded(encoding.log(rows), {}),
+    "deliveries": lambda rows, told: encoding.deliveries(rows, told.events),
+}
+
+
+def _sends(coded: Encoded, told: Encoding) -> Iterator[tuple[int, Piece]]:
+    yield from by_part(coded.packed(), _message(told), told.parts.messages, "sends")
+
+
+def _log(coded: Encoded, told: Encoding) -> Iterator[tuple[int, Piece]]:
+    runs = coded.runs
+    yield from by_part(runs.filter(NAMED), _message(told), told.parts.messages, "log")
+    yield from by_part(runs, told.parts.place(pl.col("place")), told.parts.places, "log")
+
+
+def _deliveries(coded: Encoded, told: Encoding) -> Iterator[tuple[int, Piece]]:
+    named = coded.packed().filter(NAMED).select(HANDED)
+    yield from by_part(named, _message(told), told.parts.messages, "deliveries")
+    runs = coded.runs.drop("row")
+    yield from by_part(runs, told.parts.place(pl.col("place")), told.parts.places, "deliveries")
+
+
+_SPLIT = {"sends": _sends, "log": _log, "deliveries": _deliveries}
+
+
+def _message(told: Encoding) -> pl.Expr:
+    return told.parts.message(pl.col("producer"), pl.col("block"))
+
+
+def _sums(coded: Mapping[str, Encoded], tick_ns: int) -> dict[str, pl.DataFrame]:
+    """All of SUMS of one table."""
+    sends, log, deliveries = (coded.get(name, no_rows()[name]) for name in ("sends", "log", "deliveries"))
+    damaged = (pl.col("n") * (~pl.col("intact")).cast(pl.Int64)).alias("damaged")
+    nobodys = pl.col("intact") & (pl.col("producer").is_null() | pl.col("seq").is_null())
+    records = log.runs.select(
+        "place",
+        "epoch",
+        damaged,
+        records="n",
+        foreign=pl.col("n") * nobodys.cast(pl.Int64),
+        low="offset",
+        high=pl.col("offset") + pl.col("n") - 1,
+    )
+    return {
+        "log": SUMS["log"].of(records),
+        "handed": SUMS["handed"].of(deliveries.runs.select("place", damaged, records="n")),
+        "sent": SUMS["sent"].of(_sent(sends)),
+        "acked_us": _acked_us(sends),
+        "ticks": silence.ticks(sends.runs, sends.rows["dones"], tick_ns),
+        "rates": _rates(sends, deliveries),
+    }
+
+
+def _sent(sends: Encoded) -> pl.DataFrame:
+    """The columns of the sum `sent`, a row a run."""
+    begin, attempts, dones = sends.runs["row"].to_numpy(), sends.rows["attempts"], sends.rows["dones"]
+    columns = [pl.Series(name, [], pl.Int64) for name in ("begin_ns", "last_attempt_ns", "done_ns")]
+    if len(begin):
+        columns = [
+            pl.Series("begin_ns", np.minimum.reduceat(attempts, begin)),
+            pl.Series("last_attempt_ns", np.maximum.reduceat(attempts, begin)),
+            pl.Series("done_ns", np.maximum.reduceat(dones, begin)).replace(NULL, None),
+        ]
+    rows = sends.runs.with_columns(columns)
+    return rows.select(
+        "producer",
+        "topic",
+        "place",
+        "begin_ns",
+        "last_attempt_ns",
+        end_ns=pl.max_horizontal("last_attempt_ns", "done_ns"),
+        last_ack_ns=pl.when(ACKED).then("done_ns"),
+    )
+
+
+def _acked_us(sends: Encoded) -> pl.DataFrame:
+    acked = sends.runs.filter(ACKED)
+    rows = slice(None)
+    if acked.height < sends.runs.height:
+        rows = spread(acked["row"].to_numpy(), acked["n"].to_numpy())
+    attempts, dones = sends.rows["attempts"][rows], sends.rows["dones"][rows]
+    if len(dones) and dones.min() == NULL:
+        attempts, dones = attempts[dones != NULL], dones[dones != NULL]
+    return latency.counted(dones - attempts)
+
+
+def _rates(sends: Encoded, deliveries: Encoded) -> pl.DataFrame:
+    """(second, what, times): what happened in each second."""
+    attempts, dones = sends.rows["attempts"], sends.rows["dones"]
+    done = np.where(dones == NULL, attempts, dones) if len(dones) and dones.min() == NULL else dones
+    kinds = [("attempted", attempts), ("delivered", deliveries.rows["polls"])]
+    outcomes = sends.runs["outcome"].unique().to_list()
+    for outcome in outcomes:
+        runs = sends.runs.filter(outcome=outcome)
+        at = done if len(outcomes) == 1 else done[spread(runs["row"].to_numpy(), runs["n"].to_numpy())]
+        kinds.append((outcome, at))
+    return pl.concat([_by_second(what, at_ns) for what, at_ns in kinds])
+
+
+def _by_second(what: str, at_ns: Ints) -> pl.DataFrame:
+    if len(at_ns) and bool((at_ns[1:] >= at_ns[:-1]).all()):
+        # In order of time, the seconds' borders are looked up.
+        seconds = np.arange(at_ns[0] // _SECOND_NS, at_ns[-1] // _SECOND_NS + 1)
+        often = np.diff(np.searchsorted(at_ns, np.append(seconds, seconds[-1] + 1) * _SECOND_NS))
+        seconds, often = seconds[often > 0], often[often > 0]
+    else:
+        seconds, often = times(at_ns // _SECOND_NS)
+    columns = [pl.Series("second", seconds, pl.Int64), pl.Series("times", often, pl.Int64)]
+    return pl.DataFrame(columns).select("second", pl.lit(what).alias("what"), "times")

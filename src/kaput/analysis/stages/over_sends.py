@@ -1,0 +1,86 @@
+"""A second look at sends, for what only the whole run tells: who was affected by a fault, and which reordered
+messages a change of leader came between.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.names import Names
+from kaput.analysis.questions import fault_windows, silence
+from kaput.analysis.questions.fault_windows import Window
+from kaput.analysis.runs import encoding
+from kaput.analysis.runs.tables import Unit, empty, read
+from kaput.analysis.sums import Sum
+
+SUMS: Mapping[str, Sum] = {
+    "windows": Sum(("fault",), tuple(fault_windows.COUNTS)),
+    "across": Sum(("producer",), ("n",)),
+    "ticks": Sum((*silence.STREAM, "tick"), (), ("first_ns",), ("last_ns",)),
+}
+
+
+@dataclass(frozen=True)
+class Again:
+    """What is asked. `late`: stretches of reordered messages of which it is not known whether a change of
+    leader came between; `elections`: when each place got another leader, ascending; `streams`: those whose
+    silences are looked for, by ticks of `tick_ns`.
+    """
+
+    names: Names
+    windows: Sequence[Window]
+    late: pl.DataFrame
+    elections: Mapping[int, Sequence[int]]
+    streams: pl.DataFrame
+    tick_ns: int
+
+
+def look(units: Iterable[Unit], told: Again) -> Iterator[bytes]:
+    """One task: all of SUMS of each row group."""
+    for unit in units:
+        rows = read(unit, told.names)
+        yield pickle.dumps(
+            {
+                "windows": fault_windows.counts(rows, told.windows),
+                "across": SUMS["across"].of(_across(rows, told)),
+                "ticks": _ticks(rows.join(told.streams, on=list(silence.STREAM), how="semi"), told),
+            }
+        )
+
+
+def _across(rows: pl.DataFrame, told: Again) -> pl.DataFrame:
+    """(producer, n): reordered messages whose partition got a leader between attempt and outcome."""
+    late = told.late.select("producer", begin="seq", end=pl.col("seq") + pl.col("n"), late_at="place")
+    mine = rows.sort("seq").join_asof(
+        late.sort("begin"), left_on="seq", right_on="begin", by="producer", check_sortedness=False
+    )
+    mine = mine.filter(pl.col("seq") < pl.col("end"))
+    changed = np.zeros(mine.height, bool)
+    for place, led in told.elections.items():
+        here = (mine["late_at"] == place).to_numpy()
+        since = mine["attempt_ns"].to_numpy()[here]
+        until = mine["done_ns"].fill_null(2**63 - 1).to_numpy()[here]
+        at = np.array(led, np.int64)
+        changed[here] = np.searchsorted(at, until, side="right") > np.searchsorted(at, since, side="right")
+    return mine.filter(pl.Series(changed, dtype=pl.Boolean)).select("producer", n=pl.lit(1, pl.Int64))
+
+
+def _ticks(rows: pl.DataFrame, told: Again) -> pl.DataFrame:
+    coded = encoding.sends(rows)
+    return silence.ticks(coded.runs, coded.rows["dones"], told.tick_ns)
+
+
+def nothing() -> dict[str, pl.DataFrame]:
+    """The sums of no rows."""
+    none = empty("sends")
+    coded = encoding.sends(none)
+    return {
+        "windows": fault_windows.counts(none, ()),
+        "across": SUMS["across"].of(pl.DataFrame(schema={"producer": pl.Int64, "n": pl.Int64})),
+        "ticks": silence.ticks(coded.runs, coded.rows["dones"], 1),
+    }

@@ -1,0 +1,53 @@
+"""Sums that tasks make by themselves, and that add up to those of the run.
+
+A sum is a frame: some columns say of what, the others are added, or their least or greatest is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.runs.run import Ints
+
+
+class Sum(NamedTuple):
+    """`keys`: of what; `added`, `least`, `greatest`: the columns of which the parts make the whole that way."""
+
+    keys: Sequence[str]
+    added: Sequence[str] = ()
+    least: Sequence[str] = ()
+    greatest: Sequence[str] = ()
+
+    def of(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """One row for each of the keys."""
+        return frame.group_by(self.keys).agg(
+            *(pl.col(name).sum() for name in self.added),
+            *(pl.col(name).min() for name in self.least),
+            *(pl.col(name).max() for name in self.greatest),
+        )
+
+
+Sums = Mapping[str, pl.DataFrame]
+
+
+def total(parts: Iterable[Sums], kinds: Mapping[str, Sum]) -> dict[str, pl.DataFrame]:
+    """The sums of all parts, each of which has all of `kinds`."""
+    every = list(parts)
+    return {name: kind.of(pl.concat([part[name] for part in every])) for name, kind in kinds.items()}
+
+
+def times(values: Ints) -> tuple[Ints, Ints]:
+    """The distinct values, ascending, and how often each is there."""
+    if len(values) == 0:
+        return values, values
+    low, high = int(values.min()), int(values.max())
+    if high - low > 4 * len(values) + 100_000:
+        return np.unique(values, return_counts=True)
+    # Within a narrow range counting is several times faster than sorting.
+    counts = np.bincount(values - low)
+    there = np.flatnonzero(counts)
+    return there + low, counts[there]
