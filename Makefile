@@ -69,11 +69,11 @@ bench-quick: setup-dev
 # The jars are looked at each time, which takes less than a second: their cache is the user's, not ours.
 setup: $(RUN_STAMP)
 	@$(BIN)/python -m kaput.cluster.setup
-	@$(BIN)/python -m kaput.analysis.archive
+	@$(BIN)/python -m kaput.analysis.spark.archive
 
 setup-dev: $(DEV_STAMP)
 	@$(BIN)/python -m kaput.cluster.setup
-	@$(BIN)/python -m kaput.analysis.archive
+	@$(BIN)/python -m kaput.analysis.spark.archive
 
 # Java is missed at once, not after minutes of downloads.
 preflight:

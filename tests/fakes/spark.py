@@ -6,7 +6,7 @@ from functools import cache
 
 from pyspark.sql import SparkSession
 
-from kaput.analysis.session import start
+from kaput.analysis.spark.session import start
 
 
 @cache

@@ -14,7 +14,8 @@ import time
 from fakes.comparing import comparable, differences
 from fakes.spark import shared_session
 from kaput.analysis import assemble, inputs
-from kaput.analysis.counting import count
+from kaput.analysis.pipeline import count
+from kaput.analysis.plan import plan
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
@@ -26,7 +27,7 @@ def _in_both(folder: RunFolder) -> Findings:
     """The analysis in SQL, which must find the same as the engine."""
     spark = shared_session()
     given = inputs.read(check(folder))
-    found = assemble.findings(given, count(spark, given))
+    found = assemble.findings(given, count(spark, given, plan(given.evidence)))
     in_sql = reference.analyse(given, spark)
     assert differences(comparable(in_sql), comparable(found)) == {}
     return in_sql

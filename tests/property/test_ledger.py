@@ -19,7 +19,8 @@ from fakes.comparing import comparable, differences, tables
 from fakes.histories import write_table
 from fakes.in_process import InProcess
 from kaput.analysis import assemble, inputs
-from kaput.analysis.counting import BIG, Plan, count, plan
+from kaput.analysis.pipeline import count
+from kaput.analysis.plan import BIG, Plan, plan
 from kaput.analysis.runs.tables import units
 from kaput.analysis.stages.told import Parts
 from kaput.evidence.findings import Findings
@@ -64,7 +65,9 @@ def test_any_cut_finds_the_same(way: str, tmp_path: Path) -> None:
             if way == "shuffled":
                 random.shuffle(rows)
             for number in range(0, max(1, len(rows)), 3 if way == "rows" else 7):
-                write_table(folder, table, rows[number : number + (3 if way == "rows" else 7)], f"part-{number}")
+                write_table(
+                    folder, table, rows[number : number + (3 if way == "rows" else 7)], f"part-{number}"
+                )
         evidence = inputs.read(check(folder))
         tasks = [[unit] for table in BIG for unit in units(evidence.evidence, table)]
         random.shuffle(tasks)
@@ -91,5 +94,5 @@ def test_a_single_disagreement_is_found_among_many() -> None:
 
 def _found(evidence: inputs.Inputs, spark: Any, work: Plan) -> dict[int, object]:
     """What the analysis finds, and the tables that it leaves, with a row for each message."""
-    found = assemble.findings(evidence, count(spark, evidence, work, ledger="messages"))
+    found = assemble.findings(evidence, count(spark, evidence, work, "messages"))
     return dict(enumerate((comparable(found), tables(evidence.evidence.folder.path))))

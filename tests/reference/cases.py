@@ -17,9 +17,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kaput.analysis.names import Names
+from kaput.scenario.vocabulary import ANOMALIES
 from reference.load import Frames
 from reference.words import listed
-from kaput.scenario.vocabulary import ANOMALIES
 
 EXAMPLES = 10
 _MESSAGES = ("lost", "duplicate", "recovered", "ghost", "reordered", "unseen")  # shown by producer and seq

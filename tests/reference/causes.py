@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from kaput.analysis.faults import Attempted
 from kaput.analysis.names import Place
+from kaput.analysis.timeline import FOREVER_NS, Timeline
+from kaput.verdict.facts import Circumstances
 from reference.ledger import LOST
 from reference.load import NAMED, Frames, local
 from reference.words import quoted
-from kaput.analysis.timeline import FOREVER_NS, Timeline
-from kaput.verdict.facts import Circumstances
 
 _PLACES = pa.schema(
     [

@@ -97,18 +97,22 @@ def out_of_step(steps_: DataFrame, frames: Frames) -> DataFrame:
         f"CASE WHEN {unassigned} THEN 'unassigned-delivery' END))"
     )
     beside = steps_.join(F.broadcast(assigned), ["grp", "place"], "left")
-    return beside.where(f"offset <= before_offset OR {_JUMPED} OR ({unassigned})").selectExpr(
-        f"explode({names}) AS name",
-        *_READER,
-        "offset",
-        "producer",
-        "seq",
-        "at_ns",
-        "before_offset AS other_offset",
-    ).withColumn(
-        # Of a stretch of these, only the ends' times are known.
-        "at_ns",
-        F.expr("CASE WHEN name != 'unassigned-delivery' THEN at_ns END"),
+    return (
+        beside.where(f"offset <= before_offset OR {_JUMPED} OR ({unassigned})")
+        .selectExpr(
+            f"explode({names}) AS name",
+            *_READER,
+            "offset",
+            "producer",
+            "seq",
+            "at_ns",
+            "before_offset AS other_offset",
+        )
+        .withColumn(
+            # Of a stretch of these, only the ends' times are known.
+            "at_ns",
+            F.expr("CASE WHEN name != 'unassigned-delivery' THEN at_ns END"),
+        )
     )
 
 

@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kaput.analysis.names import SHIFT, Names
+from kaput.evidence.folder import RunFolder
 from reference import latency
 from reference.load import Frames
 from reference.words import listed, quoted
-from kaput.evidence.folder import RunFolder
 
 _PARTITION = f"CAST(place % {SHIFT} AS INT) AS partition"
 
@@ -82,7 +82,9 @@ def _windows(ledger: DataFrame, homeless: DataFrame | None, frames: Frames) -> D
         lost = messages.selectExpr("*", "'' AS cause", "'' AS fault", "0 AS island")
     else:
         stored = frames.identified.selectExpr("producer", "place", "seq", "1 AS stored")
-        before = Window.partitionBy("producer", "place").orderBy("seq").rangeBetween(Window.unboundedPreceding, -1)
+        before = (
+            Window.partitionBy("producer", "place").orderBy("seq").rangeBetween(Window.unboundedPreceding, -1)
+        )
         lost = (
             homeless.where("lost")
             .select(*keys, "seq", "done_ns", "cause", "fault")

@@ -16,6 +16,8 @@ from kaput.analysis import assemble, inputs, replicas, timeline
 from kaput.analysis.account import Account, Silence
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.faults import plan
+from kaput.errors import EvidenceError
+from kaput.evidence.findings import Findings
 from reference import (
     cases,
     causes,
@@ -32,8 +34,6 @@ from reference.load import Frames, load
 from reference.survey import survey
 from reference.tally import tally
 from reference.words import KIND
-from kaput.errors import EvidenceError
-from kaput.evidence.findings import Findings
 
 
 def analyse(given: inputs.Inputs, spark: SparkSession, with_ledger: bool = True) -> Findings:

@@ -26,7 +26,6 @@ class Surveyed(Partitions):
     begun_ns: Mapping[tuple[int, int], int]
 
 
-
 def survey(frames: Frames, ends: Mapping[Place, tuple[int, int]], expected: Iterable[Place]) -> Surveyed:
     """One pass over the big tables; `expected` are the partitions of the scenario's topics."""
     records = foreign = damaged = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from kaput.analysis import background
+from kaput.analysis.spark import background
 from kaput.errors import Interrupted
 from kaput.processes import behind
 from kaput.processes.signals import interrupts

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kaput.analysis.driver import spark_home
+from kaput.analysis.spark.driver import spark_home
 from kaput.cluster.distribution import provide
 from kaput.cluster.java import find_java
 from kaput.cluster.lock import LockedJar

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from kaput.analysis.driver import spark_home
+from kaput.analysis.spark.driver import spark_home
 from kaput.cluster.java import find_java
 
 _DEPLOY = "org.apache.spark.deploy"

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from fakes.comparing import comparable, differences, tables
 from fakes.histories import History, at, write_table
 from kaput.analysis import assemble, inputs
-from kaput.analysis.counting import count
+from kaput.analysis.pipeline import count
+from kaput.analysis.plan import plan
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from reference import pipeline as reference
@@ -114,7 +115,7 @@ def test_analysis_equals_sql(shape: Callable[[], History], tmp_path: Path, spark
     if shape is _in_turns:
         _a_file_each(folder, history)
     evidence = inputs.read(check(folder))
-    found = assemble.findings(evidence, count(spark, evidence, ledger="messages"))
+    found = assemble.findings(evidence, count(spark, evidence, plan(evidence.evidence), "messages"))
     left = tables(tmp_path)
     expected = reference.analyse(evidence, spark)
     assert differences(comparable(found), comparable(expected)) == {}

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from fakes.histories import History, at
 from kaput.analysis import inputs, pipeline
-from reference import pipeline as reference
 from kaput.evidence.findings import Findings, LeaderChange
 from kaput.evidence.reading import Evidence, check
 from kaput.report.leaders import leader_sentences
+from reference import pipeline as reference
 
 Judge = Callable[[Evidence, SparkSession], Findings]
 

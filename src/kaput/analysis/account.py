@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kaput.analysis.deposed import Deposed, Under
+from kaput.analysis.examples import Case
 from kaput.analysis.faults import Attempted, Reach, Span
 from kaput.analysis.latency import Latency
 from kaput.analysis.names import Place
@@ -85,10 +86,10 @@ class Account:
     under: Under = field(default_factory=dict)
     seen: Mapping[tuple[Place, int], Seen] = field(default_factory=dict)
     reordered: Sequence[ReorderedRow] = ()
-    windows: Mapping[str, WindowCounts] = field(default_factory=dict)
-    latencies: Mapping[int, Latency] = field(default_factory=dict)
+    windows: dict[str, WindowCounts] = field(default_factory=dict)
+    latencies: dict[int, Latency] = field(default_factory=dict)
     gaps: Sequence[Silence] = ()
-    examples: Sequence[Mapping[str, Any]] = ()
+    examples: list[Case] = field(default_factory=list)
 
     @property
     def lost(self) -> int:

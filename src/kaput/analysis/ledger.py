@@ -26,7 +26,12 @@ _ROW_GROUP_ROWS = 250_000
 
 
 def write_part(
-    stretches: pl.DataFrame, times: Mapping[str, Ints], names: Names, directory: str, part: int, rows: LedgerRows
+    stretches: pl.DataFrame,
+    times: Mapping[str, Ints],
+    names: Names,
+    directory: str,
+    part: int,
+    rows: LedgerRows,
 ) -> None:
     """One task's stretches, which have _TIMES and whose `row` points into the times attempts and dones.
 
@@ -45,9 +50,7 @@ def write_empty(names: Names, directory: str, rows: LedgerRows) -> None:
     schema = dict.fromkeys([*numbers, *_TIMES], pl.Int64) | {"outcome": pl.String, "error": pl.String}
     none = pl.DataFrame(schema={**schema, "unread": pl.Boolean, **groups})
     times = dict.fromkeys(("attempts", "dones"), np.empty(0, np.int64))
-    write(
-        _stretches(none, names) if rows == "stretches" else _messages(none, times, names), directory, 0
-    )
+    write(_stretches(none, names) if rows == "stretches" else _messages(none, times, names), directory, 0)
 
 
 def write(table: pl.DataFrame, directory: str, part: int) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-
 SHIFT = 2**32  # a place is topic * 2**32 + partition
 
 Place = tuple[str, int]  # (topic, partition)
@@ -28,6 +27,10 @@ class Names:
         """The partition behind a number."""
         return None if code is None else (self.topics[code // SHIFT], code % SHIFT)
 
+    def located(self, code: int) -> Place:
+        """The partition behind a number that there is."""
+        return self.topics[code // SHIFT], code % SHIFT
+
     def code(self, place: Place) -> int:
         """The number of a partition."""
         return self.topics.index(place[0]) * SHIFT + place[1]
@@ -36,5 +39,9 @@ class Names:
 def placed(names: Names) -> list[pl.Expr]:
     """The columns `topic` and `partition` as words and numbers of the contract, of `topic` and `place`."""
     words = dict(enumerate(names.topics))
-    topic = pl.col("topic").replace_strict(words, return_dtype=pl.String) if words else pl.col("topic").cast(pl.String)
+    topic = (
+        pl.col("topic").replace_strict(words, return_dtype=pl.String)
+        if words
+        else pl.col("topic").cast(pl.String)
+    )
     return [topic, (pl.col("place") % SHIFT).cast(pl.Int32).alias("partition")]

@@ -1,21 +1,28 @@
-"""From a sealed run folder to its findings: the count (counting.py), the judgement (assemble.py)."""
+"""From a sealed run folder to its findings: the whole way on one page.
+
+    row groups -- encode --> runs -- by_message --> fates, acknowledgements that the log does not bear out
+                                  -- by_place ----> order, polls, commits, causes of losses
+                                  -- over_sends --> what only the whole run tells
+    what tasks found -- together/ --> the account of the run -- assemble --> findings
+
+Tasks (stages/) ask the questions (questions/) of the runs (runs/) that they have; the driver adds up.
+"""
 
 from __future__ import annotations
 
-import errno
-import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from kaput.analysis import assemble, inputs
-from kaput.analysis.counting import count
-from kaput.analysis.watching import Tell, nobody
-from kaput.errors import EvidenceError
+from kaput.analysis import inputs, replicas, tables
+from kaput.analysis.account import Account
+from kaput.analysis.assemble import findings
+from kaput.analysis.failures import readable
+from kaput.analysis.inputs import Inputs, events_frame
+from kaput.analysis.plan import Plan, plan
+from kaput.analysis.stages.by_place import Placed, Placing
+from kaput.analysis.stages.job import Job, Tables
+from kaput.analysis.stages.told import Encoding
+from kaput.analysis.together import again, begun, fates, places
+from kaput.analysis.watching import Tell, nobody, watched
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import Evidence
@@ -31,25 +38,33 @@ def analyse(
     Raises EvidenceError, AccountingError.
     """
     given = inputs.read(evidence)
-    with readable():
-        return assemble.findings(given, count(spark, given, tell=tell, ledger=ledger))
+    work = plan(evidence)
+    with readable(), watched(spark, len(work.tasks) + work.parts.sums, tell):
+        return findings(given, count(spark, given, work, ledger))
 
 
-# What a task raised.
-_TASK_SAID = re.compile(r"^(?:.*: )?kaput\.errors\.EvidenceError: (.+)$", re.MULTILINE)
-# What a task or Spark itself says of a file that it could not write.
-_NOT_WRITTEN = re.compile(r"^(?:\w*Error: \[Errno (\d+)\]|.*\bNo space left on device)(.*)$", re.MULTILINE)
+def count(spark: SparkSession, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> Account:
+    """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
+    tables.clear(given)
+    events = events_frame(given)
+    job = Job(spark, work.tasks, Encoding(given.names, work.parts, events, work.tick_ns))
+    sums = job.sums()
+    account = begun.begun(given, sums)
+    of_messages = fates.add(job.messages(begun.reading(given, account, work.parts, ledger)), given, account)
+    placed = _placed(job, places.placing(given, account, events, of_messages.under), of_messages, sums)
+    affected = places.add(placed, account, given.names)
+    again.look(job, given, account, placed, affected)
+    again.silences(job, given, account, sums, work.tick_ns)
+    tables.write(given, placed, sums["rates"], ledger)
+    account.seen = replicas.seen(given)
+    return account
 
 
-@contextmanager
-def readable() -> Iterator[None]:
-    """A file that cannot be read is the evidence's fault, not ours; one that cannot be written an OSError."""
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        if told := _TASK_SAID.search(str(error)):
-            raise EvidenceError(told[1]) from None
-        if told := _NOT_WRITTEN.search(str(error)):
-            number = int(told[1] or errno.ENOSPC)
-            raise OSError(number, os.strerror(number), told[2].strip(" :'") or None) from error
-        raise
+def _placed(job: Job, told: Placing, of_messages: fates.OfMessages, sums: Tables) -> list[Placed]:
+    """Where deliveries are in no order of time, they are put in order first."""
+    placed = job.places(told, of_messages.pieces)
+    if placed is None:
+        job.put_in_time(sums["rates"])
+        placed = job.places(told, of_messages.pieces)
+    assert placed is not None, "what is in order is not torn"
+    return placed

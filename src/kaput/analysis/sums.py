@@ -15,7 +15,7 @@ from kaput.analysis.runs.run import Ints
 
 
 class Sum(NamedTuple):
-    """`keys`: of what; `added`, `least`, `greatest`: the columns of which the parts make the whole that way."""
+    """`keys`: of what; `added`, `least`, `greatest`: the columns, by how the parts make the whole."""
 
     keys: Sequence[str]
     added: Sequence[str] = ()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from kaput.analysis.background import Background
+    from kaput.analysis.spark.background import Background
     from kaput.cli.scratch import Scratch
     from kaput.evidence.folder import LedgerRows
     from kaput.evidence.reading import Evidence
@@ -64,7 +64,7 @@ def analyze_command(
 
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --ledger messages
     """
-    from kaput.analysis.background import Background
+    from kaput.analysis.spark.background import Background
     from kaput.cli.ready import ready
     from kaput.cli.scratch import Scratch
     from kaput.cluster.java import find_java
@@ -91,14 +91,16 @@ def _is_url(text: str) -> bool:
 def _brought(url: str, spark: Background, scratch: Scratch) -> Evidence:
     """Evidence that only Spark's file systems reach, in a directory that goes with the program."""
     session = spark.session()
-    from kaput.analysis.elsewhere import bring, check_scratch
+    from kaput.analysis.spark.elsewhere import bring, check_scratch
     from kaput.cli.ready import ready
 
     check_scratch(session, scratch.where)
     return ready(bring(session, url, scratch.directory()), scratch)
 
 
-def _judge(found: list[Evidence], spark: Background, scratch: Scratch, json: bool, ledger: LedgerRows) -> None:
+def _judge(
+    found: list[Evidence], spark: Background, scratch: Scratch, json: bool, ledger: LedgerRows
+) -> None:
     from kaput.cli.judging import judge_folder
     from kaput.cli.showing import show
 
@@ -107,7 +109,7 @@ def _judge(found: list[Evidence], spark: Background, scratch: Scratch, json: boo
     ]
     for folder, _ in results:
         if folder.origin is not None and folder.unkept is None:
-            from kaput.analysis.elsewhere import take_back
+            from kaput.analysis.spark.elsewhere import take_back
 
             take_back(spark.session(), folder)
     show(results, json)

@@ -43,7 +43,7 @@ def generate_command(
 
     Example: kaput bench generate /tmp/made --messages 1000000 && kaput analyze /tmp/made
     """
-    from kaput.analysis.session import close, start
+    from kaput.analysis.spark.session import close, start
     from kaput.bench.generate import generate, shape_of
     from kaput.bench.plan import Plan
     from kaput.cluster.java import find_java

@@ -30,7 +30,10 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def judge_folder(
-    evidence: Evidence, session: Callable[[], SparkSession], scratch: Scratch, ledger: LedgerRows = "stretches"
+    evidence: Evidence,
+    session: Callable[[], SparkSession],
+    scratch: Scratch,
+    ledger: LedgerRows = "stretches",
 ) -> Findings:
     """The findings of one folder, written beside the evidence. Raises EvidenceError naming the file.
 
@@ -107,7 +110,7 @@ def _refusal(directory: Path) -> OSError | None:
 
 
 def _elsewhere(spark: SparkSession, scratch: Scratch) -> Path:
-    from kaput.analysis.elsewhere import check_scratch
+    from kaput.analysis.spark.elsewhere import check_scratch
     from kaput.errors import LabError
 
     check_scratch(spark, scratch.where)

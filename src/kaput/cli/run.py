@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from kaput.analysis.background import Background
+    from kaput.analysis.spark.background import Background
     from kaput.cli.scratch import Scratch
     from kaput.cluster.java import Java
     from kaput.evidence.findings import Findings
@@ -62,7 +62,7 @@ def run_all(
 
     The results are there before Spark has gone: nobody needs to wait for that.
     """
-    from kaput.analysis.background import Background
+    from kaput.analysis.spark.background import Background
     from kaput.cli.scratch import Scratch
     from kaput.cluster.java import find_java
     from kaput.processes.reaper import reap_orphans

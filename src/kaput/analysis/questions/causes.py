@@ -1,4 +1,4 @@
-"""Which leader epoch overwrote an acknowledgement, and what cause that makes. 
+"""Which leader epoch overwrote an acknowledgement, and what cause that makes.
 
 The rules, as docs/GLOSSARY.md has them, for the acknowledgements of one partition at a time. Not here: whose
 they are, and what else is known of them (losses.py).

@@ -86,7 +86,9 @@ def ahead(owed_: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
 
 def passed(commits: pl.DataFrame, owed_: pl.DataFrame) -> pl.DataFrame:
     """Commits that are ahead, with `other_offset`: the lowest offset that had not been delivered by then."""
-    lacking = (pl.col("owed_ns").fill_null(_NEVER_NS) > pl.col("at_ns")) & (pl.col("below") < pl.col("offset"))
+    lacking = (pl.col("owed_ns").fill_null(_NEVER_NS) > pl.col("at_ns")) & (
+        pl.col("below") < pl.col("offset")
+    )
     beside = commits.with_row_index("line").join(
         owed_.select(*READ.keys, "owed_ns", below="offset"), on=READ.keys
     )

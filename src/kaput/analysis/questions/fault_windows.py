@@ -12,13 +12,13 @@ import polars as pl
 
 from kaput.analysis.questions.messages import ACKED
 
-COUNTS = {"sent": pl.Int64, "affected": pl.Int64, "loss_sent": pl.Int64, "loss_acked": pl.Int64}
+COUNTS = ("sent", "affected", "loss_sent", "loss_acked")
 
 
 @dataclass(frozen=True)
 class Window:
-    """One fault's: [from_ns, to_ns] for what was attempted, [loss_from_ns, loss_to_ns] for what was lost; None
-    where there is none. `elections`: the places that it reached, and when each had a leader again.
+    """One fault's: [from_ns, to_ns] for what was attempted, [loss_from_ns, loss_to_ns] for what was lost;
+    None where there is none. `elections`: the places that it reached, and when each had a leader again.
     """
 
     fault: str
@@ -34,9 +34,11 @@ class Window:
 
     def late(self) -> pl.Expr:
         """Whether one was acknowledged only after the election."""
-        election = pl.col("place").replace_strict(
-            dict(self.elections), default=None, return_dtype=pl.Int64
-        ) if self.elections else pl.lit(None, pl.Int64)
+        election = (
+            pl.col("place").replace_strict(dict(self.elections), default=None, return_dtype=pl.Int64)
+            if self.elections
+            else pl.lit(None, pl.Int64)
+        )
         return (ACKED & (pl.col("done_ns") > election)).fill_null(False)
 
     def reached(self) -> pl.Expr:
@@ -63,10 +65,10 @@ def counts(sends: pl.DataFrame, windows: Sequence[Window]) -> pl.DataFrame:
             ).sum(),
             loss_sent=_between("attempt_ns", window.loss_from_ns, window.loss_to_ns).sum(),
             loss_acked=(ACKED & _between("done_ns", window.loss_from_ns, window.loss_to_ns)).sum(),
-        ).cast(COUNTS)
+        ).select("fault", pl.col(COUNTS).cast(pl.Int64))
         for window in windows
     ]
-    return pl.concat([pl.DataFrame(schema={"fault": pl.String, **COUNTS}), *rows])
+    return pl.concat([pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(COUNTS, pl.Int64)}), *rows])
 
 
 def _between(name: str, from_ns: int | None, to_ns: int | None) -> pl.Expr:

@@ -27,9 +27,7 @@ _MS = 1_000_000
 KNOWN = list(Circumstances._fields)
 
 
-def beside_the_log(
-    astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame
-) -> pl.DataFrame:
+def beside_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
     """Acknowledgements that the log does not bear out, a row each, with what stands at their offsets.
 
     `astray`: runs whose `row` points into the `times` attempts and dones. Added: attempt_ns, done_ns;
@@ -58,10 +56,14 @@ def beside_the_log(
 def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     """The messages of stretches one by one."""
     row = spread(parts["row"].to_numpy(), parts["n"].to_numpy())
-    return single(parts).with_columns(
-        attempt_ns=pl.Series(times["attempts"][row], dtype=pl.Int64),
-        done_ns=pl.Series(times["dones"][row], dtype=pl.Int64).replace(NULL, None),
-    ).drop("n", "row")
+    return (
+        single(parts)
+        .with_columns(
+            attempt_ns=pl.Series(times["attempts"][row], dtype=pl.Int64),
+            done_ns=pl.Series(times["dones"][row], dtype=pl.Int64).replace(NULL, None),
+        )
+        .drop("n", "row")
+    )
 
 
 def explained(
@@ -186,12 +188,10 @@ def kinds(lost: pl.DataFrame) -> pl.DataFrame:
 
 
 def windows(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
-    """Runs of lost messages without one stored between, for each producer and partition, by cause and fault."""
+    """Runs of lost messages without one stored between, for each producer and partition, cause and fault."""
     stored = log.filter(NAMED).select("producer", "place", seq=pl.col("seq") + pl.col("n") - 1)
     stored = stored.sort("seq").with_columns(below=pl.int_range(1, pl.len() + 1).over("producer", "place"))
-    beside = lost.sort("seq").join_asof(
-        stored, on="seq", by=["producer", "place"], check_sortedness=False
-    )
+    beside = lost.sort("seq").join_asof(stored, on="seq", by=["producer", "place"], check_sortedness=False)
     same = ["producer", "topic", "place", "cause", "fault"]
     return (
         beside.group_by(*same, pl.col("below").fill_null(0), maintain_order=True)
@@ -217,7 +217,10 @@ def deposed(rows: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFram
         lost=pl.col("lost").sum().cast(pl.Int64),
         after_election=(done >= pl.col("later_ns")).sum().cast(pl.Int64),
         after_heal=(pl.col("lost") & (done > end)).sum().cast(pl.Int64),
-        offsets_twice=pl.col("offset").filter(pl.col("holder_producer").is_not_null()).n_unique().cast(pl.Int64),
+        offsets_twice=pl.col("offset")
+        .filter(pl.col("holder_producer").is_not_null())
+        .n_unique()
+        .cast(pl.Int64),
         first_ns=done.min(),
         last_ns=done.max(),
     )

@@ -23,7 +23,9 @@ def inconsistent(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFra
 
     `astray`: acknowledgements that the log does not bear out. One that it does says what the log says.
     """
-    claims = [frame.select(*_AT, *_WHO, "n") for frame in (astray, log.filter(NAMED), deliveries.filter(NAMED))]
+    claims = [
+        frame.select(*_AT, *_WHO, "n") for frame in (astray, log.filter(NAMED), deliveries.filter(NAMED))
+    ]
     doubted = _doubted(*claims)
     claims = [meeting(frame, doubted, PLACES) for frame in claims]
     at = edges(claims, PLACES)

@@ -16,6 +16,7 @@ import polars as pl
 from kaput.analysis.runs.run import NULL, Ints, spread
 
 WIDTH_NS = 10_000_000
+EXACT_NS = 1  # every acknowledgement's time
 STREAM = ("producer", "place")
 
 

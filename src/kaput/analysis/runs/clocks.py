@@ -23,9 +23,9 @@ IN_ORDER = ("group", "member", "polled_ns", "place", "offset")
 
 
 def encode_deliveries(rows: pl.DataFrame, events: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
-    """The runs of rows of deliveries, which are IN_ORDER, with CLOCKS: `commits` (of the group there, before),
-    `changes` (of the reader's assignment, until then), `owns` (whether the last of these, or of the member's
-    leaving, was an assignment). `row`: where each begins in these rows.
+    """The runs of rows of deliveries, which are IN_ORDER, with CLOCKS: `commits` (of the group there,
+    before), `changes` (of the reader's assignment, until then), `owns` (whether the last of these, or of the
+    member's leaving, was an assignment). `row`: where each begins in these rows.
 
     What was polled at one moment is one poll, in the order of its offsets.
     """

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.run import MOVES, spread
+from kaput.analysis.runs.run import MOVES
 
 
 class Axis(NamedTuple):
@@ -97,7 +97,9 @@ def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFram
     """The runs that share anything with one of `others`."""
     if others.is_empty():
         return runs.clear()
-    stretches = covered(others, axis).select(*axis.keys, begin=axis.along, end=pl.col(axis.along) + pl.col("n"))
+    stretches = covered(others, axis).select(
+        *axis.keys, begin=axis.along, end=pl.col(axis.along) + pl.col("n")
+    )
     last = pl.col(axis.along) + pl.col("n") - 1
     found = (
         _placed(runs, axis)

@@ -77,4 +77,6 @@ def ordered(rows: pl.DataFrame, by: Sequence[str], bearable: int = 0) -> pl.Data
 def _with_blocks(rows: pl.DataFrame) -> pl.DataFrame:
     block = pl.Series("block", numbers(rows["seq"]) >> _BLOCK_BITS)
     known = rows["seq"].null_count() == 0
-    return rows.with_columns(block if known else pl.when(pl.col("seq").is_not_null()).then(block).alias("block"))
+    return rows.with_columns(
+        block if known else pl.when(pl.col("seq").is_not_null()).then(block).alias("block")
+    )

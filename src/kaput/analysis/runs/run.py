@@ -99,8 +99,7 @@ def kept(name: str, values: Ints, first: Ints, n: Ints) -> pl.Series:
     whole = len(first) == 0 or (len(values) == ends[-1] and bool((first == ends[:-1]).all()))
     taken = values if whole else values[spread(first, n)]
     arrays = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(taken, pa.int64()))
-    found = pl.Series(name, arrays)
-    return found
+    return pl.Series(name, arrays)
 
 
 def unpacked(runs: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, dict[str, Ints]]:

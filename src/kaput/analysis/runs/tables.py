@@ -45,7 +45,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "polled_ns",
     ),
 }
-_WORDS = {"sends": ("topic", "outcome", "error"), "log": ("topic",), "deliveries": ("group", "member", "topic")}
+_WORDS = {
+    "sends": ("topic", "outcome", "error"),
+    "log": ("topic",),
+    "deliveries": ("group", "member", "topic"),
+}
 
 FRAMES: Mapping[str, tuple[str, ...]] = {
     "sends": ("producer", "seq", "topic", "place", "offset", "outcome", "error", "attempt_ns", "done_ns"),
@@ -94,8 +98,11 @@ def read(unit: Unit, names: Names) -> pl.DataFrame:
 
 def empty(table: str) -> pl.DataFrame:
     """A frame of no rows."""
-    special = {"intact": pl.Boolean, "error": pl.String, "outcome": pl.Enum(OUTCOMES)}
-    return pl.DataFrame(schema={name: special.get(name, pl.Int64) for name in FRAMES[table]})
+    none = pl.DataFrame(schema=dict.fromkeys(FRAMES[table], pl.Int64))
+    special = {"intact": pl.Boolean(), "error": pl.String(), "outcome": pl.Enum(OUTCOMES)}
+    return none.with_columns(
+        pl.lit(None, special[name]).alias(name) for name in none.columns if name in special
+    )
 
 
 def _same(file: pq.ParquetFile, unit: Unit) -> dict[str, object]:

@@ -1,1 +1,1 @@
-"""What Spark's tasks do, stage by stage: encode row groups, judge messages, judge places, look at sends again."""
+"""What Spark's tasks do: encode row groups, judge messages, judge places, look at sends again."""

@@ -61,7 +61,9 @@ def judge(pieces: Iterable[Piece], told: Reading, part: int) -> Judged:
     return Judged(
         sums={
             "fates": fates.fates(stretches),
-            "group_fates": pl.concat([fates.group_fates(stretches, group) for group in groups] or [_no_groups()]),
+            "group_fates": pl.concat(
+                [fates.group_fates(stretches, group) for group in groups] or [_no_groups()]
+            ),
             "end_to_end": _end_to_end(found, groups, times["attempts"], polls["polls"]),
             "first_acks": _first_acks(stretches, times["dones"], told.reached),
             "under": _under(stretches),
@@ -147,7 +149,9 @@ def _under(stretches: pl.DataFrame) -> pl.DataFrame:
 
 
 def _astray(stretches: pl.DataFrame, times: Mapping[str, Ints], told: Reading) -> Iterable[tuple[int, Piece]]:
-    odd = stretches.filter(ACKED & ((PLACED & ~pl.col("borne_out")) | (~PLACED & LOST))).with_columns(lost=LOST)
+    odd = stretches.filter(ACKED & ((PLACED & ~pl.col("borne_out")) | (~PLACED & LOST))).with_columns(
+        lost=LOST
+    )
     first, n = odd["row"].to_numpy(), odd["n"].to_numpy()
     rows = odd.with_columns(kept(name, values, first, n) for name, values in times.items())
     parts = told.parts
@@ -166,7 +170,7 @@ def no_pieces() -> dict[str, pl.DataFrame]:
     lists = {"attempts": pl.List(pl.Int64), "dones": pl.List(pl.Int64)}
     return {
         "astray": pl.DataFrame(schema={**none, "n": pl.Int64, "lost": pl.Boolean, **lists}),
-        "phantoms": pl.DataFrame(schema={**{name: pl.Int64 for name in _RECORD}, "n": pl.Int64}),
+        "phantoms": pl.DataFrame(schema={**dict.fromkeys(_RECORD, pl.Int64), "n": pl.Int64}),
     }
 
 
@@ -188,10 +192,14 @@ def _shown(
         for group, topics in told.reads.items()
         for topic in [pl.col("topic").is_in(sorted(topics))]
     ]
-    found["unseen"] = pl.concat(unseen) if unseen else _first(stretches.clear(), attempts).with_columns(
-        group=pl.lit(0, pl.Int64)
+    found["unseen"] = (
+        pl.concat(unseen)
+        if unseen
+        else _first(stretches.clear(), attempts).with_columns(group=pl.lit(0, pl.Int64))
     )
-    found["phantom"] = single(few(phantoms.sort(_RECORD).head(SHOWN))).sort(_RECORD).head(SHOWN).select(_RECORD)
+    found["phantom"] = (
+        single(few(phantoms.sort(_RECORD).head(SHOWN))).sort(_RECORD).head(SHOWN).select(_RECORD)
+    )
     return found
 
 

@@ -113,9 +113,7 @@ def _no_runs() -> dict[str, pl.DataFrame]:
     return {"log": no_rows()["log"].runs, "deliveries": no_rows()["deliveries"].runs.drop("row")}
 
 
-def _of_offsets(
-    astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame
-) -> dict[str, pl.DataFrame]:
+def _of_offsets(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> dict[str, pl.DataFrame]:
     placed = astray.drop_nulls(["place", "offset"])
     return {
         "inconsistent-offset": offsets.inconsistent(placed, log, deliveries),
@@ -145,7 +143,9 @@ def _committed(told: Placing) -> pl.DataFrame:
 
 def _steps(steps: pl.DataFrame) -> pl.DataFrame:
     """One row a step: of a run the first delivery alone is one."""
-    return steps.with_columns(n=pl.lit(1, pl.Int64)).rename({"polled_ns_first": "at_ns", "before": "other_offset"})
+    return steps.with_columns(n=pl.lit(1, pl.Int64)).rename(
+        {"polled_ns_first": "at_ns", "before": "other_offset"}
+    )
 
 
 def _count(name: str, cases: pl.DataFrame) -> pl.DataFrame:

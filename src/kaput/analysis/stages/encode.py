@@ -27,7 +27,9 @@ _SECOND_NS = 1_000_000_000
 SUMS: Mapping[str, Sum] = {
     "log": Sum(("place", "epoch"), ("records", "foreign", "damaged"), ("low",), ("high",)),
     "handed": Sum(("place",), ("records", "damaged")),
-    "sent": Sum(("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")),
+    "sent": Sum(
+        ("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")
+    ),
     "acked_us": Sum(("us",), ("times",)),
     "ticks": Sum((*silence.STREAM, "tick"), (), ("first_ns",), ("last_ns",)),
     "rates": Sum(("second", "what"), ("times",)),
@@ -39,9 +41,7 @@ def encode(units: Iterable[Unit], told: Encoding) -> Iterator[tuple[int, Piece]]
     yield from encode_rows(((unit.table, read(unit, told.names)) for unit in units), told)
 
 
-def encode_rows(
-    tables: Iterable[tuple[str, pl.DataFrame]], told: Encoding
-) -> Iterator[tuple[int, Piece]]:
+def encode_rows(tables: Iterable[tuple[str, pl.DataFrame]], told: Encoding) -> Iterator[tuple[int, Piece]]:
     """The same of rows that have been read."""
     found = []
     for table, rows in tables:
@@ -153,10 +153,10 @@ def _sent(sends: Encoded) -> pl.DataFrame:
 
 def _acked_us(sends: Encoded) -> pl.DataFrame:
     acked = sends.runs.filter(ACKED)
-    rows = slice(None)
+    attempts, dones = sends.rows["attempts"], sends.rows["dones"]
     if acked.height < sends.runs.height:
         rows = spread(acked["row"].to_numpy(), acked["n"].to_numpy())
-    attempts, dones = sends.rows["attempts"][rows], sends.rows["dones"][rows]
+        attempts, dones = attempts[rows], dones[rows]
     if len(dones) and dones.min() == NULL:
         attempts, dones = attempts[dones != NULL], dones[dones != NULL]
     return latency.counted(dones - attempts)

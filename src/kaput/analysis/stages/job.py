@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Keyed = tuple[int, Piece]
+_SLICE_ROWS = 4_000_000
 Tables = Mapping[str, pl.DataFrame]
 
 
@@ -50,7 +51,7 @@ class Job:
         self, told: by_place.Placing, beside: Mapping[int, Sequence[Piece]]
     ) -> list[by_place.Placed] | None:
         """The places of all parts, judged; `beside`: what was found of their messages. None where deliveries
-        are in no order of time: `in_time` puts them in order."""
+        are in no order of time: `put_in_time` first."""
         parts = self._told.parts
 
         def judge(part: int, pieces: Iterable[Piece]) -> list[bytes]:
@@ -60,18 +61,15 @@ class Job:
         found = [pickle.loads(each) for each in self._on(numbers, judge)]
         return None if any(each is None for each in found) else found
 
-    def in_time(self, bounds: Sequence[int]) -> Job:
-        """The same with deliveries encoded in the order of time, cut at `bounds` (ns)."""
-        deliveries = [unit for task in self._tasks for unit in task if unit.table == "deliveries"]
+    def put_in_time(self, rates: pl.DataFrame) -> None:
+        """Encodes deliveries anew in the order of time. `rates`: how many there are in each second."""
+        bounds = _bounds(rates.filter(what="delivered").sort("second"))
+        deliveries = [[unit] for task in self._tasks for unit in task if unit.table == "deliveries"]
         others = [[unit for unit in task if unit.table != "deliveries"] for task in self._tasks]
-        found = Job.__new__(Job)
-        found._context, found._tasks, found._told = self._context, self._tasks, self._told
-        sliced = self._context.parallelize([[unit] for unit in deliveries], max(1, len(deliveries)))
-        slices = len(bounds) + 1
-        ordered = sliced.mapPartitions(_slicing(self._told, bounds)).partitionBy(slices, itself)
-        runs = ordered.mapPartitions(_encoding_slices(self._told))
-        found._runs = found._shuffled(self._encoded(others).union(runs))
-        return found
+        rows = self._context.parallelize(deliveries, max(1, len(deliveries)))
+        slices = rows.mapPartitions(_slicing(self._told, bounds)).partitionBy(len(bounds) + 1, itself)
+        ordered = slices.mapPartitions(_encoding_slices(self._told))
+        self._runs = self._shuffled(self._encoded(others).union(ordered))
 
     def sends_again(self, told: over_sends.Again) -> Tables:
         """What a second look at sends tells."""
@@ -109,6 +107,13 @@ class Job:
 def itself(part: int) -> int:
     """Pieces are keyed by the part they go to."""
     return part
+
+
+def _bounds(delivered: pl.DataFrame) -> list[int]:
+    """Times (ns) at which deliveries are cut into slices that one task can hold."""
+    slices = delivered.with_columns(slice=(pl.col("times").cum_sum() - 1) // _SLICE_ROWS)
+    first = slices.group_by("slice").agg(pl.col("second").min()).sort("slice")
+    return [second * 1_000_000_000 for second in first["second"].to_list()[1:]]
 
 
 def _slicing(told: Encoding, bounds: Sequence[int]) -> Callable[[Iterable[Sequence[Unit]]], Iterator[Keyed]]:

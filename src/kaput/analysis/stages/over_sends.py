@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,7 @@ from kaput.analysis.runs.tables import Unit, empty, read
 from kaput.analysis.sums import Sum
 
 SUMS: Mapping[str, Sum] = {
-    "windows": Sum(("fault",), tuple(fault_windows.COUNTS)),
+    "windows": Sum(("fault",), fault_windows.COUNTS),
     "across": Sum(("producer",), ("n",)),
     "ticks": Sum((*silence.STREAM, "tick"), (), ("first_ns",), ("last_ns",)),
 }
@@ -33,11 +33,15 @@ class Again:
     """
 
     names: Names
-    windows: Sequence[Window]
-    late: pl.DataFrame
-    elections: Mapping[int, Sequence[int]]
-    streams: pl.DataFrame
-    tick_ns: int
+    windows: Sequence[Window] = ()
+    late: pl.DataFrame = field(default_factory=lambda: _none("producer", "seq", "n", "place"))
+    elections: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    streams: pl.DataFrame = field(default_factory=lambda: _none(*silence.STREAM))
+    tick_ns: int = silence.EXACT_NS
+
+
+def _none(*columns: str) -> pl.DataFrame:
+    return pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))
 
 
 def look(units: Iterable[Unit], told: Again) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""`python -m kaput.analysis.python_workers`: PySpark's daemon of Python workers, ready sooner.
+"""`python -m kaput.analysis.spark.python_workers`: PySpark's daemon of Python workers, ready sooner.
 
 PySpark's own way imports PySpark from a zip, which compiles it anew each time, and everything else in each
 worker. Here it comes from the installed package, and the workers are forked with the engine loaded.

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kaput.analysis import driver
+from kaput.analysis.spark import driver
 from kaput.processes.behind import Behind, find_way
 from kaput.processes.ownership import Owner
 
@@ -67,7 +67,7 @@ class Background:
 
     def _start(self) -> SparkSession:
         from kaput.analysis.rehearsal import rehearse
-        from kaput.analysis.session import start
+        from kaput.analysis.spark.session import start
 
         scratch: list[Path] = []
 
@@ -120,7 +120,7 @@ class Background:
             self._jvm.kill()
         wait([self._promise], _GIVE_UP_S)
         if self._promise.done() and self._promise.exception() is None:
-            from kaput.analysis.session import close
+            from kaput.analysis.spark.session import close
 
             close(self._promise.result())
 
@@ -134,4 +134,4 @@ def _step_back() -> None:
 
 def _load() -> None:
     import kaput.analysis.rehearsal
-    import kaput.analysis.session  # noqa: F401
+    import kaput.analysis.spark.session  # noqa: F401

@@ -23,7 +23,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from kaput.analysis import driver
+from kaput.analysis.spark import driver
 from kaput.cluster.java import find_java
 from kaput.errors import JavaError
 
@@ -141,7 +141,7 @@ def _settings(scratch: Path, master: str) -> dict[str, str]:
     }
     if master.startswith("local"):
         # Elsewhere, Python workers are started by a Spark that may not have this module at hand.
-        ours["spark.python.daemon.module"] = "kaput.analysis.python_workers"
+        ours["spark.python.daemon.module"] = "kaput.analysis.spark.python_workers"
     given = _user_defaults()
     return {name: value for name, value in ours.items() if name not in given}
 

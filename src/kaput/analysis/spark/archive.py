@@ -1,4 +1,4 @@
-"""`python -m kaput.analysis.archive`: makes what an analysis starts quickly on, once.
+"""`python -m kaput.analysis.spark.archive`: makes what an analysis starts quickly on, once.
 
 The tasks' loops are compiled. And the driver's JVM gets an archive of its classes: one session, one analysis
 of a rehearsal folder, a clean exit, and the JVM writes down which classes it loaded. That is for one Java and
@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kaput.analysis import driver, python_workers
 from kaput.analysis.rehearsal import rehearse
-from kaput.analysis.session import close, start
+from kaput.analysis.spark import driver, python_workers
+from kaput.analysis.spark.session import close, start
 from kaput.cluster.cache import cache_dir, exclusive
 from kaput.cluster.java import Java, find_java
 from kaput.errors import KaputError

@@ -1,0 +1,52 @@
+"""How evidence is cut into tasks: row groups to encode, parts of messages and of places to judge."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kaput.analysis.questions.silence import EXACT_NS, WIDTH_NS
+from kaput.analysis.runs.tables import Unit, units
+from kaput.analysis.stages.told import Parts
+from kaput.evidence.reading import Evidence
+
+BIG = ("sends", "log", "deliveries")
+SMALL_ROWS = 500_000  # one task of each kind is enough
+TASK_ROWS = 4_000_000
+_PART_MESSAGES = 3_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`tasks`: the row groups that each encodes; how many `parts`; how wide a tick is (silence.py), ns."""
+
+    tasks: Sequence[Sequence[Unit]]
+    parts: Parts
+    tick_ns: int
+
+
+def plan(evidence: Evidence, cores: int | None = None) -> Plan:
+    """Tasks of about equal size, at least one a core where there is much to do."""
+    cores = cores or os.cpu_count() or 1
+    rows = sum(evidence.tables[table].rows for table in BIG)
+    every = [unit for table in BIG for unit in units(evidence, table)]
+    if rows <= SMALL_ROWS:
+        return Plan([every], Parts(1, 1), EXACT_NS)
+    parts = max(cores, math.ceil(evidence.tables["sends"].rows / _PART_MESSAGES))
+    tasks = list(_shared_out(every, max(cores, math.ceil(rows / TASK_ROWS))))
+    return Plan(tasks, Parts(parts, parts), WIDTH_NS)
+
+
+def _shared_out(every: Sequence[Unit], count: int) -> Iterator[list[Unit]]:
+    """Neighbours stay together: a file's row groups are in order within a task."""
+    share = sum(unit.rows for unit in every) / count
+    task: list[Unit] = []
+    for unit in every:
+        task.append(unit)
+        if sum(one.rows for one in task) >= share:
+            yield task
+            task = []
+    if task:
+        yield task

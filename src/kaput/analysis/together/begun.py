@@ -1,0 +1,95 @@
+"""After encoding: which partitions there are, who led them, and what each fault reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kaput.analysis import faults
+from kaput.analysis.account import Account
+from kaput.analysis.inputs import Inputs
+from kaput.analysis.latency import ACK
+from kaput.analysis.names import Place
+from kaput.analysis.partitions import Partitions
+from kaput.analysis.stages.job import Tables
+from kaput.analysis.stages.told import Parts, Reached, Reading
+from kaput.analysis.tally import Tally
+from kaput.analysis.timeline import build
+from kaput.analysis.together.percentiles import percentiles
+from kaput.evidence.folder import LedgerRows
+
+
+def begun(given: Inputs, sums: Tables) -> Account:
+    """The account as far as the sums of encoding tell it."""
+    sent = sums["sent"]
+    account = Account(
+        _partitions(given, sums),
+        Tally(
+            first_attempt_ns=sent["begin_ns"].min(),  # type: ignore[arg-type]
+            last_attempt_ns=sent["last_attempt_ns"].max(),  # type: ignore[arg-type]
+            last_ack_ns=sent["last_ack_ns"].max(),  # type: ignore[arg-type]
+        ),
+    )
+    partitions = account.partitions
+    # Only the run's own partitions: a fault that moves another moves no message.
+    own = [e for e in given.cluster_events if (e["topic"], e["partition"]) in partitions.complete]
+    account.timeline = build(own, given.faults, partitions.logged, partitions.ends)
+    account.reaches = faults.plan(given.faults, account.timeline, given.replicas)
+    account.latencies |= percentiles(ACK, sums["acked_us"])
+    return account
+
+
+def reading(given: Inputs, account: Account, parts: Parts, rows: LedgerRows) -> Reading:
+    """What the tasks of messages are told. `rows`: what the ledger has."""
+    names, partitions = given.names, account.partitions
+    topics = range(len(names.topics))
+    return Reading(
+        names,
+        parts,
+        complete={names.code(place) for place, done in partitions.complete.items() if done},
+        complete_topics={names.topics.index(topic) for topic, done in partitions.topics().items() if done},
+        reads={
+            group: topics if wanted is None else [t for t in topics if names.topics[t] in wanted]
+            for group, wanted in given.subscribed.items()
+        },
+        reached=list(_reached(given, account)),
+        ledger=str(given.evidence.folder.analysis.resolve() / "ledger"),
+        rows=rows,
+    )
+
+
+def _partitions(given: Inputs, sums: Tables) -> Partitions:
+    names, ends, log = given.names, given.ends, sums["log"]
+    told = {*given.expected_places, *ends}
+    told |= {names.located(code) for table in ("log", "sent") for code in sums[table]["place"].drop_nulls()}
+    handed = {names.located(code) for code in sums["handed"]["place"].drop_nulls()}
+    complete = {place: place in ends and ends[place][0] == ends[place][1] for place in sorted(told | handed)}
+    logged: dict[Place, dict[int, tuple[int, int]]] = {}
+    after_last: dict[Place, int] = {}
+    for code, epoch, low, high in log.select("place", "epoch", "low", "high").iter_rows():
+        place = names.located(code)
+        after_last[place] = max(after_last.get(place, 0), high + 1)
+        if epoch is not None:
+            logged.setdefault(place, {})[epoch] = low, high
+    return Partitions(
+        complete=complete,
+        unread=[place for place, done in complete.items() if not done and place in told],
+        logged=logged,
+        ends={**after_last, **{place: end for place, (end, _) in ends.items()}},
+        log_records=int(log["records"].sum()),
+        foreign_records=int(log["foreign"].sum()),
+        end_offsets_sum=sum(end for end, _ in ends.values()),
+    )
+
+
+def _reached(given: Inputs, account: Account) -> Iterator[Reached]:
+    """The partitions in which acknowledgements after a fault are looked for: where a leader came of it, under
+    that one alone.
+    """
+    for reach in account.reaches:
+        for place, election in reach.places.items():
+            if reach.fault.effective_ns is None or (reach.elected and election is None):
+                continue
+            epoch, at_ns = election if reach.elected and election else (None, None)
+            by_epoch = epoch is not None and place in account.partitions.logged
+            code = given.names.code(place)
+            yield Reached(reach.fault.id, code, reach.fault.effective_ns, epoch if by_epoch else None, at_ns)
