@@ -16,15 +16,10 @@ class NeedsSpark(Exception):
 
 
 class InProcess:
-    """Stands for a SparkSession. Raises NeedsSpark for whatever else is asked of one."""
+    """Stands for a SparkContext. Raises NeedsSpark for whatever else is asked of one."""
 
     def __getattr__(self, name: str) -> Any:
         raise NeedsSpark(name)
-
-    @property
-    def sparkContext(self) -> InProcess:
-        """Itself."""
-        return self
 
     def statusTracker(self) -> InProcess:
         """Itself."""

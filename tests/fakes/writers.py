@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 Writer = Callable[[pa.Table, Path], None]
@@ -180,11 +181,11 @@ def _by_duckdb(enum: bool, version: str) -> Writer:
     return write
 
 
-def by_spark(spark: SparkSession, **options: str) -> Writer:
+def by_spark(spark: SparkContext, **options: str) -> Writer:
     """Spark's own writer, with some of parquet-java's options (`_` for `.`)."""
 
     def write(table: pa.Table, directory: Path) -> None:
-        frame = spark.createDataFrame(table).coalesce(1)
+        frame = SparkSession(spark).createDataFrame(table).coalesce(1)
         more = {name.replace("_", "."): value for name, value in options.items()}
         frame.write.mode("overwrite").options(**more).parquet(f"file://{directory}")
 

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from fakes.everything import everything
 from fakes.in_process import InProcess, NeedsSpark
-from fakes.spark import shared_session
+from fakes.spark import shared_context
 from fakes.writers import WRITERS, Writer
 from fuzz.damage import damage
 from kaput.analysis.pipeline import analyse
@@ -111,7 +111,7 @@ def main() -> None:
     """`python -m fuzz.judging SEED DIRECTORY [spark]`: with the real Spark, or without."""
     cases, spark = Cases(int(sys.argv[1]), Path(sys.argv[2])), InProcess()
     if sys.argv[3:] == ["spark"]:
-        spark = shared_session()
+        spark = shared_context()
     else:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     answers, sys.stdout = sys.stdout, sys.stderr

@@ -1,14 +1,14 @@
-"""The shared Spark session as a fixture."""
+"""The shared Spark as a fixture."""
 
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
-from fakes.spark import shared_session
+from fakes.spark import shared_context
 
 
 @pytest.fixture(scope="session")
-def spark() -> SparkSession:
-    """One session for the whole test run."""
-    return shared_session()
+def spark() -> SparkContext:
+    """One Spark for the whole test run."""
+    return shared_context()

@@ -12,7 +12,7 @@ import sys
 import time
 
 from fakes.comparing import comparable, differences
-from fakes.spark import shared_session
+from fakes.spark import shared_context
 from kaput.analysis import assemble, inputs
 from kaput.analysis.pipeline import count
 from kaput.analysis.plan import plan
@@ -25,7 +25,7 @@ from reference import pipeline as reference
 
 def _in_both(folder: RunFolder) -> Findings:
     """The analysis in SQL, which must find the same as the engine."""
-    spark = shared_session()
+    spark = shared_context()
     given = inputs.read(check(folder))
     found = assemble.findings(given, count(spark, given, plan(given.evidence)))
     in_sql = reference.analyse(given, spark)
@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--sql-every", type=int, default=5, help="so many batches: also in SQL")
     given = parser.parse_args()
     began, wrong = time.monotonic(), 0
-    by_engine = by_pipeline(shared_session())
+    by_engine = by_pipeline(shared_context())
     last = given.first + given.count
     for number, first in enumerate(range(given.first, last, given.batch)):
         parts = parts_of(given.seed, range(first, min(first + given.batch, last)))

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from fakes.comparing import comparable, differences, tables
 from fakes.histories import write_table
@@ -35,14 +35,14 @@ BATCH = 100
 
 
 @pytest.mark.parametrize("batch", range(5))
-def test_ledger_equals_oracle(batch: int, spark: SparkSession) -> None:
+def test_ledger_equals_oracle(batch: int, spark: SparkContext) -> None:
     """Fates, the count of every anomaly and the causes of losses are those of the plain definitions."""
     parts = parts_of(SEED, range(batch * BATCH, (batch + 1) * BATCH))
     found = culprits(parts, by_pipeline(spark))
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
-def test_analysis_equals_sql(spark: SparkSession, tmp_path: Path) -> None:
+def test_analysis_equals_sql(spark: SparkContext, tmp_path: Path) -> None:
     """The analysis in SQL finds the same: findings, with their examples, and every table."""
     history = together(parts_of(SEED, range(1_000, 1_040)))
     evidence = inputs.read(check(history.write(tmp_path)))

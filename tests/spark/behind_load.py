@@ -33,7 +33,7 @@ def main(way: str) -> None:
             _say("ready")
         sys.stdin.readline()
         session = spark.session()
-        _say(str(session.range(10).count()))
+        _say(str(session.parallelize(range(10)).count()))
         sys.stdin.readline()
 
 

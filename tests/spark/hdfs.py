@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from kaput.analysis.spark.driver import spark_home
 from kaput.cluster.distribution import provide
@@ -115,7 +115,7 @@ class Hdfs:
             return False
         return bool(state["FSState"] == "Operational" and state["NumLiveDataNodes"] == 1)
 
-    def put(self, spark: SparkSession, path: Path, there: str) -> None:
+    def put(self, spark: SparkContext, path: Path, there: str) -> None:
         """Copies a directory, through Hadoop's client in a JVM that runs already."""
         jvm: Any = spark._jvm
         hadoop = jvm.org.apache.hadoop

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from fakes.histories import History
 from kaput.analysis.pipeline import analyse
@@ -162,7 +162,7 @@ CASES = {
     "redelivered": (
         redelivered,
         {"redelivered": 1},
-        "orders/0 offset 1 was delivered 2 times, at last at 22:13:20.015",
+        "orders/0 offset 1 was delivered 2 times",
     ),
     "poll-skip": (
         poll_skip,
@@ -184,12 +184,12 @@ CASES = {
     "unassigned-delivery": (
         unassigned_delivery,
         {"unassigned-delivery": 1},
-        "member m1 was handed orders/0 offset 2 at 22:13:20.013, a partition that it did not own then",
+        "member m1 was handed orders/0 offset 2 while the partition was not assigned to it",
     ),
 }
 
 
-def _judge(history: History, path: Path, spark: SparkSession) -> Findings:
+def _judge(history: History, path: Path, spark: SparkContext) -> Findings:
     return analyse(check(history.read_to_end().write(path)), spark)
 
 
@@ -199,7 +199,7 @@ def test_every_anomaly_has_its_history() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_history_shows_its_anomaly(name: str, tmp_path: Path, spark: SparkSession) -> None:
+def test_history_shows_its_anomaly(name: str, tmp_path: Path, spark: SparkContext) -> None:
     """The history shows the anomaly, exactly so often, with its story, and nothing else."""
     history, counts, story = CASES[name]
     findings = _judge(history(), tmp_path, spark)
@@ -208,7 +208,7 @@ def test_history_shows_its_anomaly(name: str, tmp_path: Path, spark: SparkSessio
     assert sum(f.count for f in findings.fates) == findings.totals.sent
 
 
-def test_clean_history_shows_nothing(tmp_path: Path, spark: SparkSession) -> None:
+def test_clean_history_shows_nothing(tmp_path: Path, spark: SparkContext) -> None:
     """A run in which nothing happened is held, with a zero for every anomaly."""
     history = _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11).handed(2, 0, 2, 12).event("committed", 13, 3)
     findings = _judge(history, tmp_path, spark)
@@ -220,7 +220,7 @@ def test_clean_history_shows_nothing(tmp_path: Path, spark: SparkSession) -> Non
     assert findings.high_watermark_arithmetic.difference == 0
 
 
-def test_unread_is_not_lost(tmp_path: Path, spark: SparkSession) -> None:
+def test_unread_is_not_lost(tmp_path: Path, spark: SparkContext) -> None:
     """What is not found in a partition that was not read to its end is not lost: inconclusive."""
     history = (
         _clean().sent(0, 2, 2).add("end_offsets", topic="orders", partition=0, end_offset=3, drained_to=2)
@@ -230,7 +230,7 @@ def test_unread_is_not_lost(tmp_path: Path, spark: SparkSession) -> None:
     assert (findings.totals.unread, findings.anomaly("lost")[0].count) == (1, 0)
 
 
-def test_recording_without_log_is_unread(tmp_path: Path, spark: SparkSession) -> None:
+def test_recording_without_log_is_unread(tmp_path: Path, spark: SparkContext) -> None:
     """A run that ended before its log was read is judged by what is known."""
     history = History(state="recording").sent(0, 0, 0).sent(0, 1, None, "unknown")
     folder = history.write(tmp_path)
@@ -240,7 +240,7 @@ def test_recording_without_log_is_unread(tmp_path: Path, spark: SparkSession) ->
     assert findings.totals.unread == 2
 
 
-def test_missing_scenario_is_inconclusive(tmp_path: Path, spark: SparkSession) -> None:
+def test_missing_scenario_is_inconclusive(tmp_path: Path, spark: SparkContext) -> None:
     """Without scenario.yaml the counts stand, and nothing is said of promises."""
     folder = lost().read_to_end().write(tmp_path)
     folder.scenario_path.unlink()

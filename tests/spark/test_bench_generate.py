@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from kaput.analysis.pipeline import analyse
 from kaput.bench.generate import generate, shape_of
@@ -32,12 +32,12 @@ CASES = {
 }
 
 
-def _make(path: Path, spark: SparkSession, shape: Shape, rate: float) -> dict[str, Any]:
+def _make(path: Path, spark: SparkContext, shape: Shape, rate: float) -> dict[str, Any]:
     return generate(Plan(shape, rate), path, spark, lambda _done, _all: None)
 
 
 @pytest.mark.parametrize(("shape", "rate"), CASES.values(), ids=CASES)
-def test_findings_are_as_planned(shape: Shape, rate: float, tmp_path: Path, spark: SparkSession) -> None:
+def test_findings_are_as_planned(shape: Shape, rate: float, tmp_path: Path, spark: SparkContext) -> None:
     """Fates, anomalies and verdict, in the run and in each group."""
     expected = _make(tmp_path, spark, shape, rate)
     assert all(expected["anomalies"].values()) or not shape.groups
@@ -48,7 +48,7 @@ def test_findings_are_as_planned(shape: Shape, rate: float, tmp_path: Path, spar
     assert (lost, duplicate) == (expected["anomalies"]["lost"], expected["anomalies"]["duplicate"])
 
 
-def test_a_clean_run_holds(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_clean_run_holds(tmp_path: Path, spark: SparkContext) -> None:
     """Nothing planted, nothing found; and the folder follows the contract."""
     shape = shape_of(50_000, 5, 3, 2, seed=9, slab_messages=20_000)
     expected = _make(tmp_path, spark, shape, 0.0)

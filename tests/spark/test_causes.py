@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from fakes.comparing import comparable, differences, tables
 from fakes.failovers import CASES
@@ -19,7 +19,7 @@ from reference import pipeline as reference
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_loss_has_its_cause_and_verdict(name: str, tmp_path: Path, spark: SparkSession) -> None:
+def test_a_loss_has_its_cause_and_verdict(name: str, tmp_path: Path, spark: SparkContext) -> None:
     """What the evidence can tell of a loss, and whether that is permitted, forbidden, or open."""
     case = CASES[name]
     history = replace(case.history, rows={table: list(rows) for table, rows in case.history.rows.items()})
@@ -33,7 +33,7 @@ def test_a_loss_has_its_cause_and_verdict(name: str, tmp_path: Path, spark: Spar
     assert set(shared.causes) <= {case.cause}
 
 
-def test_sql_agrees_on_every_case(tmp_path: Path, spark: SparkSession) -> None:
+def test_sql_agrees_on_every_case(tmp_path: Path, spark: SparkContext) -> None:
     """All cases as one run: the analysis in SQL finds the same, and each case its cause."""
     histories = [case.history for case in CASES.values()]
     evidence = check(side_by_side(histories).read_to_end().write(tmp_path))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from driving import Kaput
 from fakes.histories import History, at, side_by_side, write_table
@@ -18,10 +18,10 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.reading import Evidence, check
 from reference import pipeline as reference
 
-Judge = Callable[[Evidence, SparkSession], Findings]
+Judge = Callable[[Evidence, SparkContext], Findings]
 
 
-def _in_sql(evidence: Evidence, spark: SparkSession) -> Findings:
+def _in_sql(evidence: Evidence, spark: SparkContext) -> Findings:
     return reference.analyse(inputs.read(evidence), spark)
 
 
@@ -68,7 +68,7 @@ UNREAD = {
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_an_unread_tail_is_inconclusive(name: str, tmp_path: Path, spark: SparkSession) -> None:
+def test_an_unread_tail_is_inconclusive(name: str, tmp_path: Path, spark: SparkContext) -> None:
     """Though no message is missing: what else the rest of a partition holds is not known."""
     history, words = UNREAD[name]
     findings = analyse(check(history.write(tmp_path)), spark)
@@ -77,7 +77,7 @@ def test_an_unread_tail_is_inconclusive(name: str, tmp_path: Path, spark: SparkS
     assert any(words in reason and "phantoms" in reason for reason in findings.reasons), findings.reasons
 
 
-def test_both_engines_name_the_same_partitions(tmp_path: Path, spark: SparkSession) -> None:
+def test_both_engines_name_the_same_partitions(tmp_path: Path, spark: SparkContext) -> None:
     """All the histories as one run: what is unread is the same by the engine and in SQL."""
     evidence = check(side_by_side([history for history, _ in UNREAD.values()]).write(tmp_path))
     found = analyse(evidence, spark)
@@ -85,14 +85,14 @@ def test_both_engines_name_the_same_partitions(tmp_path: Path, spark: SparkSessi
     assert reference.analyse(inputs.read(evidence), spark).unread_partitions == found.unread_partitions
 
 
-def test_a_violation_beats_an_unread_tail(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_violation_beats_an_unread_tail(tmp_path: Path, spark: SparkContext) -> None:
     """What is proven is proven; the rest is still said."""
     findings = analyse(check(_end(_five().stored(5, 0, 99), 10, 6).write(tmp_path)), spark)
     assert findings.verdict == "violated"
     assert any("orders/0 (read to 6 of 10)" in reason for reason in findings.reasons)
 
 
-def test_ends_that_contradict_each_other_are_malformed(tmp_path: Path, spark: SparkSession) -> None:
+def test_ends_that_contradict_each_other_are_malformed(tmp_path: Path, spark: SparkContext) -> None:
     """Two different rows of one partition are refused by file and row; the same again says nothing."""
     history = _end(_end(_five(), 5, 5), 5, 5)
     analyse(check(history.write(tmp_path)), spark)
@@ -136,7 +136,7 @@ EVENTS: dict[str, tuple[History, dict[str, int]]] = {
 
 @pytest.mark.parametrize("judge", [analyse, _in_sql])
 def test_assignments_count_for_the_partitions_they_name(
-    judge: Judge, tmp_path: Path, spark: SparkSession
+    judge: Judge, tmp_path: Path, spark: SparkContext
 ) -> None:
     """Assigned is what is named; revoked or lost without a partition is all that the member has."""
     histories = [history for history, _ in EVENTS.values()]
@@ -150,7 +150,7 @@ def _step(fault: str) -> dict[str, object]:
     return {"at": "1s", "fault": fault, "target": "broker 1", "for": "1s"}
 
 
-def test_a_fault_has_one_row(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_fault_has_one_row(tmp_path: Path, spark: SparkContext) -> None:
     """Two rows of one id are refused by file and row, also where they stand in two files."""
     history = _five(faults=[_step("kill"), _step("kill")]).read_to_end()
     history.fault(1, 10, 20, id="1-kill")
@@ -175,7 +175,7 @@ def test_a_fault_has_one_row(tmp_path: Path, spark: SparkSession) -> None:
     ],
 )
 def test_each_step_has_a_row_of_its_own(
-    steps: list[str], rows: list[str], words: str, tmp_path: Path, spark: SparkSession
+    steps: list[str], rows: list[str], words: str, tmp_path: Path, spark: SparkContext
 ) -> None:
     """Rows beyond the scenario's steps do not stand for missing ones."""
     history = _five(faults=[_step(name) for name in steps]).read_to_end()
@@ -188,7 +188,7 @@ def test_each_step_has_a_row_of_its_own(
 
 @pytest.mark.parametrize(("fault", "verdict"), [("kill", "inconclusive"), ("noop", "held")])
 def test_a_fault_without_a_moment_is_no_proof(
-    fault: str, verdict: str, tmp_path: Path, spark: SparkSession
+    fault: str, verdict: str, tmp_path: Path, spark: SparkContext
 ) -> None:
     """`bit` is believed with the time of the effect alone; what does nothing has no effect to prove."""
     history = _five(faults=[_step(fault)]).read_to_end().fault(1, 10, 20, fault=fault, effective_ns=None)
@@ -209,7 +209,7 @@ def test_a_fault_without_a_moment_is_no_proof(
     ],
 )
 def test_a_death_is_excused_by_a_fault_that_bit_alone(
-    fault: dict[str, object], at_ms: float, verdict: str, tmp_path: Path, spark: SparkSession
+    fault: dict[str, object], at_ms: float, verdict: str, tmp_path: Path, spark: SparkContext
 ) -> None:
     """Doing nothing, or what had no effect, ends no broker."""
     history = _five().read_to_end().fault(2, 10, 20, **fault)

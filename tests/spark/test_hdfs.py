@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from driving import KAPUT
 from spark.hdfs import Hdfs, hdfs
@@ -19,13 +19,13 @@ MESSAGES = 20_000
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> Path:
     """A run folder with everything planted."""
     return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.001, spark)
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory, made: Path, spark: SparkSession) -> Iterator[Hdfs]:
+def there(tmp_path_factory: pytest.TempPathFactory, made: Path, spark: SparkContext) -> Iterator[Hdfs]:
     """The file system with that run folder as /one."""
     with hdfs(tmp_path_factory.mktemp("hdfs")) as files:
         files.put(spark, made, "/one")

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from fakes.histories import History, at, write_table
 from kaput.analysis.pipeline import analyse
@@ -60,7 +60,7 @@ def _read(history: History, group: str) -> None:
     history.handed(12, 0, 3, 80, group=group).handed(13, 1, 77, 80, group=group, member="m2")
 
 
-def _judged(history: History, path: Path, spark: SparkSession, shuffle: random.Random | None) -> Findings:
+def _judged(history: History, path: Path, spark: SparkContext, shuffle: random.Random | None) -> Findings:
     folder = history.write(path)
     if shuffle is not None:
         for table, rows in history.rows.items():
@@ -76,7 +76,7 @@ def _judged(history: History, path: Path, spark: SparkSession, shuffle: random.R
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_in_any_order_and_any_files_give_the_same_findings(
-    seed: int, tmp_path: Path, spark: SparkSession
+    seed: int, tmp_path: Path, spark: SparkContext
 ) -> None:
     """findings.json is the same to the last letter."""
     history = _rich()
@@ -87,7 +87,7 @@ def test_rows_in_any_order_and_any_files_give_the_same_findings(
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_a_poll_is_in_the_order_of_its_offsets(backwards: bool, tmp_path: Path, spark: SparkSession) -> None:
+def test_a_poll_is_in_the_order_of_its_offsets(backwards: bool, tmp_path: Path, spark: SparkContext) -> None:
     """Rows of one member, partition and moment are one poll: written backwards, it is no step back."""
     history = History(groups={"billing": True})
     for seq in range(5):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from fakes.comparing import comparable, differences, tables
 from fakes.histories import History, at, write_table
@@ -106,7 +106,7 @@ SHAPES = [_in_turns, _sparse, _unequal, _doubled, _all_lost, _unread, _empty, _n
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_analysis_equals_sql(shape: Callable[[], History], tmp_path: Path, spark: SparkSession) -> None:
+def test_analysis_equals_sql(shape: Callable[[], History], tmp_path: Path, spark: SparkContext) -> None:
     """Findings and every table."""
     history = shape()
     if not history.rows["end_offsets"]:

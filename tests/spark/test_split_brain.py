@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from fakes.histories import History, at
 from kaput.analysis import inputs, pipeline
@@ -15,10 +15,10 @@ from kaput.evidence.reading import Evidence, check
 from kaput.report.leaders import leader_sentences
 from reference import pipeline as reference
 
-Judge = Callable[[Evidence, SparkSession], Findings]
+Judge = Callable[[Evidence, SparkContext], Findings]
 
 
-def _in_sql(evidence: Evidence, spark: SparkSession) -> Findings:
+def _in_sql(evidence: Evidence, spark: SparkContext) -> Findings:
     return reference.analyse(inputs.read(evidence), spark)
 
 
@@ -45,7 +45,7 @@ def _replica(history: History, *seqs: int, epoch: int = 0) -> History:
 
 
 @pytest.mark.parametrize("judge", [pipeline.analyse, _in_sql])
-def test_two_leaders_at_once(judge: Judge, tmp_path: Path, spark: SparkSession) -> None:
+def test_two_leaders_at_once(judge: Judge, tmp_path: Path, spark: SparkContext) -> None:
     """Who acknowledged what, for how long both did, and what went on after the heal."""
     findings = judge(check(_split().write(tmp_path)), spark)
     assert findings.leader_changes == [
@@ -72,7 +72,7 @@ def test_two_leaders_at_once(judge: Judge, tmp_path: Path, spark: SparkSession) 
 
 
 @pytest.mark.parametrize("judge", [pipeline.analyse, _in_sql])
-def test_what_a_replica_was_seen_to_hold(judge: Judge, tmp_path: Path, spark: SparkSession) -> None:
+def test_what_a_replica_was_seen_to_hold(judge: Judge, tmp_path: Path, spark: SparkContext) -> None:
     """Two of three were seen under the old epoch. A copy under the new one is not the deposed leader's."""
     history = _replica(_replica(_split(), 1, 2), 3, epoch=1)
     (change,) = (found := judge(check(history.write(tmp_path)), spark)).leader_changes
@@ -83,7 +83,7 @@ def test_what_a_replica_was_seen_to_hold(judge: Judge, tmp_path: Path, spark: Sp
     assert "both acknowledged for 500 ms" in sentence
 
 
-def test_nothing_deposed_is_said_as_well(tmp_path: Path, spark: SparkSession) -> None:
+def test_nothing_deposed_is_said_as_well(tmp_path: Path, spark: SparkContext) -> None:
     """A change of leader that overwrote nothing has zeros, and no overlap."""
     history = _split()
     history.rows["sends"] = [row for row in history.rows["sends"] if (row["producer"], row["seq"]) < (0, 1)]

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from driving import KAPUT
 from spark.planted import planted
@@ -24,7 +24,7 @@ MESSAGES = 3_000_000
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> Path:
     """A run folder with everything planted."""
     return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.0001, spark)
 
@@ -50,7 +50,7 @@ def _outcome(path: Path, process: subprocess.Popen[str]) -> dict[str, Any]:
     tables = {
         name: _plain(pq.read_table(path / "analysis" / name)).sort_by(order).combine_chunks()
         for name, order in (
-            ("ledger", [("producer", "ascending"), ("seq", "ascending")]),
+            ("ledger", [("producer", "ascending"), ("seq_first", "ascending")]),
             ("lost", [("producer", "ascending"), ("seq", "ascending")]),
             ("windows", [("producer", "ascending"), ("first_seq", "ascending")]),
             ("rates", [("second", "ascending")]),

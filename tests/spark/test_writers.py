@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from fakes.comparing import comparable, differences
 from fakes.everything import everything
@@ -29,13 +29,13 @@ IN_SQL = {"pyarrow, each file another"}
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[_Plain]:
+def plain(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> Iterator[_Plain]:
     """The folder as kaput's own schema has it, and what is found in it."""
     yield _Plain(everything().write(tmp_path_factory.mktemp("plain")), spark)
 
 
 class _Plain:
-    def __init__(self, folder: RunFolder, spark: SparkSession) -> None:
+    def __init__(self, folder: RunFolder, spark: SparkContext) -> None:
         self.folder = folder
         self.findings = analyse(check(folder), spark)
 
@@ -52,7 +52,7 @@ class _Plain:
 
 
 @pytest.mark.parametrize("name", [*WRITERS, *SPARKS])
-def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path, spark: SparkSession) -> None:
+def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path, spark: SparkContext) -> None:
     """All tables by one writer in one encoding: what is found; by some also what SQL finds."""
     folder = plain.rewritten(tmp_path, WRITERS.get(name) or by_spark(spark, **SPARKS[name]))
     found = analyse(check(folder), spark)

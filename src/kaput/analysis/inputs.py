@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from kaput.analysis.names import Names, Place
+from kaput.analysis.names import EVENTS, Names, Place
 from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
@@ -160,17 +160,6 @@ def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
         and (fault.healed_ns is None or at_ns // _MS <= fault.healed_ns // _MS)
         for fault in faults
     )
-
-
-EVENTS: Mapping[str, type[pl.DataType]] = {
-    "group": pl.Int64,
-    "member": pl.Int64,
-    "topic": pl.Int64,
-    "kind": pl.String,
-    "place": pl.Int64,
-    "offset": pl.Int64,
-    "at_ns": pl.Int64,
-}
 
 
 def events_frame(given: Inputs) -> pl.DataFrame:

@@ -11,15 +11,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.analysis.names import Names, placed
 from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.run import NULL, Ints
-from kaput.evidence.folder import LedgerRows
+
+if TYPE_CHECKING:
+    from kaput.evidence.folder import LedgerRows
 
 _TIMES = ("attempt_ns_first", "attempt_ns_last", "done_ns_first", "done_ns_last")
 _ROW_GROUP_ROWS = 250_000
@@ -40,7 +44,8 @@ def write_part(
     if rows == "stretches" and stretches.height:
         write(_stretches(stretches, names), directory, part)
     elif rows == "messages" and stretches.height:
-        _write([_messages(few, times, names).to_arrow() for few in _in_pieces(stretches)], directory, part)
+        pieces = (_messages(few, times, names) for few in _in_pieces(stretches))
+        _write(pieces, directory, part)
 
 
 def write_empty(names: Names, directory: str, rows: LedgerRows) -> None:
@@ -55,23 +60,33 @@ def write_empty(names: Names, directory: str, rows: LedgerRows) -> None:
 
 def write(table: pl.DataFrame, directory: str, part: int) -> None:
     """One task's file of one table. Raises OSError."""
-    _write([table.to_arrow()], directory, part)
+    _write([table], directory, part)
 
 
-def _write(tables: Iterable[object], directory: str, part: int) -> None:
+def _write(frames: Iterable[pl.DataFrame], directory: str, part: int) -> None:
     path = Path(directory) / f"part-{part:05d}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     writer = None
     try:
-        for table in tables:
-            writer = writer or pq.ParquetWriter(beside, table.schema, compression="zstd")  # type: ignore[attr-defined]
+        for frame in frames:
+            table = _plain(frame.to_arrow())
+            writer = writer or pq.ParquetWriter(beside, table.schema, compression="zstd")
             writer.write_table(table)
         if writer is not None:
             writer.close()
             beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """With the plain text type, which every reader has."""
+    fields = [
+        field.with_type(pa.string()) if pa.types.is_large_string(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
 
 
 def _stretches(stretches: pl.DataFrame, names: Names) -> pl.DataFrame:

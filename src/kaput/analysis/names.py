@@ -5,12 +5,23 @@ Numbers are grouped, sorted and joined several times faster than text. The drive
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 SHIFT = 2**32  # a place is topic * 2**32 + partition
+
+# group_events with numbers for names, as frames have them.
+EVENTS: Mapping[str, type[pl.DataType]] = {
+    "group": pl.Int64,
+    "member": pl.Int64,
+    "topic": pl.Int64,
+    "kind": pl.String,
+    "place": pl.Int64,
+    "offset": pl.Int64,
+    "at_ns": pl.Int64,
+}
 
 Place = tuple[str, int]  # (topic, partition)
 

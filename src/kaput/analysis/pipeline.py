@@ -10,7 +10,7 @@ Tasks (stages/) ask the questions (questions/) of the runs (runs/) that they hav
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from kaput.analysis import inputs, replicas, tables
 from kaput.analysis.account import Account
@@ -29,7 +29,7 @@ from kaput.evidence.reading import Evidence
 
 
 def analyse(
-    evidence: Evidence, spark: SparkSession, tell: Tell = nobody, ledger: LedgerRows = "stretches"
+    evidence: Evidence, spark: SparkContext, tell: Tell = nobody, ledger: LedgerRows = "stretches"
 ) -> Findings:
     """Judges a checked run folder and writes its analysis/. `tell` hears how far it has come.
 
@@ -43,7 +43,7 @@ def analyse(
         return findings(given, count(spark, given, work, ledger))
 
 
-def count(spark: SparkSession, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> Account:
+def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> Account:
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
     tables.clear(given)
     events = events_frame(given)

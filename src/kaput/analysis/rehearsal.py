@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 import yaml
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
@@ -37,7 +37,7 @@ _SCENARIO = {
 }
 
 
-def rehearse(spark: SparkSession, path: Path) -> None:
+def rehearse(spark: SparkContext, path: Path) -> None:
     """Analyses the small folder, written to `path`: the next one finds classes, workers and code ready."""
     analyse(check(write(path)), spark)
 

@@ -35,9 +35,10 @@ Sums = Mapping[str, pl.DataFrame]
 
 
 def total(parts: Iterable[Sums], kinds: Mapping[str, Sum]) -> dict[str, pl.DataFrame]:
-    """The sums of all parts, each of which has all of `kinds`."""
+    """The sums of all parts, each of which has some of `kinds`; of those that none has, nothing."""
     every = list(parts)
-    return {name: kind.of(pl.concat([part[name] for part in every])) for name, kind in kinds.items()}
+    found = {name: [part[name] for part in every if name in part] for name in kinds}
+    return {name: kinds[name].of(pl.concat(some)) for name, some in found.items() if some}
 
 
 def times(values: Ints) -> tuple[Ints, Ints]:

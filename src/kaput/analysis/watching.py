@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 _EVERY_S = 0.5
 
@@ -18,7 +18,7 @@ def nobody(_done: int, _total: int) -> None:
 
 
 @contextmanager
-def watched(spark: SparkSession, total: int, tell: Tell) -> Iterator[None]:
+def watched(spark: SparkContext, total: int, tell: Tell) -> Iterator[None]:
     """Within, `tell` hears how many of `total` tasks are done, twice a second."""
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, total, tell, over), daemon=True)
@@ -30,8 +30,8 @@ def watched(spark: SparkSession, total: int, tell: Tell) -> Iterator[None]:
         watcher.join()
 
 
-def _watch(spark: SparkSession, total: int, tell: Tell, over: threading.Event) -> None:
-    tracker = spark.sparkContext.statusTracker()
+def _watch(spark: SparkContext, total: int, tell: Tell, over: threading.Event) -> None:
+    tracker = spark.statusTracker()
     done: dict[int, int] = {}
     sizes: dict[int, int] = {}
     while not over.wait(_EVERY_S):

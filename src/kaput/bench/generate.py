@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from kaput import __version__
 from kaput.bench.plan import Plan, SlabPlan
@@ -61,7 +61,7 @@ def shape_of(
     return Shape(counts, partitions, groups, seed, batch, width)
 
 
-def generate(plan: Plan, path: Path, spark: SparkSession, progress: Progress) -> dict[str, Any]:
+def generate(plan: Plan, path: Path, spark: SparkContext, progress: Progress) -> dict[str, Any]:
     """Writes the run folder; what must come out of its analysis. `progress` is told slabs done and all."""
     folder, shape = RunFolder(path), plan.shape
     path.mkdir(parents=True, exist_ok=True)
@@ -81,8 +81,8 @@ def generate(plan: Plan, path: Path, spark: SparkSession, progress: Progress) ->
     return expected
 
 
-def _write_slabs(plan: Plan, path: Path, spark: SparkSession, progress: Progress) -> list[tuple[int, ...]]:
-    context, slabs = spark.sparkContext, plan.shape.slabs
+def _write_slabs(plan: Plan, path: Path, spark: SparkContext, progress: Progress) -> list[tuple[int, ...]]:
+    context, slabs = spark, plan.shape.slabs
     context.pythonExec = sys.executable
     group = f"kaput-generate-{path}"
     target = path.resolve()
@@ -107,8 +107,8 @@ def _write_slabs(plan: Plan, path: Path, spark: SparkSession, progress: Progress
         return job.result()
 
 
-def _finished(spark: SparkSession, group: str) -> int:
-    tracker = spark.sparkContext.statusTracker()
+def _finished(spark: SparkContext, group: str) -> int:
+    tracker = spark.statusTracker()
     jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
     stages = (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds)
     return sum(stage.numCompletedTasks for stage in stages if stage)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kaput.cli.ready import told
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     from kaput.cli.scratch import Scratch
     from kaput.evidence.findings import Findings
@@ -31,7 +31,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 def judge_folder(
     evidence: Evidence,
-    session: Callable[[], SparkSession],
+    session: Callable[[], SparkContext],
     scratch: Scratch,
     ledger: LedgerRows = "stretches",
 ) -> Findings:
@@ -42,6 +42,8 @@ def judge_folder(
     folder, unkept = evidence.folder, _Unkept()
     if folder.unkept is not None:
         unkept.add("all of analysis/, findings.json and junit.xml", folder.unkept)
+    import kaput.analysis.pipeline  # noqa: F401  (loaded while Spark starts)
+
     spark = session()
     findings = _analysed(evidence, spark, scratch, ledger, unkept)
     _keep(evidence, findings, unkept)
@@ -73,7 +75,7 @@ class _Unkept:
 
 
 def _analysed(
-    evidence: Evidence, spark: SparkSession, scratch: Scratch, ledger: LedgerRows, unkept: _Unkept
+    evidence: Evidence, spark: SparkContext, scratch: Scratch, ledger: LedgerRows, unkept: _Unkept
 ) -> Findings:
     """Analyses beside the evidence, or, where nothing can be written there, in the program's scratch."""
     from kaput.analysis.pipeline import analyse
@@ -109,7 +111,7 @@ def _refusal(directory: Path) -> OSError | None:
     return None
 
 
-def _elsewhere(spark: SparkSession, scratch: Scratch) -> Path:
+def _elsewhere(spark: SparkContext, scratch: Scratch) -> Path:
     from kaput.analysis.spark.elsewhere import check_scratch
     from kaput.errors import LabError
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kaput.evidence.findings import UnreadPartition
-from kaput.evidence.folder import State
 from kaput.scenario import vocabulary
+
+if TYPE_CHECKING:
+    from kaput.evidence.findings import UnreadPartition
+    from kaput.evidence.folder import State
 
 
 class Circumstances(NamedTuple):

@@ -53,13 +53,14 @@ def _with_clocks(rows: pl.DataFrame, events: pl.DataFrame, time: str) -> pl.Data
     commits = commits.with_columns(commits=pl.int_range(1, pl.len() + 1).over(_GROUP))
     changes = pl.concat([placed.filter(pl.col("kind").is_in(CHANGES)), _everywhere(events, rows)])
     # At one moment what is given up comes before what is assigned.
-    states = changes.sort("at_ns", pl.col("kind") == "assigned").select(*READER, "at_ns", "kind")
-    moves = states.filter(pl.col("kind").is_in(CHANGES)).drop("kind")
-    moves = moves.with_columns(changes=pl.int_range(1, pl.len() + 1).over(READER))
-    states = states.select(*READER, "at_ns", owns=pl.col("kind") == "assigned")
+    states = changes.sort("at_ns", pl.col("kind") == "assigned").select(
+        *READER,
+        "at_ns",
+        changes=pl.col("kind").is_in(CHANGES).cast(pl.Int64).cum_sum().over(READER),
+        owns=pl.col("kind") == "assigned",
+    )
     found = rows.with_row_index("line").sort(time)
     found = _by_then(found, time, commits, _GROUP, exact=False)
-    found = _by_then(found, time, moves, READER, exact=True)
     found = _by_then(found, time, states, READER, exact=True)
     known = found.with_columns(pl.col("commits", "changes").fill_null(0), pl.col("owns").fill_null(False))
     return known.sort("line").drop("line")

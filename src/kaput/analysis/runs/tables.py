@@ -11,7 +11,7 @@ Numbers are those of names.py. Not here: what becomes of the rows (run.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 import pyarrow as pa
@@ -27,8 +27,10 @@ from kaput.evidence.parquet import (
     statistics_of,
     words_of,
 )
-from kaput.evidence.reading import Evidence
 from kaput.scenario.vocabulary import OUTCOMES
+
+if TYPE_CHECKING:
+    from kaput.evidence.reading import Evidence
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "sends": ("producer", "seq", "topic", "partition", "attempt_ns", "done_ns", "outcome", "offset", "error"),

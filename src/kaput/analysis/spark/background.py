@@ -21,7 +21,7 @@ from kaput.processes.behind import Behind, find_way
 from kaput.processes.ownership import Owner
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 _LOW_PRIORITY = 10  # niceness: what is measured must not be disturbed
 _GIVE_UP_S = 10
@@ -41,7 +41,7 @@ class Background:
         rehearse: bool = False,
     ) -> None:
         self._master, self._conf, self._rehearse = master, conf, rehearse
-        self._promise: Future[SparkSession] | None = None
+        self._promise: Future[SparkContext] | None = None
         self._pool = ThreadPoolExecutor(1, "kaput-spark", initializer=_step_back)
         self._owner = Owner()
         self._wanted = self._over = False
@@ -65,7 +65,7 @@ class Background:
         if self._promise is None:
             self._promise = self._pool.submit(self._start)
 
-    def _start(self) -> SparkSession:
+    def _start(self) -> SparkContext:
         from kaput.analysis.rehearsal import rehearse
         from kaput.analysis.spark.session import start
 
@@ -91,7 +91,7 @@ class Background:
         elif self._behind is not None:
             self._behind.take(process.pid)
 
-    def session(self) -> SparkSession:
+    def session(self) -> SparkContext:
         """The session, waited for. Raises JavaError."""
         self._wanted = True
         self.begin()

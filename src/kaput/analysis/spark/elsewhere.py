@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.folder import RunFolder
@@ -22,7 +22,7 @@ _BROUGHT = (*_NEEDED, "scenario.yaml")
 _RESULTS = ("manifest.json", "findings.json", "junit.xml", "analysis")
 
 
-def bring(spark: SparkSession, url: str, scratch: Path) -> RunFolder:
+def bring(spark: SparkContext, url: str, scratch: Path) -> RunFolder:
     """Copies what judging needs to a new folder below `scratch`. Raises EvidenceError naming the file."""
     with _told(url):
         files, root = _file_system(spark, url)
@@ -37,7 +37,7 @@ def bring(spark: SparkSession, url: str, scratch: Path) -> RunFolder:
     return RunFolder(target, origin=url)
 
 
-def take_back(spark: SparkSession, folder: RunFolder) -> None:
+def take_back(spark: SparkContext, folder: RunFolder) -> None:
     """Copies what judging has written to where the folder came from. Raises EvidenceError."""
     assert folder.origin is not None
     with _told(folder.origin):
@@ -52,22 +52,22 @@ def take_back(spark: SparkSession, folder: RunFolder) -> None:
                 files.copyFromLocalFile(False, True, _path(spark, str(folder.path / name)), there)
 
 
-def check_scratch(spark: SparkSession, scratch: Path | None) -> None:
+def check_scratch(spark: SparkContext, scratch: Path | None) -> None:
     """Workers on other machines must be able to open what is brought. Raises UsageError."""
-    if scratch is None and not str(spark.sparkContext.master).startswith("local"):
+    if scratch is None and not str(spark.master).startswith("local"):
         raise UsageError(
             "evidence at a URL, or in a folder that cannot be written to, is judged in a copy; "
             "give --scratch, a path that all workers open"
         )
 
 
-def _file_system(spark: SparkSession, url: str) -> tuple[Any, Any]:
-    context: Any = spark.sparkContext  # py4j's objects have no types
+def _file_system(spark: SparkContext, url: str) -> tuple[Any, Any]:
+    context: Any = spark  # py4j's objects have no types
     path = _path(spark, url)
     return path.getFileSystem(context._jsc.hadoopConfiguration()), path
 
 
-def _path(spark: SparkSession, *parts: Any) -> Any:
+def _path(spark: SparkContext, *parts: Any) -> Any:
     jvm: Any = spark._jvm
     return jvm.org.apache.hadoop.fs.Path(*parts)
 

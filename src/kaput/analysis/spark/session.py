@@ -21,7 +21,6 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
 from kaput.analysis.spark import driver
 from kaput.cluster.java import find_java
@@ -29,8 +28,6 @@ from kaput.errors import JavaError
 
 _own: list[driver.Driver] = []  # the JVM that this process started itself, while there is one
 _given: set[str] = set()  # names of the settings that the user gave: they win
-SMALL_ROWS = 500_000
-_FITTED = {"spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"}
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.file.ref = file
@@ -49,7 +46,7 @@ def start(
     own: Callable[[Path], object] = lambda path: None,
     spawned: driver.Spawned = lambda process: None,
     behind: Callable[[], bool] = lambda: False,
-) -> SparkSession:
+) -> SparkContext:
     """A session on `master`: local, or a cluster's address. None: as SPARK_CONF_DIR says, else local.
 
     `options` are more flags of a local driver's JVM; `own` is told of the directory that must not outlive
@@ -75,7 +72,7 @@ def start(
             gateway = _spark_gateway(settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway, conf=settings)
     try:
-        return SparkSession.builder.config(conf=settings).getOrCreate()
+        return SparkContext.getOrCreate(settings)
     except Py4JError as error:
         said = " / ".join(driver.without_frames(str(error))[:3])
         raise JavaError(f"Spark's Java ended while the session began: {said}") from None
@@ -126,18 +123,12 @@ def _settings(scratch: Path, master: str) -> dict[str, str]:
             f"-XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={log4j.as_uri()}"
         ),
         "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.shuffle.partitions": _partitions(),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-        "spark.sql.parquet.compression.codec": "zstd",
         "spark.cleaner.referenceTracking.blocking": "false",
         # What the ledger shuffles is packed already.
         "spark.shuffle.compress": "false",
         "spark.shuffle.checksum.enabled": "false",
-        # Tells a cluster that a lost stage must be done again; one process loses all of them or none.
-        "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+        # As many workers run as there are cores: none of them needs more than one.
+        "spark.executorEnv.POLARS_MAX_THREADS": "1",
     }
     if master.startswith("local"):
         # Elsewhere, Python workers are started by a Spark that may not have this module at hand.
@@ -160,20 +151,7 @@ def _user_defaults() -> dict[str, str]:
     return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
 
 
-def fit(spark: SparkSession, rows: int) -> None:
-    """Fits the session to the evidence: in a small one shuffles and plans cost more than the rows."""
-    if _FITTED & _given:
-        return
-    small = rows <= SMALL_ROWS
-    spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
-    spark.conf.set("spark.sql.shuffle.partitions", "1" if small else _partitions())
-
-
-def _partitions() -> str:
-    return str(max(2, min(16, 2 * (os.cpu_count() or 1))))
-
-
-def close(spark: SparkSession, timeout_s: float = 10) -> None:
+def close(spark: SparkContext, timeout_s: float = 10) -> None:
     """Stops the session and, where the JVM is ours, ends that too: nothing of it is left."""
     spark.stop()
     if _own:

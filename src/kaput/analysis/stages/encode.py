@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from kaput.analysis.inputs import EVENTS
+from kaput.analysis.names import EVENTS
 from kaput.analysis.questions import latency, silence
 from kaput.analysis.questions.messages import ACKED, NAMED
 from kaput.analysis.runs import encoding
@@ -46,7 +46,7 @@ def encode_rows(tables: Iterable[tuple[str, pl.DataFrame]], told: Encoding) -> I
     found = []
     for table, rows in tables:
         coded = _ENCODE[table](rows, told)
-        found.append(_sums({table: coded}, told.tick_ns))
+        found.append(_SUMS[table](coded, told.tick_ns))
         yield from _SPLIT[table](coded, told)
     if found:
         yield told.parts.sums, Piece("sums", pickle.dumps(total(found, SUMS)))
@@ -54,7 +54,7 @@ def encode_rows(tables: Iterable[tuple[str, pl.DataFrame]], told: Encoding) -> I
 
 def nothing() -> dict[str, pl.DataFrame]:
     """The sums of no rows."""
-    return total([_sums({}, 1)], SUMS)
+    return total([_SUMS[table](coded, 1) for table, coded in no_rows().items()], SUMS)
 
 
 HANDED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls")
@@ -105,28 +105,42 @@ def _message(told: Encoding) -> pl.Expr:
     return told.parts.message(pl.col("producer"), pl.col("block"))
 
 
-def _sums(coded: Mapping[str, Encoded], tick_ns: int) -> dict[str, pl.DataFrame]:
-    """All of SUMS of one table."""
-    sends, log, deliveries = (coded.get(name, no_rows()[name]) for name in ("sends", "log", "deliveries"))
-    damaged = (pl.col("n") * (~pl.col("intact")).cast(pl.Int64)).alias("damaged")
+def _sums_of_sends(coded: Encoded, tick_ns: int) -> dict[str, pl.DataFrame]:
+    return {
+        "sent": SUMS["sent"].of(_sent(coded)),
+        "acked_us": _acked_us(coded),
+        "ticks": silence.ticks(coded.runs, coded.rows["dones"], tick_ns),
+        "rates": _rates(coded),
+    }
+
+
+def _sums_of_log(coded: Encoded, _tick_ns: int) -> dict[str, pl.DataFrame]:
     nobodys = pl.col("intact") & (pl.col("producer").is_null() | pl.col("seq").is_null())
-    records = log.runs.select(
+    records = coded.runs.select(
         "place",
         "epoch",
-        damaged,
+        _damaged(),
         records="n",
         foreign=pl.col("n") * nobodys.cast(pl.Int64),
         low="offset",
         high=pl.col("offset") + pl.col("n") - 1,
     )
+    return {"log": SUMS["log"].of(records)}
+
+
+def _sums_of_deliveries(coded: Encoded, _tick_ns: int) -> dict[str, pl.DataFrame]:
+    records = coded.runs.select("place", _damaged(), records="n")
     return {
-        "log": SUMS["log"].of(records),
-        "handed": SUMS["handed"].of(deliveries.runs.select("place", damaged, records="n")),
-        "sent": SUMS["sent"].of(_sent(sends)),
-        "acked_us": _acked_us(sends),
-        "ticks": silence.ticks(sends.runs, sends.rows["dones"], tick_ns),
-        "rates": _rates(sends, deliveries),
+        "handed": SUMS["handed"].of(records),
+        "rates": _by_second("delivered", coded.rows["polls"]),
     }
+
+
+def _damaged() -> pl.Expr:
+    return (pl.col("n") * (~pl.col("intact")).cast(pl.Int64)).alias("damaged")
+
+
+_SUMS = {"sends": _sums_of_sends, "log": _sums_of_log, "deliveries": _sums_of_deliveries}
 
 
 def _sent(sends: Encoded) -> pl.DataFrame:
@@ -162,11 +176,11 @@ def _acked_us(sends: Encoded) -> pl.DataFrame:
     return latency.counted(dones - attempts)
 
 
-def _rates(sends: Encoded, deliveries: Encoded) -> pl.DataFrame:
+def _rates(sends: Encoded) -> pl.DataFrame:
     """(second, what, times): what happened in each second."""
     attempts, dones = sends.rows["attempts"], sends.rows["dones"]
     done = np.where(dones == NULL, attempts, dones) if len(dones) and dones.min() == NULL else dones
-    kinds = [("attempted", attempts), ("delivered", deliveries.rows["polls"])]
+    kinds = [("attempted", attempts)]
     outcomes = sends.runs["outcome"].unique().to_list()
     for outcome in outcomes:
         runs = sends.runs.filter(outcome=outcome)

@@ -20,7 +20,7 @@ from kaput.analysis.stages.told import Encoding, Piece, Reading, gathered, pack
 from kaput.analysis.sums import total
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 Keyed = tuple[int, Piece]
 _SLICE_ROWS = 4_000_000
@@ -30,8 +30,8 @@ Tables = Mapping[str, pl.DataFrame]
 class Job:
     """One run folder's evidence as runs. `tasks`: the row groups that each task encodes."""
 
-    def __init__(self, spark: SparkSession, tasks: Sequence[Sequence[Unit]], told: Encoding) -> None:
-        self._context, self._tasks, self._told = spark.sparkContext, tasks, told
+    def __init__(self, spark: SparkContext, tasks: Sequence[Sequence[Unit]], told: Encoding) -> None:
+        self._context, self._tasks, self._told = spark, tasks, told
         self._runs = self._shuffled(self._encoded(tasks))
 
     def sums(self) -> Tables:

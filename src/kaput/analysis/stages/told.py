@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
 from kaput.analysis.names import Names
-from kaput.evidence.folder import LedgerRows
+
+if TYPE_CHECKING:
+    from kaput.evidence.folder import LedgerRows
 
 
 class Piece(NamedTuple):
