@@ -33,9 +33,8 @@ class Encoded(NamedTuple):
     def packed(self) -> pl.DataFrame:
         """The runs with lists in place of `row`."""
         first, n = (self.runs[name].to_numpy() for name in ("row", "n"))
-        return self.runs.drop("row").with_columns(
-            kept(name, values, first, n) for name, values in self.rows.items()
-        )
+        columns = [column for name, values in self.rows.items() for column in kept(name, values, first, n)]
+        return self.runs.drop("row").with_columns(columns)
 
 
 def sends(rows: pl.DataFrame) -> Encoded:

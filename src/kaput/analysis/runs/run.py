@@ -29,6 +29,7 @@ STEPS = ("seq", "offset")  # what goes up within a run
 # What goes up from one row of a run to the next, wherever it is cut.
 MOVES = (*STEPS, "row", "first_offset", "other_seq", "holder_seq")
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+_NARROW = 2**31
 NULL = -(2**63)  # in columns that are kept row by row: no value
 
 
@@ -93,19 +94,27 @@ def spread(first: Ints, n: Ints) -> Ints:
     return found
 
 
-def kept(name: str, values: Ints, first: Ints, n: Ints) -> pl.Series:
-    """A column with a list for each run: its rows' values, which stand in `values` from `first` on."""
+def kept(name: str, values: Ints, first: Ints, n: Ints) -> list[pl.Series]:
+    """Two columns: a list for each run of its rows' values, which stand in `values` from `first` on, and what
+    they are counted from (NAME_from). Lists are what travels most: in half the bytes where that is enough.
+    """
     ends = np.append(0, np.cumsum(n))
     whole = len(first) == 0 or (len(values) == ends[-1] and bool((first == ends[:-1]).all()))
     taken = values if whole else values[spread(first, n)]
-    arrays = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(taken, pa.int64()))
-    return pl.Series(name, arrays)
+    base = values[first] if len(first) else np.empty(0, np.int64)
+    apart = taken - np.repeat(base, n)
+    narrow = len(apart) == 0 or (apart.min() > -_NARROW and apart.max() < _NARROW)
+    # Where a value is NULL, what is apart from it is far away.
+    rows = pa.array(apart, pa.int32()) if narrow else pa.array(taken, pa.int64())
+    lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), rows)
+    return [pl.Series(name, lists), pl.Series(f"{name}_from", base if narrow else np.zeros_like(base))]
 
 
 def unpacked(runs: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, dict[str, Ints]]:
     """The runs with `row` in place of their lists, and the lists' values, all in one array each."""
-    found = {
-        name: runs[name].explode().to_numpy() if runs.height else np.empty(0, np.int64) for name in names
-    }
+    n, found = runs["n"].to_numpy(), {}
+    for name in names:
+        rows = runs[name].explode() if runs.height else pl.Series([], dtype=pl.Int64)
+        found[name] = rows.to_numpy() + np.repeat(runs[f"{name}_from"].to_numpy(), n)
     row = pl.col("n").cum_sum() - pl.col("n")
-    return runs.drop(*names).with_columns(row=row), found
+    return runs.drop(*names, *(f"{name}_from" for name in names)).with_columns(row=row), found

@@ -37,7 +37,7 @@ def ensure_archive(java: Java) -> Path | None:
             try:
                 rehearse(spark, Path(name) / "run")
             finally:
-                close(spark, _DUMP_TIMEOUT_S)
+                close(spark, _DUMP_TIMEOUT_S, in_good_order=True)
             if made.is_file():
                 made.chmod(0o644)
                 made.replace(root / f"spark-{driver.key(java)}-{made.stat().st_size}.jsa")

@@ -28,7 +28,8 @@ SUMS: Mapping[str, Sum] = {
     "first_acks": Sum(("fault",), (), ("at_ns",)),
     "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
 }
-_ASTRAY = ("producer", "seq", "topic", "place", "offset", "n", "lost", "attempts", "dones")
+_LISTS = ("attempts", "attempts_from", "dones", "dones_from")
+_ASTRAY = ("producer", "seq", "topic", "place", "offset", "n", "lost", *_LISTS)
 _NEVER = 2**63 - 1
 
 
@@ -153,7 +154,7 @@ def _astray(stretches: pl.DataFrame, times: Mapping[str, Ints], told: Reading) -
         lost=LOST
     )
     first, n = odd["row"].to_numpy(), odd["n"].to_numpy()
-    rows = odd.with_columns(kept(name, values, first, n) for name, values in times.items())
+    rows = odd.with_columns(c for name, values in times.items() for c in kept(name, values, first, n))
     parts = told.parts
     return by_part(rows.select(_ASTRAY), parts.place(pl.col("place")), parts.places, "astray")
 
@@ -167,9 +168,10 @@ def _phantoms(phantoms: pl.DataFrame, told: Reading) -> Iterable[tuple[int, Piec
 def no_pieces() -> dict[str, pl.DataFrame]:
     """What tasks of places are told of messages, without rows."""
     none = {"producer": pl.Int64, "seq": pl.Int64, "topic": pl.Int64, "place": pl.Int64, "offset": pl.Int64}
+    none |= {"n": pl.Int64, "attempts_from": pl.Int64, "dones_from": pl.Int64}
     lists = {"attempts": pl.List(pl.Int64), "dones": pl.List(pl.Int64)}
     return {
-        "astray": pl.DataFrame(schema={**none, "n": pl.Int64, "lost": pl.Boolean, **lists}),
+        "astray": pl.DataFrame(schema={**none, "lost": pl.Boolean, **lists}),
         "phantoms": pl.DataFrame(schema={**dict.fromkeys(_RECORD, pl.Int64), "n": pl.Int64}),
     }
 

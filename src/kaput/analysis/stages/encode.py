@@ -57,7 +57,7 @@ def nothing() -> dict[str, pl.DataFrame]:
     return total([_SUMS[table](coded, 1) for table, coded in no_rows().items()], SUMS)
 
 
-HANDED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls")
+HANDED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls", "polls_from")
 
 
 @cache

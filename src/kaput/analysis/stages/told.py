@@ -112,6 +112,6 @@ def gathered(pieces: Iterable[Piece], empty: Mapping[str, pl.DataFrame]) -> dict
     for piece in pieces:
         found.setdefault(piece.table, []).append(unpack(piece.data))
     return {
-        table: pl.concat(found[table], rechunk=True) if table in found else frame
+        table: pl.concat(found[table], how="vertical_relaxed", rechunk=True) if table in found else frame
         for table, frame in empty.items()
     }
