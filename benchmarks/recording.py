@@ -28,10 +28,10 @@ from confluent_kafka import Message
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import resolve
-from kaput.cluster.java import find_java
 from kaput.cluster.lab import Cluster as Lab
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
+from kaput.java import find_java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster, Group, Topic
 from kaput.workload.counters import Counters

@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from kaput.cluster.ivy import fetch
-from kaput.cluster.java import find_java
 from kaput.cluster.lock import LOCKS, LockedJar, sha256_of
+from kaput.java import find_java
 
 KAFKA = "org.apache.kafka"
 LOG4J = "org.apache.logging.log4j"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What must be there before anything can be installed: Java, then Python. One sentence each; exit 4.
-# The same rules as src/kaput/cluster/java.py: JAVA_HOME if that is set, else java on the PATH.
+# The same rules as src/kaput/java.py: JAVA_HOME if that is set, else java on the PATH.
 set -u
 
 fail() {

@@ -9,8 +9,8 @@ import pytest
 
 from driving import Kaput
 from kaput.cluster.admin import Admin
-from kaput.cluster.java import Java, find_java
 from kaput.cluster.lab import Cluster
+from kaput.java import Java, find_java
 from kaput.processes.ownership import Owner
 
 

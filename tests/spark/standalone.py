@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from kaput.analysis.spark.driver import spark_home
-from kaput.cluster.java import find_java
+from kaput.java import find_java
 
 _DEPLOY = "org.apache.spark.deploy"
 _TIMEOUT_S = 60

@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import yaml
-from pyspark import SparkContext
 
 from kaput import __version__
 from kaput.bench.plan import Plan, SlabPlan
@@ -30,6 +29,9 @@ from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.schemas import EVIDENCE_SCHEMA, TABLES
 from kaput.evidence.sealing import parquet_writer
 from kaput.scenario.model import Scenario
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _SLAB_MESSAGES = 4_000_000  # at most, whatever the run's size: a task takes about 180 bytes for each
 _BIG = ("sends", "log", "deliveries", "group_events")

@@ -67,8 +67,8 @@ def analyze_command(
     from kaput.analysis.spark.background import Background
     from kaput.cli.ready import ready
     from kaput.cli.scratch import Scratch
-    from kaput.cluster.java import find_java
     from kaput.evidence.folder import RunFolder
+    from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
     settings = _settings(conf or [])

@@ -46,8 +46,8 @@ def generate_command(
     from kaput.analysis.spark.session import close, start
     from kaput.bench.generate import generate, shape_of
     from kaput.bench.plan import Plan
-    from kaput.cluster.java import find_java
     from kaput.errors import UsageError
+    from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kaput.cluster.distribution import Distribution
-    from kaput.cluster.java import Java
+    from kaput.java import Java
 
 
 def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distribution:

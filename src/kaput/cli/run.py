@@ -15,9 +15,9 @@ import typer
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
     from kaput.cli.scratch import Scratch
-    from kaput.cluster.java import Java
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
+    from kaput.java import Java
     from kaput.scenario.model import Scenario
 
 DEFAULT_RUNS = Path("runs")
@@ -64,7 +64,7 @@ def run_all(
     """
     from kaput.analysis.spark.background import Background
     from kaput.cli.scratch import Scratch
-    from kaput.cluster.java import find_java
+    from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.run.opening import check_runs

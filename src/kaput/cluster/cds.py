@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kaput.cluster.cache import cache_dir, exclusive
+from kaput.cache import cache_dir, exclusive
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.java import Java
 from kaput.cluster.jvm import PROFILE, java_command
 from kaput.cluster.node import Node
 from kaput.cluster.ports import HOST, Ports
@@ -23,6 +22,7 @@ from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import BrokerError, LabError
+from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
 

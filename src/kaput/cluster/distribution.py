@@ -15,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaput.cluster.cache import cache_dir, exclusive
+from kaput.cache import cache_dir, exclusive
 from kaput.cluster.ivy import TOTAL_TIMEOUT_S, fetch
-from kaput.cluster.java import Java
 from kaput.cluster.lock import LockedJar, read_lock, sha256_of
 from kaput.errors import DistributionError
+from kaput.java import Java
 
 Progress = Callable[[int, int], None]  # (files there, files in all)
 

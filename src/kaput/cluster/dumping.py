@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.java import Java
 from kaput.cluster.jvm import java_command
+from kaput.java import Java
 
 # Before Kafka 4 it was in another package.
 _TOOL, _OLDER_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from kaput.cluster.java import Java
 from kaput.errors import DistributionError
+from kaput.java import Java
 from kaput.processes.ownership import OwnedProcess, Owner
 
 # A site with a mirror of its own names an ivysettings.xml here.

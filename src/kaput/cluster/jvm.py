@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.java import Java
+from kaput.java import Java
 
 _HERE = Path(__file__).parent
 

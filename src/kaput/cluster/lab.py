@@ -17,7 +17,6 @@ from types import TracebackType
 from kaput.cluster import disk, zookeeper
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.java import Java
 from kaput.cluster.jvm import java_command
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
@@ -28,6 +27,7 @@ from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.errors import BrokerError, LabError
+from kaput.java import Java
 from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import Owner
 from kaput.processes.signals import shielded

@@ -18,7 +18,7 @@ from typing import Any
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.dumping import dump
 from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, Collected
-from kaput.cluster.java import Java
+from kaput.java import Java
 
 _RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*? payload: (\{.*\})$")
 # A snapshot's records say when they were written to it; its header, when the last of them had happened.

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.java import Java, find_java
 from kaput.errors import KaputError
+from kaput.java import Java, find_java
 from kaput.processes.reaper import reap_orphans
 from kaput.processes.signals import interrupts
 from kaput.scenario.model import Cluster

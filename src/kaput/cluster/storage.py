@@ -13,11 +13,11 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from kaput.cluster.cache import cache_dir, exclusive
+from kaput.cache import cache_dir, exclusive
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.java import Java
 from kaput.cluster.jvm import java_command
 from kaput.errors import BrokerError
+from kaput.java import Java
 
 CHECKPOINT = "bootstrap.checkpoint"
 _TIMEOUT_S = 120

@@ -15,7 +15,6 @@ from pathlib import Path
 from kaput.cluster.admin import Admin
 from kaput.cluster.collecting import collect_cluster_events
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.java import Java
 from kaput.cluster.lab import Cluster
 from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder
@@ -23,6 +22,7 @@ from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
+from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.run.opening import open_folder
 from kaput.run.progress import Progress

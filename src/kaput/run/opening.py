@@ -16,10 +16,10 @@ import yaml
 
 import kaput
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.java import Java
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recording import Hold, hold_to_record
+from kaput.java import Java
 from kaput.scenario.model import Scenario
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.distribution import resolve
-from kaput.cluster.java import Java
 from kaput.errors import DistributionError
+from kaput.java import Java
 
 _SETTINGS = """<ivysettings><settings defaultResolver="here"/><resolvers>
 <ibiblio name="here" m2compatible="true" usepoms="false" useMavenMetadata="false" checksums="" root="{root}"/>
@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from kaput.cluster import lock
 from kaput.cluster.distribution import resolve
-from kaput.cluster.java import find_java
+from kaput.java import find_java
 lock.LOCKS = Path(sys.argv[1])
 sys.stdout.write(str(len(resolve("0.0.1", find_java()).jars)))
 """

@@ -13,13 +13,13 @@ import pytest
 
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution, from_home
-from kaput.cluster.java import Java
 from kaput.cluster.jvm import java_command
 from kaput.cluster.lab import Cluster
 from kaput.cluster.metadata_log import read_cluster_events
 from kaput.cluster.properties import Place, write_properties
 from kaput.cluster.storage import format_storage, new_id, run_storage_tool
 from kaput.errors import BrokerError, LabError
+from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
 

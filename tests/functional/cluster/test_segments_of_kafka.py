@@ -11,11 +11,11 @@ from confluent_kafka import Producer
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.java import Java
 from kaput.cluster.jvm import java_command
 from kaput.cluster.lab import Cluster
 from kaput.cluster.record_batches import records
 from kaput.cluster.segments import SegmentReader, directory
+from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.model import Topic

@@ -10,9 +10,9 @@ import pytest
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.events import ClusterEvent
-from kaput.cluster.java import Java
 from kaput.cluster.lab import Cluster
 from kaput.cluster.metadata_log import read_cluster_events
+from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.model import Topic

@@ -18,12 +18,12 @@ from typing import Any
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import resolve
-from kaput.cluster.java import find_java
 from kaput.cluster.lab import Cluster
 from kaput.cluster.network.entering import MARK, enter
 from kaput.errors import LabError
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.fault import Effect, Fault, Scene
+from kaput.java import find_java
 from kaput.processes.ownership import Owner
 from kaput.processes.records import own_marker
 from kaput.scenario.model import Cluster as Spec

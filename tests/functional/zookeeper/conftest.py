@@ -8,8 +8,8 @@ import pytest
 
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.java import Java
 from kaput.cluster.lab import Cluster
+from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
 

@@ -11,11 +11,11 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.collecting import collect_cluster_events
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.events import ClusterEvent
-from kaput.cluster.java import Java
 from kaput.cluster.lab import Cluster
 from kaput.cluster.requests import metadata
 from kaput.cluster.wire import ask
 from kaput.cluster.znodes import Znode, read_znode
+from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.model import Topic

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kaput.cache import exclusive
 from kaput.cluster import distribution as module
-from kaput.cluster.cache import exclusive
 from kaput.cluster.distribution import from_home, resolve
-from kaput.cluster.java import Java
 from kaput.cluster.lock import LOCKS, read_lock, sha256_of
 from kaput.errors import DistributionError, LabError
+from kaput.java import Java
 
 NO_JAVA = Java(Path("/nonexistent/java"), 17, "17", "")
 

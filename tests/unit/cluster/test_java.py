@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cluster.java import find_java
 from kaput.errors import JavaError
+from kaput.java import find_java
 
 
 def install(directory: Path, version: str, status: int = 0) -> Path:

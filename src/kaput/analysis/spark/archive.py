@@ -14,9 +14,9 @@ from pathlib import Path
 from kaput.analysis.rehearsal import rehearse
 from kaput.analysis.spark import driver, python_workers
 from kaput.analysis.spark.session import close, start
-from kaput.cluster.cache import cache_dir, exclusive
-from kaput.cluster.java import Java, find_java
+from kaput.cache import cache_dir, exclusive
 from kaput.errors import KaputError
+from kaput.java import Java, find_java
 
 _DUMP_TIMEOUT_S = 120
 _KEPT = 3

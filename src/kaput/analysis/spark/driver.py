@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaput.cluster.cache import cache_dir
-from kaput.cluster.java import Java
+from kaput.cache import cache_dir
 from kaput.errors import JavaError
 from kaput.evidence.folder import replace_text
+from kaput.java import Java
 
 START_TIMEOUT_S = 60
 _MAIN = "org.apache.spark.deploy.SparkSubmit"

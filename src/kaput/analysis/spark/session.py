@@ -23,8 +23,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from kaput.analysis.spark import driver
-from kaput.cluster.java import find_java
 from kaput.errors import JavaError
+from kaput.java import find_java
 
 _own: list[driver.Driver] = []  # the JVM that this process started itself, while there is one
 _given: set[str] = set()  # names of the settings that the user gave: they win
