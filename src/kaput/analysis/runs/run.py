@@ -99,7 +99,7 @@ def kept(name: str, values: Ints, first: Ints, n: Ints) -> list[pl.Series]:
     they are counted from (NAME_from). Lists are what travels most: in half the bytes where that is enough.
     """
     ends = np.append(0, np.cumsum(n))
-    whole = len(first) == 0 or (len(values) == ends[-1] and bool((first == ends[:-1]).all()))
+    whole = len(values) == ends[-1] and bool((first == ends[:-1]).all())
     taken = values if whole else values[spread(first, n)]
     base = values[first] if len(first) else np.empty(0, np.int64)
     apart = taken - np.repeat(base, n)
