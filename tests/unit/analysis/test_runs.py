@@ -9,8 +9,13 @@ import polars as pl
 import pytest
 
 from kaput.analysis.questions import latency, silence
-from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, cut, edges, single
-from kaput.analysis.runs.run import encode
+from kaput.analysis.runs import encoding
+from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, cut, edges, meeting, single
+from kaput.analysis.runs.run import NULL, encode, kept, unpacked
+from kaput.analysis.runs.tables import of_frame
+from kaput.analysis.stages.encode import SUMS
+from kaput.analysis.sums import Sum, times
+from kaput.scenario.vocabulary import OUTCOMES
 
 ROWS = pl.DataFrame(
     {
@@ -71,13 +76,17 @@ def test_percentiles_are_those_of_the_single_durations(count: int) -> None:
     """Counted by microsecond, added up over tasks, and drawn from that."""
     random = Random(count)
     us = [random.randrange(50) for _ in range(count)]
-    sends = pl.DataFrame({"outcome": ["acked"] * count, "attempt_ns": [7] * count})
-    sends = sends.with_columns(pl.Series("done_ns", [7 + 1000 * u + 999 for u in us]))
-    halves = [latency.acknowledged(sends.head(count // 2)), latency.acknowledged(sends.slice(count // 2))]
-    found = latency.percentiles(latency.counted(pl.concat(halves)))
+    durations = np.array([1000 * u + 999 for u in us], np.int64)
+    halves = [latency.counted(durations[: count // 2]), latency.counted(durations[count // 2 :])]
+    found = latency.percentiles(Sum(("us",), ("times",)).of(pl.concat(halves)))
     assert found is not None
     assert found[0] == pytest.approx(np.percentile(us, [50, 99, 99.9]).tolist())
     assert found[1] == max(us)
+
+
+def test_a_duration_below_zero_is_counted_towards_zero() -> None:
+    """Clocks of two machines may differ."""
+    assert latency.counted(np.array([-2_500, 2_500, -999], np.int64)).rows() == [(-2, 1), (0, 1), (2, 1)]
 
 
 def test_nothing_has_no_percentiles() -> None:
@@ -97,8 +106,13 @@ def test_the_longest_silence_is_between_two_ticks() -> None:
         schema=["producer", "place", "attempt_ns", "done_ns", "outcome"],
         orient="row",
     )
-    ticks = silence.together([silence.ticks(sends.head(3)), silence.ticks(sends.tail(3))])
-    spans = silence.spans(sends)
+    seq = pl.int_range(pl.len()).over("producer")
+    more = {"topic": pl.lit(0), "offset": seq, "error": pl.lit(None, pl.String)}
+    sends = sends.with_columns(pl.col("outcome").cast(pl.Enum(OUTCOMES)), seq=seq, **more)
+    halves = [encoding.sends(of_frame(half)) for half in (sends.head(3), sends.tail(3))]
+    ticks = SUMS["ticks"].of(pl.concat([silence.ticks(half) for half in halves]))
+    ends = pl.max_horizontal("attempt_ns", "done_ns").max()
+    spans = sends.group_by("producer", "place").agg(begin_ns=pl.col("attempt_ns").min(), end_ns=ends)
     by_stream = silence.longest(silence.silences(ticks, spans, silence.STREAM), silence.STREAM)
     assert sorted(by_stream.select("producer", "from_ns", "to_ns").rows()) == [
         (0, 12 * ms, 310 * ms),
@@ -106,3 +120,43 @@ def test_the_longest_silence_is_between_two_ticks() -> None:
     ]
     by_place = silence.longest(silence.silences(ticks, spans, ["place"]), ["place"])
     assert by_place.select("from_ns", "to_ns").rows() == [(100 * ms, 310 * ms)]
+
+
+@pytest.mark.parametrize(
+    "values", [[5, 7, 2**40, 9], [1, NULL, 3, 4], [NULL, NULL, NULL, NULL], [0, 1, 2, 3]]
+)
+def test_what_is_kept_row_by_row_comes_back(values: list[int]) -> None:
+    """Near each other or far apart, with and without rows of which there is nothing."""
+    array, first, n = np.array([99, *values]), np.array([1, 2]), np.array([1, 3])
+    runs = pl.DataFrame({"n": n}).with_columns(kept("at", array, first, n))
+    found, rows = unpacked(runs, ["at"])
+    assert rows["at"].tolist() == values
+    assert found.rows() == [(1, 0), (3, 1)]
+
+
+def test_nothing_is_kept_of_no_run() -> None:
+    """Also where there are rows."""
+    none = np.empty(0, np.int64)
+    runs = pl.DataFrame({"n": none}).with_columns(kept("at", np.array([1, 2]), none, none))
+    assert unpacked(runs, ["at"])[1]["at"].tolist() == []
+
+
+def test_runs_that_meet_others() -> None:
+    """Those that share a row with any of them, on the same keys."""
+    mine = runs((0, 0, 7, 10, 4), (0, 4, 7, 14, 4), (0, 8, 8, 10, 4))
+    assert meeting(mine, runs((5, 5, 7, 13, 1), (5, 5, 8, 14, 9)), PLACES).rows() == [(0, 0, 7, 10, 4)]
+    assert meeting(mine, mine.clear(), PLACES).is_empty()
+
+
+@pytest.mark.parametrize("step", [1, 10**9])
+def test_values_are_counted(step: int) -> None:
+    """By counting within a narrow range, else by sorting."""
+    found, often = times(np.array([3, 1, 3, 2, 3]) * step)
+    assert (found.tolist(), often.tolist()) == ([step, 2 * step, 3 * step], [1, 1, 3])
+
+
+def test_rows_that_step_back_now_and_then_are_not_sorted() -> None:
+    """To sort costs more than a run more; members' steps are always put in order."""
+    frame = pl.DataFrame({"producer": [0] * 200, "seq": [*range(100), 50, *range(100, 199)]})
+    assert encoding.ordered(of_frame(frame), ["producer", "seq"], 3) is frame
+    assert encoding.ordered(of_frame(frame), ["producer", "seq"])["seq"].is_sorted()

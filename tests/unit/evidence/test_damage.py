@@ -13,11 +13,9 @@ import pytest
 
 from fakes.histories import History
 from kaput.analysis import inputs
-from kaput.analysis.dense.columns import of_row_group, open_parquet
-from kaput.analysis.dense.work import units_of
+from kaput.analysis.runs.tables import FRAMES, read, units
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.parquet import footer_of
 from kaput.evidence.reading import check
 
 EACH_BYTE = """
@@ -75,9 +73,10 @@ def test_negative_partition(tmp_path: Path, table: str) -> None:
 def _read(folder: RunFolder, table: str) -> None:
     evidence = check(folder)
     evidence.rows(table)
-    for path in evidence.tables[table].files:
-        for unit in units_of(table, path, footer_of(path)):
-            of_row_group(open_parquet(unit.path, ()), unit, evidence.tables[table].table.schema.names)
+    if table in FRAMES:
+        names = inputs.read(evidence).names
+        for unit in units(evidence, table):
+            read(unit, names)
 
 
 def test_unknown_partition_of_an_event(tmp_path: Path) -> None:

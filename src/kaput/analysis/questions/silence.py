@@ -13,36 +13,36 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.run import NULL, Ints, spread
+from kaput.analysis.questions.messages import ACKED
+from kaput.analysis.runs.encoding import Encoded
+from kaput.analysis.runs.run import NULL
 
 WIDTH_NS = 10_000_000
 EXACT_NS = 1  # every acknowledgement's time
 STREAM = ("producer", "place")
 
 
-def ticks(runs: pl.DataFrame, dones: Ints, width_ns: int = WIDTH_NS) -> pl.DataFrame:
-    """(producer, place, tick, first_ns, last_ns) of acknowledged runs of sends whose partition is known.
-
-    `dones`: when each row's outcome was known, ns; the runs' `row` points there.
-    """
-    acked = runs.filter(pl.col("outcome") == "acked", pl.col("place").is_not_null())
+def ticks(sends: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:
+    """(producer, place, tick, first_ns, last_ns) of what was acknowledged and whose partition is known."""
+    counts = ACKED & pl.col("place").is_not_null()
+    acked, at_ns = sends.runs.filter(counts.fill_null(False)), sends.of("dones", counts)
+    if acked.is_empty():
+        return _by_tick(acked.select(*STREAM, tick="n", first_ns="n", last_ns="n"))
     n = acked["n"].to_numpy()
-    at_ns, run = dones[spread(acked["row"].to_numpy(), n)], np.repeat(np.arange(len(n)), n)
-    if len(at_ns) and at_ns.min() == NULL:
-        run, at_ns = run[at_ns != NULL], at_ns[at_ns != NULL]
+    new = np.zeros(len(at_ns), bool)
+    new[np.cumsum(n) - n] = True
     tick = at_ns // width_ns
-    new = np.ones(len(tick), bool)
-    new[1:] = (tick[1:] != tick[:-1]) | (run[1:] != run[:-1])
+    new[1:] |= tick[1:] != tick[:-1]
     begin = np.flatnonzero(new)
-    if len(begin) == 0:
-        return _by_tick(acked.clear().select(*STREAM, tick="n", first_ns="n", last_ns="n"))
-    found = acked[run[begin]].select(
+    run = np.searchsorted(np.cumsum(n), begin, side="right")
+    found = acked[run].select(
         *STREAM,
         tick=pl.Series(tick[begin]),
         first_ns=pl.Series(np.minimum.reduceat(at_ns, begin)),
         last_ns=pl.Series(np.maximum.reduceat(at_ns, begin)),
     )
-    return _by_tick(found)
+    # Those without a time stand in a tick of their own.
+    return _by_tick(found.filter(pl.col("first_ns") != NULL))
 
 
 def _by_tick(rows: pl.DataFrame) -> pl.DataFrame:

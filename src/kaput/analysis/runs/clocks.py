@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from kaput.analysis.runs.run import encode, spread
+from kaput.analysis.runs.tables import Rows
 
 CHANGES = ("assigned", "revoked", "lost")
 GIVEN_UP = ("revoked", "lost")
@@ -22,14 +23,17 @@ CLOCKS = ("commits", "changes", "owns")
 IN_ORDER = ("group", "member", "polled_ns", "place", "offset")
 
 
-def encode_deliveries(rows: pl.DataFrame, events: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
+def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]) -> pl.DataFrame:
     """The runs of rows of deliveries, which are IN_ORDER, with CLOCKS: `commits` (of the group there,
     before), `changes` (of the reader's assignment, until then), `owns` (whether the last of these, or of the
     member's leaving, was an assignment). `row`: where each begins in these rows.
 
+    `differing`: the columns of the frame in which rows of one run do not differ.
+
     What was polled at one moment is one poll, in the order of its offsets.
     """
-    runs = encode(rows, same, ["polled_ns"]).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
+    runs = rows.with_same(encode(rows.frame, differing, ["polled_ns"]))
+    runs = runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
     first, last = _with_clocks(runs, events, "polled_ns_first"), _with_clocks(runs, events, "polled_ns_last")
     torn = first.select(
         pl.struct(CLOCKS) != last.select(pl.struct(CLOCKS).alias("last")).to_series()
@@ -38,9 +42,9 @@ def encode_deliveries(rows: pl.DataFrame, events: pl.DataFrame, same: Sequence[s
         return first
     # Where something happened in the midst of a run its rows are looked at.
     apart = runs.filter(torn)
-    some = _with_clocks(rows[spread(apart["row"].to_numpy(), apart["n"].to_numpy())], events, "polled_ns")
-    parts = encode(some, (*same, *CLOCKS), ["polled_ns"])
     where = spread(apart["row"].to_numpy(), apart["n"].to_numpy())
+    some = _with_clocks(rows.with_same(rows.frame[where]), events, "polled_ns")
+    parts = rows.with_same(encode(some, (*differing, *CLOCKS), ["polled_ns"]))
     begin = (parts["n"].cum_sum() - parts["n"]).to_numpy()
     parts = parts.with_columns(row=pl.Series(where[begin], dtype=pl.Int64))
     whole = first.filter(~torn)

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.runs.clocks import CLOCKS, IN_ORDER, encode_deliveries
-from kaput.analysis.runs.run import Ints, encode, kept, numbers
+from kaput.analysis.runs.run import STEPS, Ints, encode, kept, numbers
+from kaput.analysis.runs.tables import Rows
 
 _BEARABLE = 64  # to sort costs more than a run more for each so many rows
 _BLOCK_BITS = 16  # a block has 65,536 seqs of a producer: few runs are cut, and tasks get equal shares
@@ -30,6 +31,16 @@ class Encoded(NamedTuple):
     runs: pl.DataFrame
     rows: Mapping[str, Ints]
 
+    def of(self, name: str, chosen: pl.Expr) -> Ints:
+        """The rows' values in the chosen runs."""
+        flags = self.runs.select(chosen.fill_null(False)).to_series()
+        values = self.rows[name]
+        if flags.all():
+            return values
+        # Runs stand one after the other: a mask is taken faster than positions are.
+        found: Ints = values[np.repeat(flags.to_numpy(), self.runs["n"].to_numpy())]
+        return found
+
     def packed(self) -> pl.DataFrame:
         """The runs with lists in place of `row`."""
         first, n = (self.runs[name].to_numpy() for name in ("row", "n"))
@@ -37,45 +48,52 @@ class Encoded(NamedTuple):
         return self.runs.drop("row").with_columns(columns)
 
 
-def sends(rows: pl.DataFrame) -> Encoded:
+def sends(rows: Rows) -> Encoded:
     """SENDS, the columns of a run; beside them attempts and dones."""
-    rows = _with_blocks(ordered(rows, ("producer", "seq"), rows.height // _BEARABLE))
-    runs = encode(rows, SENDS).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
-    return Encoded(runs, {"attempts": numbers(rows["attempt_ns"]), "dones": numbers(rows["done_ns"])})
+    frame = _with_blocks(ordered(rows, ("producer", "seq"), rows.frame.height // _BEARABLE))
+    runs = rows.with_same(encode(frame, _differing(frame, SENDS)))
+    runs = runs.select(*SENDS, *STEPS, "n", row=pl.col("n").cum_sum() - pl.col("n"))
+    return Encoded(runs, {"attempts": numbers(frame["attempt_ns"]), "dones": numbers(frame["done_ns"])})
 
 
-def log(rows: pl.DataFrame) -> pl.DataFrame:
+def log(rows: Rows) -> Encoded:
     """LOG and the columns of a run."""
-    return encode(_with_blocks(ordered(rows, ("place", "offset"), rows.height // _BEARABLE)), LOG)
+    frame = _with_blocks(ordered(rows, ("place", "offset"), rows.frame.height // _BEARABLE))
+    runs = rows.with_same(encode(frame, _differing(frame, LOG)))
+    return Encoded(runs.select(*LOG, *STEPS, "n"), {})
 
 
-def deliveries(rows: pl.DataFrame, events: pl.DataFrame) -> Encoded:
+def deliveries(rows: Rows, events: pl.DataFrame) -> Encoded:
     """DELIVERIES, the columns of a run, polled_ns_first and _last, CLOCKS; beside them polls."""
-    rows = _with_blocks(ordered(rows, IN_ORDER))
-    runs = encode_deliveries(rows, events, DELIVERIES)
-    runs = runs.with_columns(pl.col(name).cast(pl.Int64) for name in CLOCKS[:2])
-    return Encoded(runs, {"polls": numbers(rows["polled_ns"])})
+    frame = _with_blocks(ordered(rows, IN_ORDER))
+    runs = encode_deliveries(Rows(frame, rows.same), events, _differing(frame, DELIVERIES))
+    times = ("polled_ns_first", "polled_ns_last")
+    runs = runs.select(*DELIVERIES, *STEPS, *times, "n", "row", pl.col(CLOCKS[:2]).cast(pl.Int64), CLOCKS[2])
+    return Encoded(runs, {"polls": numbers(frame["polled_ns"])})
 
 
-def ordered(rows: pl.DataFrame, by: Sequence[str], bearable: int = 0) -> pl.DataFrame:
+def _differing(frame: pl.DataFrame, names: Sequence[str]) -> list[str]:
+    return [name for name in names if name in frame.columns]
+
+
+def ordered(rows: Rows, by: Sequence[str], bearable: int = 0) -> pl.DataFrame:
     """The rows in that order; left as they are where no more than `bearable` of them step back."""
-    if rows.height < 2:
-        return rows
-    equal, back = np.ones(rows.height - 1, bool), 0
+    frame = rows.frame
+    if frame.height < 2:
+        return frame
+    by = _differing(frame, by)
+    equal, back = np.ones(frame.height - 1, bool), 0
     for name in by:
-        values = numbers(rows[name])
-        if bool((values[0] == values).all()):
-            continue
+        values = numbers(frame[name])
         back += int(np.count_nonzero(equal & (values[1:] < values[:-1])))
         equal &= values[1:] == values[:-1]
         if back > bearable or not equal.any():
             break
-    return rows if back <= bearable else rows.sort(by)
+    return frame if back <= bearable else frame.sort(by)
 
 
 def _with_blocks(rows: pl.DataFrame) -> pl.DataFrame:
     block = pl.Series("block", numbers(rows["seq"]) >> _BLOCK_BITS)
-    known = rows["seq"].null_count() == 0
-    return rows.with_columns(
-        block if known else pl.when(pl.col("seq").is_not_null()).then(block).alias("block")
-    )
+    if rows["seq"].null_count():
+        return rows.with_columns(pl.when(pl.col("seq").is_not_null()).then(block).alias("block"))
+    return rows.with_columns(block)

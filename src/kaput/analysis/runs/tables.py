@@ -1,24 +1,25 @@
-"""The big tables as frames: one row group at a time, with numbers for names, in the order in which it is
-encoded.
+"""The big tables as frames: one row group at a time, with numbers for names.
 
     sends       producer, seq, topic, place, offset, outcome, error, attempt_ns, done_ns
     log         producer, seq, place, offset, epoch, intact
     deliveries  group, member, producer, seq, topic, place, offset, intact, polled_ns
 
-Numbers are those of names.py. Not here: what becomes of the rows (run.py).
+Numbers are those of names.py. Not here: what becomes of the rows (encoding.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.analysis.names import SHIFT, Names
 from kaput.evidence.parquet import (
+    broken,
     footer_of,
     nulls_alone,
     only_value,
@@ -27,36 +28,26 @@ from kaput.evidence.parquet import (
     statistics_of,
     words_of,
 )
+from kaput.evidence.schemas import TABLES
 from kaput.scenario.vocabulary import OUTCOMES
 
 if TYPE_CHECKING:
     from kaput.evidence.reading import Evidence
 
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "sends": ("producer", "seq", "topic", "partition", "attempt_ns", "done_ns", "outcome", "offset", "error"),
-    "log": ("topic", "partition", "offset", "leader_epoch", "producer", "seq", "intact"),
-    "deliveries": (
-        "group",
-        "member",
-        "topic",
-        "partition",
-        "offset",
-        "producer",
-        "seq",
-        "intact",
-        "polled_ns",
-    ),
-}
-_WORDS = {
-    "sends": ("topic", "outcome", "error"),
-    "log": ("topic",),
-    "deliveries": ("group", "member", "topic"),
-}
-
 FRAMES: Mapping[str, tuple[str, ...]] = {
     "sends": ("producer", "seq", "topic", "place", "offset", "outcome", "error", "attempt_ns", "done_ns"),
     "log": ("producer", "seq", "place", "offset", "epoch", "intact"),
     "deliveries": ("group", "member", "producer", "seq", "topic", "place", "offset", "intact", "polled_ns"),
+}
+# Which columns of the contract these are made of.
+_FROM = {"place": ("topic", "partition"), "epoch": ("leader_epoch",)}
+_TEXTS = ("topic", "outcome", "error", "group", "member")
+# These are columns of the frame in any case: they are what runs go along, and what is kept row by row.
+_ALWAYS = ("seq", "offset", "attempt_ns", "done_ns", "polled_ns")
+_TYPES: Mapping[str, pl.DataType] = {
+    "intact": pl.Boolean(),
+    "error": pl.String(),
+    "outcome": pl.Enum(OUTCOMES),
 }
 
 
@@ -67,6 +58,28 @@ class Unit(NamedTuple):
     path: str
     number: int
     rows: int
+
+
+class Rows(NamedTuple):
+    """`frame`: the columns in which rows differ; `same`: the one value of each of the others."""
+
+    frame: pl.DataFrame
+    same: Mapping[str, object]
+
+    def with_same(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Some of the rows, or runs of them, with all columns."""
+        return frame.with_columns(
+            pl.lit(value, type_of(name)).alias(name) for name, value in self.same.items()
+        )
+
+    def whole(self) -> pl.DataFrame:
+        """Every row with all columns."""
+        return self.with_same(self.frame)
+
+
+def type_of(name: str) -> pl.DataType:
+    """The type of a column."""
+    return _TYPES.get(name, pl.Int64())
 
 
 def units(evidence: Evidence, table: str) -> Iterator[Unit]:
@@ -80,38 +93,34 @@ def units(evidence: Evidence, table: str) -> Iterator[Unit]:
                 yield Unit(table, str(path.resolve()), index, rows)
 
 
-def read(unit: Unit, names: Names) -> pl.DataFrame:
-    """The rows of a row group. Raises EvidenceError."""
-    file = open_file(unit.path, _WORDS[unit.table])
-    same = _same(file, unit)
-    # A column of one value is not read at all.
-    wanted = [name for name in COLUMNS[unit.table] if name not in same]
-    table = read_row_group(file, unit.path, unit.number, wanted)
-    columns = [_series(unit.path, name, table[name], vocabulary(name, names)) for name in wanted]
-    rows = (
-        pl.DataFrame(columns) if columns else pl.select(pl.repeat(0, unit.rows, dtype=pl.Int8).alias("none"))
-    )
-    rows = rows.with_columns(
-        pl.lit(_number(name, value, vocabulary(name, names)), _dtype(name)).alias(name)
-        for name, value in same.items()
-    )
-    return _placed(rows).select(FRAMES[unit.table])
-
-
-def empty(table: str) -> pl.DataFrame:
-    """A frame of no rows."""
+def empty(table: str) -> Rows:
+    """No rows."""
     none = pl.DataFrame(schema=dict.fromkeys(FRAMES[table], pl.Int64))
-    special = {"intact": pl.Boolean(), "error": pl.String(), "outcome": pl.Enum(OUTCOMES)}
-    return none.with_columns(
-        pl.lit(None, special[name]).alias(name) for name in none.columns if name in special
-    )
+    return Rows(none.with_columns(pl.lit(None, type_of(name)).alias(name) for name in none.columns), {})
 
 
-def _same(file: pq.ParquetFile, unit: Unit) -> dict[str, object]:
-    """The columns that have one value in all rows of the row group, which may be none."""
+def of_frame(frame: pl.DataFrame) -> Rows:
+    """Rows of which nothing is known."""
+    return Rows(frame, {})
+
+
+def read(unit: Unit, names: Names) -> Rows:
+    """The rows of a row group. Raises EvidenceError."""
+    columns = [part for name in FRAMES[unit.table] for part in _FROM.get(name, (name,))]
+    columns = list(dict.fromkeys(columns))
+    file = open_file(unit.path, [name for name in columns if name in _TEXTS])
+    same = _same(file, unit, columns)
+    table = read_row_group(file, unit.path, unit.number, [name for name in columns if name not in same])
+    frame = pl.DataFrame([_series(unit, name, table[name], names) for name in table.column_names])
+    known = {name: _value(unit, name, value, names) for name, value in same.items()}
+    return _placed(unit, frame, known)
+
+
+def _same(file: pq.ParquetFile, unit: Unit, columns: Sequence[str]) -> dict[str, Any]:
+    """The columns that have one value in all rows, which may be none: their pages are never read."""
     group = file.metadata.row_group(unit.number)
-    found: dict[str, object] = {}
-    for name in COLUMNS[unit.table]:
+    found: dict[str, Any] = {}
+    for name in columns:
         statistics = statistics_of(group, name)
         if name not in file.schema_arrow.names or nulls_alone(statistics, unit.rows):
             found[name] = None
@@ -120,47 +129,73 @@ def _same(file: pq.ParquetFile, unit: Unit) -> dict[str, object]:
     return found
 
 
-def vocabulary(column: str, names: Names) -> Sequence[str] | None:
+def _vocabulary(name: str, names: Names) -> Sequence[str] | None:
     """The words of a text column, whose numbers are their positions; None for other columns."""
-    return {"topic": names.topics, "group": names.groups, "member": names.members, "outcome": OUTCOMES}.get(
-        column
-    )
+    words = {"topic": names.topics, "group": names.groups, "member": names.members, "outcome": OUTCOMES}
+    return words.get(name)
 
 
-def _series(path: str, name: str, array: pa.ChunkedArray, words: Sequence[str] | None) -> pl.Series:
-    if words is None and name != "error":
+def _value(unit: Unit, name: str, value: Any, names: Names) -> Any:
+    """What a frame has for a value. Raises EvidenceError for a word that is not known."""
+    words = _vocabulary(name, names)
+    if value is None or words is None:
+        return str(value) if name == "error" and value is not None else value
+    if value not in words:
+        raise broken(unit.path, f"column {name!r} has {value!r}, which its other pages or its footer deny")
+    return value if name == "outcome" else words.index(value)
+
+
+def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.Series:
+    if array.null_count and not TABLES[unit.table].schema.field(name).nullable:
+        raise broken(unit.path, f"column {name!r} has nulls, which its footer denies")
+    if name not in _TEXTS:
         return pl.Series(name, array.cast(pa.bool_() if name == "intact" else pa.int64()))
-    coded = (
-        array.combine_chunks()
-        if pa.types.is_dictionary(array.type)
-        else array.combine_chunks().dictionary_encode()
+    coded = array.unify_dictionaries() if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    coded = coded.combine_chunks()
+    words = words_of(unit.path, name, coded.dictionary)
+    indices = coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False).astype(np.int64)
+    if len(indices) and indices.max() > len(words):
+        raise broken(unit.path, f"column {name!r} has words that its dictionary has not")
+    # A dictionary may have words that no row uses: only the used ones must be known.
+    used = np.zeros(len(words) + 1, bool)
+    used[indices] = True
+    values = [_value(unit, name, word, names) if used[at] else None for at, word in enumerate(words)]
+    return pl.Series([*values, None], dtype=type_of(name)).gather(indices).alias(name)
+
+
+def _placed(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
+    """Topic and partition as one number, no epoch for a negative one, and _ALWAYS in the frame."""
+    frame = frame.with_columns(
+        pl.repeat(same.pop(name), unit.rows, dtype=pl.Int64).alias(name) for name in _ALWAYS if name in same
     )
-    known = words_of(path, name, coded.dictionary)
-    indices = pl.Series(name, coded.indices.cast(pa.int64()))
-    values = known if words is None else [_number(name, word, words) for word in known]
-    return pl.Series(values, dtype=_dtype(name)).gather(indices).alias(name)
-
-
-def _number(name: str, value: object, words: Sequence[str] | None) -> object:
-    """A word's number; other values as they are. A word that no row has may be anything."""
-    if value is None:
-        return None
-    if words is None:
-        return str(value) if name == "error" else value
-    return words.index(str(value)) if value in words else -1
-
-
-def _placed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Topic and partition as one number."""
-    epoch = pl.col("leader_epoch") if "leader_epoch" in rows.columns else pl.lit(None, pl.Int64)
-    if "outcome" in rows.columns:
-        rows = rows.with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(pl.Enum(OUTCOMES)))
-    return rows.with_columns(
-        place=pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col("partition")),
-        # A negative epoch is a client's way to say that it knows none.
-        epoch=pl.when(epoch >= 0).then(epoch),
+    for made, parts in _FROM.items():
+        if made not in FRAMES[unit.table]:
+            continue
+        value = _PLACE if made == "place" else _EPOCH
+        if all(part in same for part in parts):
+            consts = pl.select(pl.lit(same[part], pl.Int64).alias(part) for part in parts)
+            same[made] = consts.select(value).item()
+        else:
+            beside = (pl.lit(same[part], pl.Int64).alias(part) for part in parts if part in same)
+            frame = frame.with_columns(frame.with_columns(beside).select(value.alias(made)).to_series())
+    _check_partitions(unit, frame, same)
+    wanted = FRAMES[unit.table]
+    return Rows(
+        frame.select(name for name in wanted if name in frame.columns),
+        {name: value for name, value in same.items() if name in wanted and name not in frame.columns},
     )
 
 
-def _dtype(name: str) -> type[pl.DataType]:
-    return {"intact": pl.Boolean, "error": pl.String}.get(name, pl.Int64)
+_PLACE = pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col("partition"))
+# A negative epoch is a client's way to say that it knows none.
+_EPOCH = pl.when(pl.col("leader_epoch") >= 0).then(pl.col("leader_epoch"))
+
+
+def _check_partitions(unit: Unit, frame: pl.DataFrame, same: Mapping[str, object]) -> None:
+    """A record is in a partition; only of a send may it be unknown (null, or a negative number)."""
+    if TABLES[unit.table].schema.field("partition").nullable:
+        return
+    known = frame["partition"] if "partition" in frame.columns else pl.Series([same["partition"]])
+    least = known.min()
+    if isinstance(least, int) and least < 0:
+        raise broken(unit.path, f"partition {least} is none")

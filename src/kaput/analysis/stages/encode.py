@@ -18,8 +18,8 @@ from kaput.analysis.questions import latency, silence
 from kaput.analysis.questions.messages import ACKED, NAMED
 from kaput.analysis.runs import encoding
 from kaput.analysis.runs.encoding import Encoded
-from kaput.analysis.runs.run import NULL, Ints, spread
-from kaput.analysis.runs.tables import Unit, empty, read
+from kaput.analysis.runs.run import NULL, Ints
+from kaput.analysis.runs.tables import Rows, Unit, empty, read
 from kaput.analysis.stages.told import Encoding, Piece, by_part
 from kaput.analysis.sums import Sum, times, total
 
@@ -41,7 +41,7 @@ def encode(units: Iterable[Unit], told: Encoding) -> Iterator[tuple[int, Piece]]
     yield from encode_rows(((unit.table, read(unit, told.names)) for unit in units), told)
 
 
-def encode_rows(tables: Iterable[tuple[str, pl.DataFrame]], told: Encoding) -> Iterator[tuple[int, Piece]]:
+def encode_rows(tables: Iterable[tuple[str, Rows]], told: Encoding) -> Iterator[tuple[int, Piece]]:
     """The same of rows that have been read."""
     found = []
     for table, rows in tables:
@@ -69,14 +69,14 @@ def no_rows() -> Mapping[str, Encoded]:
     """
     return {
         "sends": encoding.sends(empty("sends")),
-        "log": Encoded(encoding.log(empty("log")), {}),
+        "log": encoding.log(empty("log")),
         "deliveries": encoding.deliveries(empty("deliveries"), pl.DataFrame(schema=EVENTS)),
     }
 
 
-_ENCODE: Mapping[str, Callable[[pl.DataFrame, Encoding], Encoded]] = {
+_ENCODE: Mapping[str, Callable[[Rows, Encoding], Encoded]] = {
     "sends": lambda rows, told: encoding.sends(rows),
-    "log": lambda rows, told: Encoded(encoding.log(rows), {}),
+    "log": lambda rows, told: encoding.log(rows),
     "deliveries": lambda rows, told: encoding.deliveries(rows, told.events),
 }
 
@@ -109,7 +109,7 @@ def _sums_of_sends(coded: Encoded, tick_ns: int) -> dict[str, pl.DataFrame]:
     return {
         "sent": SUMS["sent"].of(_sent(coded)),
         "acked_us": _acked_us(coded),
-        "ticks": silence.ticks(coded.runs, coded.rows["dones"], tick_ns),
+        "ticks": silence.ticks(coded, tick_ns),
         "rates": _rates(coded),
     }
 
@@ -166,26 +166,21 @@ def _sent(sends: Encoded) -> pl.DataFrame:
 
 
 def _acked_us(sends: Encoded) -> pl.DataFrame:
-    acked = sends.runs.filter(ACKED)
-    attempts, dones = sends.rows["attempts"], sends.rows["dones"]
-    if acked.height < sends.runs.height:
-        rows = spread(acked["row"].to_numpy(), acked["n"].to_numpy())
-        attempts, dones = attempts[rows], dones[rows]
+    attempts, dones = sends.of("attempts", ACKED), sends.of("dones", ACKED)
     if len(dones) and dones.min() == NULL:
         attempts, dones = attempts[dones != NULL], dones[dones != NULL]
     return latency.counted(dones - attempts)
 
 
 def _rates(sends: Encoded) -> pl.DataFrame:
-    """(second, what, times): what happened in each second."""
-    attempts, dones = sends.rows["attempts"], sends.rows["dones"]
-    done = np.where(dones == NULL, attempts, dones) if len(dones) and dones.min() == NULL else dones
-    kinds = [("attempted", attempts)]
-    outcomes = sends.runs["outcome"].unique().to_list()
-    for outcome in outcomes:
-        runs = sends.runs.filter(outcome=outcome)
-        at = done if len(outcomes) == 1 else done[spread(runs["row"].to_numpy(), runs["n"].to_numpy())]
-        kinds.append((outcome, at))
+    """(second, what, times): what happened in each second; what has no known time, at its attempt."""
+    kinds = [("attempted", sends.rows["attempts"])]
+    for outcome in sends.runs["outcome"].unique().to_list():
+        chosen = pl.col("outcome") == outcome
+        done = sends.of("dones", chosen)
+        if len(done) and done.min() == NULL:
+            done = np.where(done == NULL, sends.of("attempts", chosen), done)
+        kinds.append((outcome, done))
     return pl.concat([_by_second(what, at_ns) for what, at_ns in kinds])
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.runs.tables import Unit, empty, read
+from kaput.analysis.runs.tables import Unit, empty, of_frame, read
 from kaput.analysis.stages import by_message, by_place, encode, over_sends
 from kaput.analysis.stages.told import Encoding, Piece, Reading, gathered, pack
 from kaput.analysis.sums import total
@@ -120,7 +120,7 @@ def _slicing(told: Encoding, bounds: Sequence[int]) -> Callable[[Iterable[Sequen
     def slice_(tasks: Iterable[Sequence[Unit]]) -> Iterator[Keyed]:
         edges = pl.Series(list(bounds), dtype=pl.Int64)
         for unit in (unit for task in tasks for unit in task):
-            rows = read(unit, told.names)
+            rows = read(unit, told.names).whole()
             number = edges.search_sorted(rows["polled_ns"], side="right") if len(edges) else 0
             sliced = rows.with_columns(slice=pl.lit(number))
             for (part,), mine in sliced.partition_by("slice", as_dict=True, include_key=False).items():
@@ -131,7 +131,8 @@ def _slicing(told: Encoding, bounds: Sequence[int]) -> Callable[[Iterable[Sequen
 
 def _encoding_slices(told: Encoding) -> Callable[[Iterable[Keyed]], Iterator[Keyed]]:
     def encode_(keyed: Iterable[Keyed]) -> Iterator[Keyed]:
-        rows = gathered((piece for _, piece in keyed), {"deliveries": empty("deliveries")})["deliveries"]
-        yield from encode.encode_rows([("deliveries", rows)], told)
+        none = {"deliveries": empty("deliveries").whole()}
+        rows = gathered((piece for _, piece in keyed), none)["deliveries"]
+        yield from encode.encode_rows([("deliveries", of_frame(rows))], told)
 
     return encode_

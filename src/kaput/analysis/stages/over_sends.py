@@ -15,7 +15,7 @@ from kaput.analysis.names import Names
 from kaput.analysis.questions import fault_windows, silence
 from kaput.analysis.questions.fault_windows import Window
 from kaput.analysis.runs import encoding
-from kaput.analysis.runs.tables import Unit, empty, read
+from kaput.analysis.runs.tables import Unit, empty, of_frame, read
 from kaput.analysis.sums import Sum
 
 SUMS: Mapping[str, Sum] = {
@@ -47,7 +47,7 @@ def _none(*columns: str) -> pl.DataFrame:
 def look(units: Iterable[Unit], told: Again) -> Iterator[bytes]:
     """One task: all of SUMS of each row group."""
     for unit in units:
-        rows = read(unit, told.names)
+        rows = read(unit, told.names).whole()
         yield pickle.dumps(
             {
                 "windows": fault_windows.counts(rows, told.windows),
@@ -75,16 +75,14 @@ def _across(rows: pl.DataFrame, told: Again) -> pl.DataFrame:
 
 
 def _ticks(rows: pl.DataFrame, told: Again) -> pl.DataFrame:
-    coded = encoding.sends(rows)
-    return silence.ticks(coded.runs, coded.rows["dones"], told.tick_ns)
+    return silence.ticks(encoding.sends(of_frame(rows)), told.tick_ns)
 
 
 def nothing() -> dict[str, pl.DataFrame]:
     """The sums of no rows."""
     none = empty("sends")
-    coded = encoding.sends(none)
     return {
-        "windows": fault_windows.counts(none, ()),
+        "windows": fault_windows.counts(none.whole(), ()),
         "across": SUMS["across"].of(pl.DataFrame(schema={"producer": pl.Int64, "n": pl.Int64})),
-        "ticks": silence.ticks(coded.runs, coded.rows["dones"], 1),
+        "ticks": silence.ticks(encoding.sends(none), 1),
     }
