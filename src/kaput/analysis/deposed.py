@@ -1,6 +1,6 @@
 """Split brain: what deposed leaders acknowledged, told for each change of leader.
 
-The counting is done where the acknowledgements are (closer/deposed.py, in SQL reference/causes.py); here the
+The counting is done where the acknowledgements are (questions/losses.py); here the
 counts are laid beside the elections. Not here: which replica still had the records (replicas.py).
 """
 

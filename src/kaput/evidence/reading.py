@@ -208,7 +208,7 @@ def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
 
 
 def _check_numbers(table: Table, path: Path, footer: pq.FileMetaData) -> None:
-    """The least number of 64 bits stands for null in the analysis (dense/numbers.py)."""
+    """The least number of 64 bits stands for null in the analysis (analysis/runs/run.py)."""
     for column in table.schema:
         if not pa.types.is_int64(column.type) or column.name not in footer.schema.names:
             continue

@@ -58,4 +58,4 @@ def torn(deliveries: pl.DataFrame) -> bool:
 
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:
     """Each reader's runs in the order of time."""
-    return deliveries.sort(*READER, "polled_ns_first", "offset")
+    return deliveries.sort(*READER, "polled_ns_first", "offset", "producer", "seq")

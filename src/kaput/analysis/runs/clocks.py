@@ -20,7 +20,7 @@ GONE = ("left", "killed")
 READER = ("group", "member", "place")
 _GROUP = ("group", "place")
 CLOCKS = ("commits", "changes", "owns")
-IN_ORDER = ("group", "member", "polled_ns", "place", "offset")
+IN_ORDER = ("group", "member", "polled_ns", "place", "offset", "producer", "seq")
 
 
 def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]) -> pl.DataFrame:

@@ -1,8 +1,8 @@
 """`python -m kaput.analysis.spark.archive`: makes what an analysis starts quickly on, once.
 
-The tasks' loops are compiled. And the driver's JVM gets an archive of its classes: one session, one analysis
-of a rehearsal folder, a clean exit, and the JVM writes down which classes it loaded. That is for one Java and
-one PySpark; whatever is wrong with it, judging only takes longer.
+The driver's JVM gets an archive of its classes: one session, one analysis of a rehearsal folder, a clean
+exit, and the JVM writes down which classes it loaded. That is for one Java and one PySpark; whatever is wrong
+with it, judging only takes longer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from kaput.analysis.rehearsal import rehearse
-from kaput.analysis.spark import driver, python_workers
+from kaput.analysis.spark import driver
 from kaput.analysis.spark.session import close, start
 from kaput.cache import cache_dir, exclusive
 from kaput.errors import KaputError
@@ -55,9 +55,8 @@ def _prune(root: Path) -> None:
 
 
 def main() -> int:
-    """Makes both, with a word on stderr; the exit status."""
+    """Makes it, with a word on stderr; the exit status."""
     try:
-        python_workers.load()
         java = find_java()
         if driver.find_archive(java) is None:
             sys.stderr.write("preparing quick starts of Spark (once)\n")
