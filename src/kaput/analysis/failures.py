@@ -13,6 +13,11 @@ from pyspark.errors import PySparkException
 
 from kaput.errors import EvidenceError
 
+
+class TaskError(Exception):
+    """What Spark says of a task that failed for a reason that nobody thought of, with the task's traceback."""
+
+
 # What a task raised.
 _TASK_SAID = re.compile(r"^(?:.*: )?kaput\.errors\.EvidenceError: (.+)$", re.MULTILINE)
 # What a task or Spark itself says of a file that it could not write.
@@ -25,9 +30,11 @@ def readable() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if told := _TASK_SAID.search(str(error)):
+        # Asked now: a Java exception tells what it says as long as its JVM is there.
+        said = str(error)
+        if told := _TASK_SAID.search(said):
             raise EvidenceError(told[1]) from None
-        if told := _NOT_WRITTEN.search(str(error)):
+        if told := _NOT_WRITTEN.search(said):
             number = int(told[1] or errno.ENOSPC)
-            raise OSError(number, os.strerror(number), told[2].strip(" :'") or None) from error
-        raise
+            raise OSError(number, os.strerror(number), told[2].strip(" :'") or None) from None
+        raise TaskError(said) from None

@@ -73,8 +73,9 @@ class Rows(NamedTuple):
         )
 
     def whole(self) -> pl.DataFrame:
-        """Every row with all columns."""
-        return self.with_same(self.frame)
+        """Every row with all columns, in the same order whichever of them differ."""
+        rows = self.with_same(self.frame)
+        return rows.select(sorted(rows.columns))
 
 
 def type_of(name: str) -> pl.DataType:
@@ -165,9 +166,12 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
 
 def _placed(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
     """Topic and partition as one number, no epoch for a negative one, and _ALWAYS in the frame."""
-    frame = frame.with_columns(
-        pl.repeat(same.pop(name), unit.rows, dtype=pl.Int64).alias(name) for name in _ALWAYS if name in same
-    )
+    always = [
+        pl.Series(name, [same.pop(name)], pl.Int64).new_from_index(0, unit.rows)
+        for name in _ALWAYS
+        if name in same
+    ]
+    frame = pl.DataFrame([*frame.get_columns(), *always])
     for made, parts in _FROM.items():
         if made not in FRAMES[unit.table]:
             continue

@@ -1,0 +1,159 @@
+"""One analysis for every shape: rows and files in any order, much out of order, everything lost.
+
+Each of these once needed another way than the usual one; `kaput analyze` judges them like any other run.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark import SparkContext
+
+from driving import KAPUT
+from fakes.histories import History
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.schemas import TABLES
+from spark.planted import planted
+
+MESSAGES = 40_000
+_TIMEOUT_S = 240
+_ROW_GROUP = 5_000
+_START_NS = 1_700_000_000_000_000_000
+
+
+def _analyze(folder: Path) -> dict[str, Any]:
+    command = [*KAPUT, "analyze", str(folder), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    findings: dict[str, Any] = json.loads(done.stdout)
+    return findings
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> Path:
+    """A run folder with everything planted."""
+    return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.0005, spark)
+
+
+@pytest.fixture(scope="module")
+def expected(made: Path) -> dict[str, Any]:
+    """What is found in it as it was written."""
+    return _analyze(made)
+
+
+def _dealt(rows: int, _random: np.random.Generator) -> list[np.ndarray[Any, Any]]:
+    return [np.arange(start, rows, 2) for start in (0, 1)]
+
+
+def _shuffled(rows: int, random: np.random.Generator) -> list[np.ndarray[Any, Any]]:
+    return np.array_split(random.permutation(rows), 3)
+
+
+Way = Callable[[int, np.random.Generator], list[np.ndarray[Any, Any]]]
+SHAPES: dict[str, tuple[tuple[str, ...], Way]] = {
+    "files of the log overlap in their offsets": (("log",), _dealt),
+    "acknowledgements in no order of time": (("sends",), _shuffled),
+    "deliveries of one member overlap in time": (("deliveries",), _dealt),
+    "nothing in any order": (("sends", "log", "deliveries"), _shuffled),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_in_any_order_are_judged_alike(
+    shape: str, made: Path, expected: dict[str, Any], tmp_path: Path
+) -> None:
+    """The findings are the same to the last example."""
+    shutil.copytree(made, tmp_path / "run")
+    folder, random = RunFolder(tmp_path / "run"), np.random.default_rng(1)
+    tables, way = SHAPES[shape]
+    for name in tables:
+        whole = pq.read_table(folder.table(name), schema=TABLES[name].schema)
+        shutil.rmtree(folder.table(name))
+        folder.table(name).mkdir()
+        for number, rows in enumerate(way(whole.num_rows, random)):
+            path = folder.table(name) / f"part-{number}.parquet"
+            pq.write_table(whole.take(pa.array(rows)), path, row_group_size=_ROW_GROUP)
+    assert _analyze(folder.path) == expected
+
+
+def _write(folder: RunFolder, name: str, count: int, **columns: object) -> None:
+    """A table of so many rows: columns as arrays, or one value for all rows."""
+    schema = TABLES[name].schema
+    arrays = [
+        pa.array(value, field.type)
+        if isinstance(value, np.ndarray)
+        else pa.repeat(pa.scalar(value, field.type), count)
+        for field in schema
+        for value in [columns.get(field.name)]
+    ]
+    path = folder.table(name) / "part-0.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(arrays, schema=schema), path, row_group_size=100_000)
+
+
+def _folder(path: Path, count: int, end: int) -> RunFolder:
+    history = History(producers=[{"topic": "orders", "acks": "1", "messages": count}])
+    history.acked(0, 0, 0).led(1, 0, -5, [1, 2, 3]).led(2, 1, 9_000, [2, 3])
+    history.add("end_offsets", topic="orders", partition=0, end_offset=end, drained_to=end)
+    return history.write(path)
+
+
+def _send(folder: RunFolder, offset: np.ndarray[Any, Any]) -> None:
+    count = len(offset)
+    at_ns = _START_NS + np.arange(count) * 1_000
+    same = {"producer": 0, "topic": "orders", "partition": 0, "outcome": "acked"}
+    _write(
+        folder,
+        "sends",
+        count,
+        seq=np.arange(count),
+        attempt_ns=at_ns,
+        done_ns=at_ns + 500_000,
+        offset=offset,
+        **same,
+    )
+
+
+@pytest.mark.parametrize("distance", [320, 30_000])
+def test_messages_out_of_order_everywhere(distance: int, tmp_path: Path) -> None:
+    """Permuted within stretches of so many rows: as many are late as a running maximum says."""
+    count, random = 120_000, np.random.default_rng(7)
+    seq = np.concatenate(
+        [random.permutation(np.arange(low, low + distance)) for low in range(0, count, distance)]
+    )
+    folder = _folder(tmp_path, count, count)
+    same = {
+        "topic": "orders",
+        "partition": 0,
+        "leader_epoch": 0,
+        "timestamp_ms": 0,
+        "producer": 0,
+        "intact": True,
+    }
+    _write(folder, "log", count, offset=np.arange(count), seq=seq, **same)
+    _send(folder, np.argsort(seq))
+    counts = {a["name"]: a["count"] for a in _analyze(tmp_path)["anomalies"] if a["count"]}
+    assert counts == {"reordered": int(np.count_nonzero(seq < np.maximum.accumulate(seq)))}
+
+
+def test_everything_lost(tmp_path: Path) -> None:
+    """Acknowledged under an epoch that an empty one overwrote: each loss has its cause."""
+    count = 120_000
+    folder = _folder(tmp_path, count, 0)
+    _write(folder, "log", 0)
+    _send(folder, np.arange(count))
+    (lost,) = [a for a in _analyze(tmp_path)["anomalies"] if a["name"] == "lost"]
+    assert (lost["count"], lost["causes"], lost["permitted"]) == (count, {"deposed-leader": count}, count)
+    table = pq.read_table(tmp_path / "analysis" / "lost")
+    assert table["seq"].to_pylist() == list(range(count))
+    (window,) = pq.read_table(tmp_path / "analysis" / "windows").to_pylist()
+    assert (window["first_seq"], window["last_seq"], window["lost"]) == (0, count - 1, count)
