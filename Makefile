@@ -30,7 +30,8 @@ demo: setup
 
 test: setup-dev
 	$(MAKE) --no-print-directory check
-	$(BIN)/pytest tests/functional
+	$(BIN)/pytest tests/functional -m alone
+	$(PYTEST) tests/functional -m "not alone"
 	$(PYTEST) tests --ignore=tests/functional
 
 test-fast: $(DEV_STAMP)

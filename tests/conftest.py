@@ -1,6 +1,7 @@
-"""Two workers share the tests that need no brokers (`make test`): one judges with Spark, in one session.
+"""Two workers share the tests (`make test`): of those without brokers, one judges with Spark, in one session.
 
-Tests of brokers run before them and alone: what they measure is the lab's, not its neighbours'.
+Tests of brokers run before them, a file at a time in each worker; those marked `alone`, in which a fault that
+is late on a busy machine finds nothing to lose, by themselves.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ _TOGETHER = {"spark": "spark", "property": "spark"}
 
 
 class ByDirectory(LoadScopeScheduling):
-    """What has a word in _TOGETHER stays together; every other test is on its own."""
+    """What has a word in _TOGETHER stays together, tests of brokers by file; every other is on its own."""
 
     def _split_scope(self, nodeid: str) -> str:
         directory = nodeid.removeprefix("tests/").partition("/")[0]
+        if directory == "functional":
+            return nodeid.partition("::")[0]
         return _TOGETHER.get(directory, nodeid)
 
 

@@ -36,6 +36,7 @@ def test_noop_finds_nothing(kaput: Kaput) -> None:
     assert result.findings["totals"]["acked"] == result.findings["totals"]["sent"] >= 10_000
 
 
+@pytest.mark.alone
 def test_lagging_followers_and_acks_1_lose_messages(kaput: Kaput) -> None:
     """What the leader acknowledged alone is gone with it: counted, dated, caused by the deposed leader."""
     result = kaput.run("leader-kill-lagging-acks-1")
@@ -105,6 +106,7 @@ def test_a_rolling_restart_loses_nothing(kaput: Kaput) -> None:
     assert order == [(kind, broker) for broker in (1, 2, 3) for kind in ("stopped", "started")]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("name", "brokers"),
     [("broker-failover-2x1", 2), ("broker-failover-10x1", 10), ("broker-failover-10x10", 10)],

@@ -20,6 +20,7 @@ from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recording import Hold, hold_to_record
 from kaput.java import Java
+from kaput.run.checkout import commit
 from kaput.scenario.model import Scenario
 
 
@@ -52,6 +53,7 @@ def open_folder(
         mode=scenario.cluster.mode,
         versions={
             "kaput": kaput.__version__,
+            **({"kaput-commit": known} if (known := commit()) else {}),
             "kafka": distribution.version,
             "python": platform.python_version(),
             "java": java.text,
