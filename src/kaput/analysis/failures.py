@@ -15,7 +15,7 @@ from kaput.errors import EvidenceError
 
 
 class TaskError(Exception):
-    """What Spark says of a task that failed for a reason that nobody thought of, with the task's traceback."""
+    """What Spark says of a task that failed for a reason that nobody thought of."""
 
 
 # What a task raised.

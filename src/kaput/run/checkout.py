@@ -1,4 +1,4 @@
-"""Which commit of kaput this is, where it runs from a checkout: read from .git, since git may not be there."""
+"""Which commit of kaput this is, where it runs from a checkout. Read from .git: git may not be there."""
 
 from __future__ import annotations
 
