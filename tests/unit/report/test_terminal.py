@@ -7,9 +7,7 @@ from typing import Any
 
 from handmade_findings import anomaly
 
-from kaput.evidence.fates import Fates, GroupFates
 from kaput.evidence.findings import Findings
-from kaput.report.fates import render_fates
 from kaput.report.sentences import arithmetic_sentence, verdict_sentence
 from kaput.report.terminal import render, render_statistics, side_by_side
 
@@ -132,17 +130,3 @@ def test_repetitions_become_statistics(raw: dict[str, Any]) -> None:
     # 20 +/- 4.303 * 10 / sqrt(3)
     assert lost_row.split() == ["lost", "3", "20", "10", "30", "-4.84", "to", "44.8"]
     assert "election ms" in text and text.startswith("Statistics over 3 runs: 3 held")
-
-
-def test_fates_alone_are_tables(findings: Findings) -> None:
-    """One for the run, one for each group; and it is said that nobody has judged."""
-    groups = [GroupFates(group=group.group, fates=group.fates) for group in findings.groups]
-    fates = Fates(run=findings.run, totals=findings.totals, fates=findings.fates, groups=groups)
-    lines = render_fates(fates).plain.splitlines()
-    assert lines[0].endswith(f"{findings.totals.sent:,} messages sent, not judged")
-    words = [line.split() for line in lines]
-    assert all([fate.outcome, fate.stored, f"{fate.count:,}"] in words for fate in findings.fates)
-    for group in groups:
-        assert [group.group] in words
-        rows = ([f.outcome, f.stored, f.delivered, f"{f.count:,}"] for f in group.fates)
-        assert all(row in words for row in rows)
