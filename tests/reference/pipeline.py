@@ -62,6 +62,7 @@ class _Analysis:
         try:
             self._count_fates()
             _side_by_side(self._count_cases, self._explain_losses, self._measure)
+            self._count_fates_as_cases()
             self._explain_the_rest()
             _side_by_side(self._show, self._write)
             self._depose()
@@ -80,7 +81,7 @@ class _Analysis:
         partitions = survey(frames, given.ends, given.expected_places)
         self.ledger = self._keep(ledger.build(frames, partitions))
         counts = tally(self.ledger, frames.names, given.evidence.tables["sends"].rows)
-        self.partitions, self.account = partitions, Account(partitions, counts)
+        self.partitions, self.counts, self.account = partitions, counts, Account(partitions, counts)
         if counts.stored_twice:
             self._check_log()
 
@@ -106,9 +107,21 @@ class _Analysis:
             self.account.cases = counts + cases.counted(closer)
             self.cases = cases.together([first, closer])
 
+    def _count_fates_as_cases(self) -> None:
+        """The anomalies that are fates."""
+        cases, counts, fates = self.account.cases, self.counts, self.counts.fates
+        cases["duplicate", None, False] = counts.stored("n")
+        cases["recovered", None, False] = fates["unknown", "1"] + fates["unknown", "n"]
+        cases["ghost", None, False] = fates["failed", "1"] + fates["failed", "n"]
+        cases["phantom", None, False] = counts.phantom_records
+        for (group, topic), messages in counts.unseen.items():
+            topics = self.given.subscribed.get(group, [])
+            if topics is None or topic in topics:
+                cases["unseen", group, False] += messages
+
     def _first_looks(self) -> Iterator[DataFrame]:
         """What settles a clean run; where the ledger shows that it is none, the full steps at once."""
-        frames, counts, partitions = self.frames, self.account.tally, self.partitions
+        frames, counts, partitions = self.frames, self.counts, self.partitions
         in_doubt = counts.unsettled or partitions.damaged
         yield offsets.by_offset(frames) if in_doubt else offsets.shared(frames)
         doubles = counts.stored_twice or counts.phantom_records
@@ -201,13 +214,12 @@ class _Analysis:
 
     def _show(self) -> None:
         """Examples, and the counts that only their steps can give."""
-        account, counts, names = self.account, self.account.tally, self.frames.names
+        account, counts, names = self.account, self.counts, self.frames.names
         shown = [cases.anomalies(self.cases)] if account.cases else []
         if counts.stored("n") or any(counts.fates[o, s] for o in ("unknown", "failed") for s in ("1", "n")):
             shown.append(cases.fates(self.ledger))
         subscribed = self.given.subscribed
-        account.count_unseen(subscribed)
-        if account.unseen.total():
+        if any(name == "unseen" for name, _, _ in account.cases):
             shown.append(cases.unseen(self.ledger, names, subscribed))
         if counts.phantom_records:
             shown.append(cases.phantoms(self.ledger, self.frames))

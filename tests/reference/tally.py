@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -16,9 +18,22 @@ _DELIVERED = "CASE WHEN times > 1 THEN 2 WHEN times = 1 THEN 1 WHEN times = 0 TH
 _LABELS = ("0", "1", "n", "unread")  # by the numbers that stand for them in Spark
 
 
-def tally(ledger: DataFrame, names: Names, sends_rows: int) -> Tally:
+@dataclass
+class Counted(Tally):
+    """Beside the sums: stored messages never handed out, by (group, topic name); records of identities that
+    were never sent; whether anything is stored twice. `unsettled` identities have claims on them that
+    disagree, or are claimed and not stored once.
+    """
+
+    unseen: Counter[tuple[int, str]] = field(default_factory=Counter)
+    phantom_records: int = 0
+    stored_twice: bool = False
+    unsettled: int = 0
+
+
+def tally(ledger: DataFrame, names: Names, sends_rows: int) -> Counted:
     """Adds the ledger up. Raises EvidenceError (a message sent twice), AccountingError (a sum is off)."""
-    found = Tally()
+    found = Counted()
     rows = _cells(ledger).collect()
     if any(row.sent > 1 for row in rows):
         first = ledger.where("sent > 1").select(F.min(F.struct("producer", "seq")).alias("m")).collect()[0].m
@@ -61,7 +76,7 @@ def _cells(ledger: DataFrame) -> DataFrame:
     )
 
 
-def _add_run(found: Tally, row: Any) -> None:
+def _add_run(found: Counted, row: Any) -> None:
     if row.outcome is None:
         found.phantom_records += row.records
         return

@@ -76,7 +76,6 @@ class Account:
     tally: Tally
     timeline: Timeline = field(default_factory=Timeline)
     cases: Counter[tuple[str, int | None, bool]] = field(default_factory=Counter)
-    unseen: Counter[int] = field(default_factory=Counter)
     reaches: Sequence[Reach] = ()
     first_acks: Mapping[str, int] = field(default_factory=dict)
     quiet: Mapping[str, int] = field(default_factory=dict)
@@ -99,13 +98,6 @@ class Account:
     def counted(self, name: str, group: int | None = None) -> int:
         """How many cases of that name there are, in that group where it is a group's."""
         return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
-
-    def count_unseen(self, subscribed: Mapping[int, Sequence[str] | None]) -> None:
-        """Messages stored and never handed to a drained group that reads their topic (None: all)."""
-        for (group, topic), messages in self.tally.unseen.items():
-            topics = subscribed.get(group, [])
-            if topics is None or topic in topics:
-                self.unseen[group] += messages
 
     def attempted(self) -> list[Attempted]:
         """The times in which acks=0 losses are laid to a fault."""

@@ -141,21 +141,8 @@ def _facts(given: Inputs, account: Account) -> Facts:
 
 
 def _count(account: Account, name: str, group: int | None = None) -> int:
-    tally = account.tally
-    match name:
-        case "lost":
-            return account.lost
-        case "duplicate":
-            return tally.stored("n")
-        case "recovered":
-            return tally.fates["unknown", "1"] + tally.fates["unknown", "n"]
-        case "ghost":
-            return tally.fates["failed", "1"] + tally.fates["failed", "n"]
-        case "phantom":
-            return tally.phantom_records
-        case "unseen":
-            return account.unseen[group] if group is not None else 0
-    return account.counted(name, group)
+    """Losses are a fate; whatever else is an anomaly was counted as cases."""
+    return account.lost if name == "lost" else account.counted(name, group)
 
 
 def _topic(names: Names, place: int) -> str:

@@ -21,7 +21,7 @@ from kaput.analysis.plan import Plan, plan
 from kaput.analysis.stages.by_place import Placed, Placing
 from kaput.analysis.stages.job import Job, Tables
 from kaput.analysis.stages.told import Encoding
-from kaput.analysis.together import again, begun, fates, places
+from kaput.analysis.together import after_encoding, after_messages, after_places, after_sends
 from kaput.analysis.watching import Tell, nobody, watched
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import LedgerRows
@@ -49,18 +49,20 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     events = events_frame(given)
     job = Job(spark, work.tasks, Encoding(given.names, work.parts, events, work.tick_ns))
     sums = job.sums()
-    account = begun.begun(given, sums)
-    of_messages = fates.add(job.messages(begun.reading(given, account, work.parts, ledger)), given, account)
-    placed = _placed(job, places.placing(given, account, events, of_messages.under), of_messages, sums)
-    affected = places.add(placed, account, given.names)
-    again.look(job, given, account, placed, affected)
-    again.silences(job, given, account, sums, work.tick_ns)
+    account = after_encoding.account(given, sums)
+    of_messages = after_messages.add(
+        job.messages(after_encoding.reading(given, account, work.parts, ledger)), given, account
+    )
+    placed = _placed(job, after_places.placing(given, account, events, of_messages.under), of_messages, sums)
+    affected = after_places.add(placed, account, given.names)
+    after_sends.look(job, given, account, placed, affected)
+    after_sends.silences(job, given, account, sums, work.tick_ns)
     tables.write(given, placed, sums["rates"], ledger)
     account.seen = replicas.seen(given)
     return account
 
 
-def _placed(job: Job, told: Placing, of_messages: fates.OfMessages, sums: Tables) -> list[Placed]:
+def _placed(job: Job, told: Placing, of_messages: after_messages.OfMessages, sums: Tables) -> list[Placed]:
     """Where deliveries are in no order of time, they are put in order first."""
     placed = job.places(told, of_messages.pieces)
     if placed is None:

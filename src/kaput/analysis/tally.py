@@ -12,19 +12,14 @@ from kaput.scenario.vocabulary import OUTCOMES
 
 @dataclass
 class Tally:
-    """Keys: fates (outcome, stored); group_fates (group, outcome, stored, delivered); duplicates: messages
-    by producer; unseen: stored and never handed out, by (group, topic name). Groups are numbers.
-    `unsettled` identities have claims on them that disagree, or are claimed and not stored once.
+    """Keys: fates (outcome, stored); group_fates (group, outcome, stored, delivered), groups as numbers;
+    duplicates: messages by producer.
     """
 
     fates: Counter[tuple[str, str]] = field(default_factory=Counter)
     group_fates: Counter[tuple[int, str, str, str]] = field(default_factory=Counter)
     duplicates: Counter[int] = field(default_factory=Counter)
     extra_copies: int = 0
-    unseen: Counter[tuple[int, str]] = field(default_factory=Counter)
-    phantom_records: int = 0
-    stored_twice: bool = False
-    unsettled: int = 0
     first_attempt_ns: int | None = None
     last_attempt_ns: int | None = None
     last_ack_ns: int | None = None

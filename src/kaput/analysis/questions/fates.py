@@ -16,9 +16,8 @@ def fates(stretches: pl.DataFrame) -> pl.DataFrame:
 
 
 def group_fates(stretches: pl.DataFrame, group: int) -> pl.DataFrame:
-    """(group, topic, outcome, stored, delivered, n) of one group; `delivered` is 0, 1 or n."""
+    """(group, outcome, stored, delivered, n) of one group; `delivered` is 0, 1 or n."""
     found = stretches.group_by(
-        "topic",
         pl.col("outcome").cast(pl.String),
         _stored(),
         _few(pl.col(f"delivered_{group}")).alias("delivered"),

@@ -162,9 +162,10 @@ def close(spark: SparkContext, timeout_s: float = 10, in_good_order: bool = Fals
         return
     if in_good_order:
         spark.stop()
-    # The server that counts for tasks must not complain that they are gone.
-    counts: Any = spark._accumulatorServer
-    counts.handle_error = lambda *_: None
+    else:
+        # The server that counts for tasks must not complain that they are gone.
+        counts: Any = spark._accumulatorServer
+        counts.handle_error = lambda *_: None
     # Hung up first: what is collected later would otherwise still call the JVM.
     gateway: Any = SparkContext._gateway
     gateway.shutdown()

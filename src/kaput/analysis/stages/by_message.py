@@ -12,21 +12,21 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis import ledger
-from kaput.analysis.examples import SHOWN, few
 from kaput.analysis.questions import fates, latency
 from kaput.analysis.questions.messages import ACKED, LOST, MESSAGE, PLACED, Messages, messages, unread
-from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.run import NULL, Ints, kept, unpacked
+from kaput.analysis.stages.cases import COUNTED, Cases, counted, shown
 from kaput.analysis.stages.encode import HANDED, no_rows
 from kaput.analysis.stages.told import Piece, Reached, Reading, by_part, gathered
 from kaput.analysis.sums import Sum
 
 SUMS: Mapping[str, Sum] = {
     "fates": Sum(("producer", "outcome", "stored"), ("n", "copies")),
-    "group_fates": Sum(("group", "topic", "outcome", "stored", "delivered"), ("n",)),
+    "group_fates": Sum(("group", "outcome", "stored", "delivered"), ("n",)),
     "end_to_end": Sum(("group", "us"), ("times",)),
     "first_acks": Sum(("fault",), (), ("at_ns",)),
     "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
+    "cases": COUNTED,
 }
 _LISTS = ("attempts", "attempts_from", "dones", "dones_from")
 _ASTRAY = ("producer", "seq", "topic", "place", "offset", "n", "lost", *_LISTS)
@@ -43,7 +43,6 @@ class Judged:
     sums: Mapping[str, pl.DataFrame]
     shown: Mapping[str, pl.DataFrame]
     pieces: list[tuple[int, Piece]]
-    phantoms: int
     doubled: Mapping[str, pl.DataFrame]
 
 
@@ -59,6 +58,7 @@ def judge(pieces: Iterable[Piece], told: Reading, part: int) -> Judged:
     )
     phantoms = found.copies.filter(~pl.col("sent"))
     ledger.write_part(stretches, times, told.names, told.ledger, part, told.rows)
+    cases = _cases(stretches, phantoms, told)
     return Judged(
         sums={
             "fates": fates.fates(stretches),
@@ -68,19 +68,19 @@ def judge(pieces: Iterable[Piece], told: Reading, part: int) -> Judged:
             "end_to_end": _end_to_end(found, groups, times["attempts"], polls["polls"]),
             "first_acks": _first_acks(stretches, times["dones"], told.reached),
             "under": _under(stretches),
+            "cases": counted(cases),
         },
-        shown=_shown(stretches, phantoms, times["attempts"], told),
+        shown=_shown(cases, times["attempts"]),
         pieces=[*_astray(stretches, times, told), *_phantoms(phantoms, told)],
-        phantoms=int(phantoms["n"].sum()),
-        doubled={"sends": _doubled(stretches, MESSAGE), "log": _doubled(found.copies, _RECORD)},
+        doubled={"sends": _doubled(stretches, MESSAGE), "log": _doubled(found.copies, RECORD)},
     )
 
 
-_RECORD = ["place", "offset", "producer", "seq"]
+RECORD = ["place", "offset", "producer", "seq"]
 
 
 def _no_groups() -> pl.DataFrame:
-    numbers, words = ("group", "topic", "n"), ("outcome", "stored", "delivered")
+    numbers, words = ("group", "n"), ("outcome", "stored", "delivered")
     return pl.DataFrame(schema=dict.fromkeys(numbers, pl.Int64) | dict.fromkeys(words, pl.String))
 
 
@@ -161,7 +161,7 @@ def _astray(stretches: pl.DataFrame, times: Mapping[str, Ints], told: Reading) -
 
 def _phantoms(phantoms: pl.DataFrame, told: Reading) -> Iterable[tuple[int, Piece]]:
     parts = told.parts
-    rows = phantoms.select(*_RECORD, "n")
+    rows = phantoms.select(*RECORD, "n")
     return by_part(rows, parts.place(pl.col("place")), parts.places, "phantoms")
 
 
@@ -172,50 +172,39 @@ def no_pieces() -> dict[str, pl.DataFrame]:
     lists = {"attempts": pl.List(pl.Int64), "dones": pl.List(pl.Int64)}
     return {
         "astray": pl.DataFrame(schema={**none, "lost": pl.Boolean, **lists}),
-        "phantoms": pl.DataFrame(schema={**dict.fromkeys(_RECORD, pl.Int64), "n": pl.Int64}),
+        "phantoms": pl.DataFrame(schema={**dict.fromkeys(RECORD, pl.Int64), "n": pl.Int64}),
     }
 
 
-def _shown(
-    stretches: pl.DataFrame, phantoms: pl.DataFrame, attempts: Ints, told: Reading
-) -> dict[str, pl.DataFrame]:
-    """The first few messages of each anomaly that is a fate; unseen ones by group."""
-    stored = pl.col("stored") > 0
-    kinds = {
-        "duplicate": pl.col("stored") > 1,
-        "recovered": stored & (pl.col("outcome") == "unknown"),
-        "ghost": stored & (pl.col("outcome") == "failed"),
-    }
-    found = {name: _first(stretches.filter(kind), attempts) for name, kind in kinds.items()}
+def _cases(stretches: pl.DataFrame, phantoms: pl.DataFrame, told: Reading) -> dict[str, pl.DataFrame]:
+    """The anomalies that show where a message's send, records and deliveries lie over each other."""
+    stored = stretches.filter(pl.col("stored") > 0).with_columns(times="stored")
     unseen = [
-        _first(stretches.filter(stored, (pl.col(f"delivered_{group}") == 0), topic), attempts).with_columns(
+        stored.filter(pl.col(f"delivered_{group}") == 0, pl.col("topic").is_in(sorted(topics))).with_columns(
             group=pl.lit(group, pl.Int64)
         )
         for group, topics in told.reads.items()
-        for topic in [pl.col("topic").is_in(sorted(topics))]
     ]
-    found["unseen"] = (
-        pl.concat(unseen)
-        if unseen
-        else _first(stretches.clear(), attempts).with_columns(group=pl.lit(0, pl.Int64))
-    )
-    found["phantom"] = (
-        single(few(phantoms.sort(_RECORD).head(SHOWN))).sort(_RECORD).head(SHOWN).select(_RECORD)
-    )
-    return found
+    return {
+        "duplicate": stored.filter(pl.col("stored") > 1),
+        "recovered": stored.filter(pl.col("outcome") == "unknown"),
+        "ghost": stored.filter(pl.col("outcome") == "failed"),
+        "unseen": pl.concat([stored.clear().with_columns(group=pl.lit(0, pl.Int64)), *unseen]),
+        "phantom": phantoms.select(*RECORD, "n"),
+    }
 
 
-def _first(stretches: pl.DataFrame, attempts: Ints) -> pl.DataFrame:
-    rows = single(few(stretches.sort(MESSAGE).head(SHOWN))).head(SHOWN)
-    return rows.select(
-        *MESSAGE,
-        "topic",
-        "place",
-        pl.Series("at_ns", attempts[rows["row"].to_numpy()], pl.Int64),
-        "error",
-        offset="first_offset",
-        times="stored",
-    )
+def _shown(cases: Cases, attempts: Ints) -> dict[str, pl.DataFrame]:
+    """The first of each. Of messages: when they were attempted, and where they are stored first."""
+    found = {name: shown(rows, RECORD if name == "phantom" else MESSAGE) for name, rows in cases.items()}
+    return {
+        name: rows
+        if name == "phantom"
+        else rows.drop("offset")
+        .rename({"first_offset": "offset"})
+        .with_columns(pl.Series("at_ns", attempts[rows["row"].to_numpy()], pl.Int64))
+        for name, rows in found.items()
+    }
 
 
 def _doubled(parts: pl.DataFrame, keys: list[str]) -> pl.DataFrame:

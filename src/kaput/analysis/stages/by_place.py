@@ -11,29 +11,30 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from kaput.analysis.examples import SHOWN, few, first
+from kaput.analysis.examples import SHOWN
 from kaput.analysis.faults import Attempted
 from kaput.analysis.ledger import write
 from kaput.analysis.names import Names, Place
 from kaput.analysis.questions import commits, losses, offsets, order, polls
 from kaput.analysis.questions.fault_windows import Window, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
-from kaput.analysis.runs.cutting import PLACES, cut, edges, meeting, single
+from kaput.analysis.runs.cutting import PLACES, cut, edges, meeting
 from kaput.analysis.runs.run import unpacked
 from kaput.analysis.stages.by_message import no_pieces
+from kaput.analysis.stages.cases import COUNTED, counted, shown
 from kaput.analysis.stages.encode import no_rows
 from kaput.analysis.stages.told import Piece, gathered
 from kaput.analysis.sums import Sum
 from kaput.analysis.timeline import Timeline
 
 SUMS: Mapping[str, Sum] = {
-    "cases": Sum(("name", "group", "flag"), ("n",)),
+    "cases": COUNTED,
     "losses": Sum(
         ("producer", "topic", "cause", *losses.KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
     ),
     "lost_in_windows": Sum(("fault",), ("n",)),
 }
-_BY_PLACE = ["place", "offset", "at_ns", "producer", "seq", "member"]
+BY_PLACE = ["place", "offset", "at_ns", "producer", "seq", "member"]
 _WHO = ["producer", "seq"]
 
 
@@ -91,17 +92,17 @@ def judge(pieces: Iterable[Piece], told: Placing, part: int) -> Placed | None:
         write(losses.table(lost, told.names), told.lost, part)
     owed = commits.owed(log, deliveries, _committed(told), commits.positions(deliveries, told.events))
     cases = _of_groups(log, deliveries, owed, told) | _of_offsets(astray, log, deliveries)
-    shown = {name: _shown(found) for name, found in cases.items()}
-    shown["commit-ahead"] = commits.passed(shown["commit-ahead"], owed)
-    shown["corrupt"] = offsets.claimed(shown["corrupt"], astray, log, deliveries)
-    shown["lost"] = lost.head(SHOWN)
+    examples = {name: shown(found, BY_PLACE) for name, found in cases.items()}
+    examples["commit-ahead"] = commits.passed(examples["commit-ahead"], owed)
+    examples["corrupt"] = offsets.claimed(examples["corrupt"], astray, log, deliveries)
+    examples["lost"] = lost.head(SHOWN)
     return Placed(
         sums={
-            "cases": pl.concat([_count(name, found) for name, found in cases.items()]),
+            "cases": counted(cases),
             "losses": losses.kinds(lost),
             "lost_in_windows": _lost_in(told.windows, lost),
         },
-        shown=shown,
+        shown=examples,
         late=order.reordered(_sent(log, tables["phantoms"])),
         deposed=losses.deposed(rows, told.healed),
         displaced=_displaced(cases["inconsistent-offset"], rows),
@@ -146,20 +147,6 @@ def _steps(steps: pl.DataFrame) -> pl.DataFrame:
     return steps.with_columns(n=pl.lit(1, pl.Int64)).rename(
         {"polled_ns_first": "at_ns", "before": "other_offset"}
     )
-
-
-def _count(name: str, cases: pl.DataFrame) -> pl.DataFrame:
-    group = pl.col("group") if "group" in cases.columns else pl.lit(None, pl.Int64)
-    flag = pl.col("flag") if "flag" in cases.columns else pl.lit(False)
-    rows = cases.select(pl.lit(name).alias("name"), group.alias("group"), flag.alias("flag"), "n")
-    return SUMS["cases"].of(rows)
-
-
-def _shown(cases: pl.DataFrame) -> pl.DataFrame:
-    """The first of them, one by one."""
-    by = [column for column in _BY_PLACE if column in cases.columns]
-    # A stretch is as many cases as it has rows.
-    return first(single(few(first(cases, by))), by)
 
 
 def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from kaput.analysis.runs.cutting import single
 from kaput.analysis.stages.by_place import Placed
 from kaput.analysis.stages.job import Job, Tables
 from kaput.analysis.stages.over_sends import Again
-from kaput.analysis.together.places import windows
+from kaput.analysis.together.after_places import windows
 
 _DIFFER = (pl.col("epoch") != pl.col("top_epoch")).fill_null(False)
 

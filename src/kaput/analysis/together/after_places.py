@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from kaput.analysis import examples
 from kaput.analysis.account import Account, DisplacedRow, LossRow
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.inputs import Inputs
@@ -17,9 +16,8 @@ from kaput.analysis.questions.losses import KNOWN
 from kaput.analysis.stages import by_place
 from kaput.analysis.stages.by_place import Placed, Placing
 from kaput.analysis.sums import total
+from kaput.analysis.together import cases
 from kaput.verdict.facts import Circumstances
-
-_ORDER = ["place", "offset", "at_ns", "producer", "seq", "member"]
 
 
 def placing(given: Inputs, account: Account, events: pl.DataFrame, under: pl.DataFrame) -> Placing:
@@ -58,8 +56,7 @@ def windows(given: Inputs, account: Account) -> list[Window]:
 def add(placed: Sequence[Placed], account: Account, names: Names) -> dict[str, int]:
     """Adds what was judged of places to the account. By fault: how many lost messages it affected."""
     found = total([part.sums for part in placed], by_place.SUMS)
-    for name, group, flag, n in found["cases"].iter_rows():
-        account.cases[name, group, flag] += n
+    cases.add(found["cases"], [part.shown for part in placed], by_place.BY_PLACE, account, names)
     account.losses = [_loss(row) for row in found["losses"].iter_rows(named=True)]
     account.displaced = [_displaced(row) for p in placed for row in p.displaced.iter_rows(named=True)]
     account.deposed = [
@@ -67,10 +64,6 @@ def add(placed: Sequence[Placed], account: Account, names: Names) -> dict[str, i
         for p in placed
         for row in p.deposed.iter_rows(named=True)
     ]
-    for name in placed[0].shown:
-        every = pl.concat([part.shown[name] for part in placed], how="diagonal_relaxed")
-        by = ["producer", "seq"] if name == "lost" else [key for key in _ORDER if key in every.columns]
-        account.examples += examples.told(name, examples.first(every, by), names)
     return dict(found["lost_in_windows"].iter_rows())
 
 

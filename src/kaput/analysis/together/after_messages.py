@@ -7,20 +7,18 @@ from typing import NamedTuple
 
 import polars as pl
 
-from kaput.analysis import examples
 from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names, Place
 from kaput.analysis.stages import by_message
-from kaput.analysis.stages.by_message import Judged
+from kaput.analysis.stages.by_message import RECORD, Judged
 from kaput.analysis.stages.job import Tables
 from kaput.analysis.stages.told import Piece
 from kaput.analysis.sums import total
 from kaput.analysis.tally import Tally, check
+from kaput.analysis.together import cases
 from kaput.analysis.together.percentiles import end_to_end
 from kaput.errors import EvidenceError
-
-_RECORD = ["place", "offset", "producer", "seq"]
 
 
 class OfMessages(NamedTuple):
@@ -35,14 +33,12 @@ def add(judged: Sequence[Judged], given: Inputs, account: Account) -> OfMessages
     _refuse(judged, given.names)
     found = total([part.sums for part in judged], by_message.SUMS)
     tally = account.tally
-    tally.phantom_records = sum(part.phantoms for part in judged)
-    _tally(tally, found, given.names)
+    _tally(tally, found)
     check(tally, given.groups, given.evidence.tables["sends"].rows)
-    account.count_unseen(given.subscribed)
     account.first_acks = dict(found["first_acks"].drop_nulls().iter_rows())
     account.latencies |= end_to_end(found["end_to_end"], len(given.groups))
     account.under = _under(found["under"], given.names)
-    account.examples += _examples(judged, given.names)
+    cases.add(found["cases"], [part.shown for part in judged], RECORD, account, given.names)
     pieces: dict[int, list[Piece]] = {}
     for number, piece in (keyed for part in judged for keyed in part.pieces):
         pieces.setdefault(number, []).append(piece)
@@ -55,7 +51,7 @@ def _refuse(judged: Sequence[Judged], names: Names) -> None:
         raise EvidenceError(
             f"table sends: message {row['seq']} of producer {row['producer']} has more than one row"
         )
-    for row in _least([part.doubled["log"] for part in judged], _RECORD):
+    for row in _least([part.doubled["log"] for part in judged], RECORD):
         topic, partition = names.located(row["place"])
         raise EvidenceError(
             f"table log: {topic}/{partition} offset {row['offset']} stands there {row['times']} times "
@@ -67,27 +63,16 @@ def _least(found: Sequence[pl.DataFrame], by: list[str]) -> list[dict[str, int]]
     return pl.concat(found).sort(by).head(1).to_dicts()
 
 
-def _tally(tally: Tally, found: Tables, names: Names) -> None:
+def _tally(tally: Tally, found: Tables) -> None:
     for producer, outcome, stored, n, copies in found["fates"].iter_rows():
         tally.fates[outcome, stored] += n
         if stored == "n":
             tally.duplicates[producer] += n
             tally.extra_copies += copies - n
-    for group, topic, outcome, stored, delivered, n in found["group_fates"].iter_rows():
+    for group, outcome, stored, delivered, n in found["group_fates"].iter_rows():
         tally.group_fates[group, outcome, stored, delivered] += n
-        if stored in ("1", "n") and delivered == "0":
-            tally.unseen[group, names.topics[topic]] += n
 
 
 def _under(under: pl.DataFrame, names: Names) -> dict[tuple[Place, int], int]:
     first = under.group_by("place", "epoch").agg(pl.col("first_ns").min())
     return {(names.located(code), epoch): at_ns for code, epoch, at_ns in first.iter_rows()}
-
-
-def _examples(judged: Sequence[Judged], names: Names) -> list[examples.Case]:
-    rows: list[examples.Case] = []
-    for name in judged[0].shown:
-        every = pl.concat([part.shown[name] for part in judged])
-        by = _RECORD if name == "phantom" else ["producer", "seq"]
-        rows += examples.told(name, examples.first(every, by), names)
-    return rows

@@ -18,10 +18,10 @@ from kaput.analysis.together.percentiles import percentiles
 from kaput.evidence.folder import LedgerRows
 
 
-def begun(given: Inputs, sums: Tables) -> Account:
+def account(given: Inputs, sums: Tables) -> Account:
     """The account as far as the sums of encoding tell it."""
     sent = sums["sent"]
-    account = Account(
+    found = Account(
         _partitions(given, sums),
         Tally(
             first_attempt_ns=sent["begin_ns"].min(),  # type: ignore[arg-type]
@@ -29,13 +29,13 @@ def begun(given: Inputs, sums: Tables) -> Account:
             last_ack_ns=sent["last_ack_ns"].max(),  # type: ignore[arg-type]
         ),
     )
-    partitions = account.partitions
+    partitions = found.partitions
     # Only the run's own partitions: a fault that moves another moves no message.
     own = [e for e in given.cluster_events if (e["topic"], e["partition"]) in partitions.complete]
-    account.timeline = build(own, given.faults, partitions.logged, partitions.ends)
-    account.reaches = faults.plan(given.faults, account.timeline, given.replicas)
-    account.latencies |= percentiles(ACK, sums["acked_us"])
-    return account
+    found.timeline = build(own, given.faults, partitions.logged, partitions.ends)
+    found.reaches = faults.plan(given.faults, found.timeline, given.replicas)
+    found.latencies |= percentiles(ACK, sums["acked_us"])
+    return found
 
 
 def reading(given: Inputs, account: Account, parts: Parts, rows: LedgerRows) -> Reading:
