@@ -1,4 +1,4 @@
-"""The judgement in plain Python: what anomalies.md says, row by row, with no thought of speed.
+"""The judgement in plain Python: what docs/GLOSSARY.md says, row by row, with no thought of speed.
 
 Written from the definitions, not from the Spark code; the property tests hold the two against each other.
 """

@@ -1,1 +1,1 @@
-"""What the evidence means: DataFrame -> DataFrame steps in PySpark, composed by pipeline.py."""
+"""From evidence to findings. Start at pipeline.py."""

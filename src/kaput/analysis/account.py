@@ -100,7 +100,7 @@ class Account:
         return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
 
     def attempted(self) -> list[Attempted]:
-        """The times in which acks=0 losses are laid to a fault."""
+        """The times in which acks=0 losses are attributed to a fault."""
         return [
             Attempted(reach.fault.id, reach.fault.effective_ns, self.first_acks.get(reach.fault.id))
             for reach in self.reaches
@@ -108,7 +108,7 @@ class Account:
         ]
 
     def lost_acks(self, fault: str) -> tuple[int, int | None, int | None]:
-        """(count, first and last acknowledgement in ns) of the losses laid to a fault."""
+        """(count, first and last acknowledgement in ns) of the losses attributed to a fault."""
         rows = [row for row in self.losses if row.fault == fault]
         first = min((row.first_ns for row in rows if row.first_ns is not None), default=None)
         last = max((row.last_ns for row in rows if row.last_ns is not None), default=None)

@@ -1,6 +1,6 @@
 """What a run folder gives the analysis: checked evidence, the scenario, the groups, and the small tables.
 
-Not here: the big tables (load.py).
+Not here: the big tables (runs/tables.py).
 """
 
 from __future__ import annotations

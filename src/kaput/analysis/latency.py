@@ -1,4 +1,4 @@
-"""What latencies are of, and what is told of them."""
+"""Keys and values of `Account.latencies`."""
 
 from __future__ import annotations
 

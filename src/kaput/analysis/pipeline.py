@@ -33,7 +33,7 @@ def analyse(
 ) -> Findings:
     """Judges a checked run folder and writes its analysis/. `tell` hears how far it has come.
 
-    `ledger`: what analysis/ledger has a row for; where that is nothing, none from another time is left.
+    `ledger`: what analysis/ledger has a row for. With "none", that of an earlier analysis is deleted.
 
     Raises EvidenceError, AccountingError.
     """
@@ -68,5 +68,5 @@ def _placed(job: Job, told: Placing, of_messages: after_messages.OfMessages, sum
     if placed is None:
         job.put_in_time(sums["rates"])
         placed = job.places(told, of_messages.pieces)
-    assert placed is not None, "what is in order is not torn"
+    assert placed is not None, "sorted deliveries cannot overlap"
     return placed

@@ -24,7 +24,7 @@ _RATES = ("attempted", "acked", "failed", "unknown", "delivered")
 
 
 def clear(given: Inputs) -> None:
-    """Removes the tables of another time. Raises OSError."""
+    """Deletes the tables of an earlier analysis. Raises OSError."""
     for name in ("ledger", "lost", "windows", "rates"):
         directory = given.evidence.folder.analysis / name
         if directory.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 Verdict = Literal["held", "violated", "inconclusive"]
@@ -10,28 +11,29 @@ Acks = Literal["0", "1", "all"]
 
 OUTCOMES: tuple[Outcome, ...] = ("acked", "failed", "unknown")
 
-# One count for the whole run.
-RUN_ANOMALIES = (
-    "lost",
-    "duplicate",
-    "recovered",
-    "ghost",
-    "phantom",
-    "corrupt",
-    "reordered",
-    "inconsistent-offset",
-)
-# One count for each consumer group.
-GROUP_ANOMALIES = (
-    "unseen",
-    "redelivered",
-    "poll-skip",
-    "nonmonotonic-poll",
-    "commit-ahead",
-    "unassigned-delivery",
-)
-ANOMALIES = RUN_ANOMALIES + GROUP_ANOMALIES
+# What one that is never permitted means, after its count; None where the configuration decides, or it is no
+# error (verdict/judge.py). The first have one count for the whole run, the others one for each group.
+RUN_ANOMALIES: Mapping[str, str | None] = {
+    "lost": None,
+    "duplicate": None,
+    "recovered": None,
+    "ghost": "messages are stored although their producer was told that they definitely are not",
+    "phantom": "records are stored with an identity that was never sent",
+    "corrupt": "records are damaged: their checksum does not match",
+    "reordered": None,
+    "inconsistent-offset": None,
+}
+GROUP_ANOMALIES: Mapping[str, str | None] = {
+    "unseen": "stored messages were never delivered",
+    "redelivered": None,
+    "poll-skip": "polls jumped over stored records without a change of assignment",
+    "nonmonotonic-poll": "polls went back without a change of assignment",
+    "commit-ahead": "commits passed records that had not been delivered yet",
+    "unassigned-delivery": "records were delivered to a member that did not own their partition",
+}
+ANOMALIES = {**RUN_ANOMALIES, **GROUP_ANOMALIES}
 
+# The order is that in which analysis/questions/causes.py numbers them.
 Cause = Literal["acks-0", "deposed-leader", "leader-restarted", "unclean-election", "unexplained"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 

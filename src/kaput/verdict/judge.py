@@ -12,25 +12,12 @@ from dataclasses import dataclass, field
 
 from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
-from kaput.scenario.vocabulary import GROUP_ANOMALIES, Verdict
+from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, Verdict
 from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.expectations import compare
 from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
 
 _PARTITIONS_NAMED = 5
-# Never permitted, whatever the configuration: what each one means, after its count.
-_NEVER = {
-    "ghost": "messages are stored although their producer was told that they definitely are not",
-    "phantom": "records are stored with an identity that was never sent",
-    "corrupt": "records are damaged: their checksum does not match",
-}
-_NEVER_IN_A_GROUP = {
-    "unseen": "stored messages were never delivered",
-    "poll-skip": "polls jumped over stored records without a change of assignment",
-    "nonmonotonic-poll": "polls went back without a change of assignment",
-    "commit-ahead": "commits passed records that had not been delivered yet",
-    "unassigned-delivery": "records were delivered to a member that did not own their partition",
-}
 
 
 @dataclass(frozen=True)
@@ -41,6 +28,11 @@ class Judgement:
     reasons: list[str]
     notes: list[str]
     permitted: Mapping[tuple[str, str | None], int]
+
+
+def _never(anomalies: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+    """Those that are never permitted, whatever the configuration, and what each one means."""
+    return ((name, meaning) for name, meaning in anomalies.items() if meaning is not None)
 
 
 @dataclass
@@ -98,13 +90,13 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
     bench.rule("reordered", "messages stand behind later ones of the same producer", swaps)
     places = [(on_displaced(scenario, found), found.count) for found in facts.displaced]
     bench.rule("inconsistent-offset", "offsets were given to more than one message", places)
-    for name, meaning in _NEVER.items():
+    for name, meaning in _never(RUN_ANOMALIES):
         if count := facts.counts.get(name):
             bench.violations.append(f"{count:,} {meaning} ({name}).")
 
 
 def _judge_group(bench: _Bench, group: GroupFacts) -> None:
-    for name, meaning in _NEVER_IN_A_GROUP.items():
+    for name, meaning in _never(GROUP_ANOMALIES):
         if count := group.counts.get(name):
             bench.violations.append(f"group {group.group}: {count:,} {meaning} ({name}).")
     if group.redelivered_after_commit:

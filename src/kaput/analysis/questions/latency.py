@@ -27,7 +27,7 @@ def counted(durations_ns: Ints) -> pl.DataFrame:
 
 
 def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
-    """Those of SHARES and the longest, in microseconds, of (us, times); None of none.
+    """Those of SHARES and the longest, in microseconds, of (us, times); None if there are no durations.
 
     Linear between neighbours: method 7 of Hyndman & Fan, Sample Quantiles in Statistical Packages (1996).
     """

@@ -17,7 +17,7 @@ from kaput.analysis.runs.clocks import CLOCKS, IN_ORDER, encode_deliveries
 from kaput.analysis.runs.run import STEPS, Ints, encode, kept, numbers
 from kaput.analysis.runs.tables import Rows
 
-_BEARABLE = 64  # to sort costs more than a run more for each so many rows
+_BEARABLE = 64  # sorted only if more than one row in so many is out of order: else more runs are cheaper
 _BLOCK_BITS = 16  # a block has 65,536 seqs of a producer: few runs are cut, and tasks get equal shares
 
 SENDS = ("producer", "topic", "place", "outcome", "error", "block")

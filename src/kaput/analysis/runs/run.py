@@ -10,7 +10,7 @@ and everything that is said of runs still holds.
     place       topic and partition as one number (names.py); null where the partition is not known
     offset      of the first row; null where there is none
     n           rows
-    row         where its first row stands in the columns that are kept row by row (Kept), if there are any
+    row         where its first row stands in what is kept row by row (see `kept`), if anything is
     ...         whatever else the table has, the same in all rows; times as NAME_first and NAME_last (ns)
 
 All numbers are int64. Not here: laying runs over each other (cutting.py), reading tables (tables.py).
@@ -96,7 +96,7 @@ def spread(first: Ints, n: Ints) -> Ints:
 
 def kept(name: str, values: Ints, first: Ints, n: Ints) -> list[pl.Series]:
     """Two columns: a list for each run of its rows' values, which stand in `values` from `first` on, and what
-    they are counted from (NAME_from). Lists are what travels most: in half the bytes where that is enough.
+    they are counted from (NAME_from): as int32 where they fit, since lists are most of what is shuffled.
     """
     ends = np.append(0, np.cumsum(n))
     whole = len(values) == ends[-1] and bool((first == ends[:-1]).all())
@@ -104,7 +104,7 @@ def kept(name: str, values: Ints, first: Ints, n: Ints) -> list[pl.Series]:
     base = values[first] if len(first) else np.empty(0, np.int64)
     apart = taken - np.repeat(base, n)
     narrow = len(apart) == 0 or (apart.min() > -_NARROW and apart.max() < _NARROW)
-    # Where a value is NULL, what is apart from it is far away.
+    # Next to NULL any other value is far away, so that runs with both are kept whole.
     rows = pa.array(apart, pa.int32()) if narrow else pa.array(taken, pa.int64())
     lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), rows)
     return [pl.Series(name, lists), pl.Series(f"{name}_from", base if narrow else np.zeros_like(base))]

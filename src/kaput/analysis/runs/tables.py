@@ -101,7 +101,7 @@ def empty(table: str) -> Rows:
 
 
 def of_frame(frame: pl.DataFrame) -> Rows:
-    """Rows of which nothing is known."""
+    """Rows without constant columns."""
     return Rows(frame, {})
 
 

@@ -64,8 +64,8 @@ HANDED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls", 
 def no_rows() -> Mapping[str, Encoded]:
     """The tables without rows, encoded.
 
-    Not made when this is imported: Spark forks its workers from a process that has, and a fork of one in
-    which Polars has worked stands still.
+    Not made on import: Spark forks its workers from a process that has imported this, and a fork of a process
+    in which Polars has run anything deadlocks.
     """
     return {
         "sends": encoding.sends(empty("sends")),

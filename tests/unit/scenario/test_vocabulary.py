@@ -1,0 +1,13 @@
+"""The words that every stage shares are the same everywhere."""
+
+from __future__ import annotations
+
+from kaput.analysis.stories import _STORIES
+from kaput.scenario.model import Expect
+from kaput.scenario.vocabulary import ANOMALIES
+
+
+def test_every_anomaly_can_be_expected_and_told() -> None:
+    """A scenario may expect a number of it, and an example has a sentence."""
+    expected = {name.replace("_", "-") for name in Expect.model_fields} - {"verdict"}
+    assert expected == set(ANOMALIES) == set(_STORIES)
