@@ -104,7 +104,7 @@ def read_sends(run: Path, where: Places, log: Log, odd: Oddities) -> Sends:
     columns = ["producer", "seq", stream, position(where), "attempt_ns", "done_ns", "outcome"]
     for batch in batches(files(run, "sends"), *columns):
         producer, seq, attempt = arrays(batch, "producer", "seq", "attempt_ns")
-        message, _ = where.messages(producer, seq)
+        message = where.begin[producer] + seq  # whatever stands in sends is a message
         attempt_ns[message] = attempt
         attempts.add(attempt // SECOND_NS - begun)
         acked = batch["outcome"] == "acked"
