@@ -60,12 +60,12 @@ bench: setup-dev
 	$(BIN)/python benchmarks/recording.py
 	$(BIN)/python benchmarks/brokers.py
 	$(BIN)/python benchmarks/ledger.py --messages 1000000
-	$(BIN)/python benchmarks/ledger.py --messages 50000000 --peers polars,polars-dense,duckdb,duckdb-dense --quick
+	$(BIN)/python benchmarks/ledger.py --messages 50000000 --peers polars-everything,polars,polars-dense,duckdb,duckdb-dense --quick
 
 bench-quick: setup-dev
 	$(BIN)/python benchmarks/run.py --quick
 	$(BIN)/python benchmarks/brokers.py --quick
-	$(BIN)/python benchmarks/ledger.py --messages 1000000 --peers polars,duckdb --quick
+	$(BIN)/python benchmarks/ledger.py --messages 1000000 --peers polars-everything,polars,duckdb --quick
 
 # The jars are looked at each time, which takes less than a second: their cache is the user's, not ours.
 setup: $(RUN_STAMP)

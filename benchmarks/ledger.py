@@ -1,11 +1,12 @@
-"""What the account of every message costs: `kaput analyze`, in whole and in part, beside its peers.
+"""What the account of every message costs: `kaput analyze`, with and without its ledger, beside its peers.
 
 `kaput bench generate` makes the evidence. Each way runs in a process of its own under a small subreaper
 (subreaper.py): whatever it leaves is waited for, so that RUSAGE_CHILDREN holds the CPU seconds of all of its
 descendants, Spark's JVM and Python workers among them. Wall seconds end with the way's own process. Memory is
 that of the whole tree, looked at every 50 ms: resident pages, with those that processes share counted once
 (PSS) at each new peak. The files are in the page cache: they have just been written.
-All ways must give the same fates, those of expected.json: a disagreement is an error.
+All ways must give the same fates, and those that count anomalies the same counts, those of expected.json: a
+disagreement is an error.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ from peers import WAYS, Cells
 RESULTS = Path(__file__).with_name("results")
 KAPUT = str(Path(sys.executable).with_name("kaput"))
 OURS = "kaput analyze"
-FATES, NO_LEDGER = "kaput analyze --only fates", "kaput analyze --no-ledger"
+NO_LEDGER, BY_MESSAGE = "kaput analyze --no-ledger", "kaput analyze --ledger messages"
 KAPUTS = {
-    OURS: "all findings, a ledger row a message",
+    OURS: "all findings, a ledger row a stretch",
     NO_LEDGER: "all findings",
-    FATES: "the fates alone",
+    BY_MESSAGE: "all findings, a ledger row a message",
 }
+EVERYTHING = "polars-everything"  # a script of its own, everything.py
+PEERS = {EVERYTHING: "all but causes and windows"} | dict.fromkeys(WAYS, "the fates alone")
 SETS_MESSAGES_MAX = 2_000_000  # Python objects for more take more memory than most machines have
 TIMEOUT_S = 3600
 SAMPLE_S = 0.05
@@ -114,26 +117,35 @@ def command_of(way: str, run: Path) -> list[str]:
     """How a way is started."""
     if way in KAPUTS:
         return [KAPUT, *way.split()[1:], str(run), "--json"]
+    if way == EVERYTHING:
+        return [sys.executable, str(Path(__file__).with_name("everything.py")), str(run)]
     return [sys.executable, str(Path(__file__).with_name("peers.py")), way, str(run)]
 
 
 def answer(way: str, said: str) -> Cells:
     """The fates of the only group, as a way has written them to stdout."""
     document = json.loads(said)
+    if way == EVERYTHING:
+        return dict(document["fates"])
     if way not in KAPUTS:
         return dict(document)
     (group,) = document["groups"]
     return {f"{f['outcome']}/{f['stored']}/{f['delivered']}": f["count"] for f in group["fates"]}
 
 
-def check_findings(said: str, expected: dict[str, Any]) -> None:
-    """Every anomaly and the verdict, which kaput alone gives. Raises SystemExit."""
+def check_findings(way: str, said: str, expected: dict[str, Any]) -> None:
+    """Every anomaly, and kaput's verdict. Raises SystemExit."""
     document = json.loads(said)
-    counts = dict.fromkeys(expected["anomalies"], 0)
-    for anomaly in document["anomalies"]:
-        counts[anomaly["name"]] += anomaly["count"]
-    if (counts, document["verdict"]) != (expected["anomalies"], expected["verdict"]):
-        raise SystemExit(f"kaput found {document['verdict']}, {counts}; expected.json has {expected}")
+    if way in KAPUTS:
+        counts = dict.fromkeys(expected["anomalies"], 0)
+        for anomaly in document["anomalies"]:
+            counts[anomaly["name"]] += anomaly["count"]
+        if document["verdict"] != expected["verdict"]:
+            raise SystemExit(f"{way} found {document['verdict']}; expected.json has {expected['verdict']}")
+    else:
+        counts = document["anomalies"]
+    if counts != expected["anomalies"]:
+        raise SystemExit(f"{way} found {counts}; expected.json has {expected['anomalies']}")
 
 
 def measure(way: str, run: Path, runs: int) -> Cost:
@@ -145,8 +157,8 @@ def measure(way: str, run: Path, runs: int) -> Cost:
         report, peak_mb, said = measured(command_of(way, run))
         if answer(way, said) != group["fates"]:
             raise SystemExit(f"{way} disagrees: {answer(way, said)}\nexpected.json: {group['fates']}")
-        if way in (OURS, NO_LEDGER):
-            check_findings(said, expected)
+        if way in KAPUTS or way == EVERYTHING:
+            check_findings(way, said, expected)
         if way == NO_LEDGER and (run / "analysis" / "ledger").exists():
             raise SystemExit(f"{run}: {way} has left a ledger")
         walls.append(report["wall_s"])
@@ -168,7 +180,7 @@ def table(costs: list[Cost]) -> str:
         if peer:
             pairs = zip(asdict(cost).values(), asdict(peer).values(), strict=True)
             numbers += [f"{its / theirs:.2f} x" for its, theirs in list(pairs)[2:]]
-        lines.append("| " + " | ".join([cost.way, KAPUTS.get(cost.way, "the fates alone"), *numbers]) + " |")
+        lines.append("| " + " | ".join([cost.way, (KAPUTS | PEERS)[cost.way], *numbers]) + " |")
     return "\n".join(lines)
 
 
@@ -206,20 +218,18 @@ def main() -> None:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="make the evidence there, or use what is there"
     )
-    parser.add_argument("--peers", default=",".join(WAYS), help=f"some of {','.join(WAYS)}; empty: none")
-    parser.add_argument("--only-fates", action="store_true", help="of kaput's own ways, that alone")
+    parser.add_argument("--peers", default=",".join(PEERS), help=f"some of {','.join(PEERS)}; empty: none")
     parser.add_argument("--quick", action="store_true", help="one run of each instead of three")
     given = parser.parse_args()
     peers = [way for way in given.peers.split(",") if way]
-    if unknown := set(peers) - set(WAYS):
-        parser.error(f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(WAYS)}")
+    if unknown := set(peers) - set(PEERS):
+        parser.error(f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
     if given.messages > SETS_MESSAGES_MAX and "python-sets" in peers:
         peers.remove("python-sets")
         sys.stderr.write(f"python-sets is left out above {SETS_MESSAGES_MAX:,} messages\n")
-    ours = [FATES] if given.only_fates else list(KAPUTS)
     about = machine() | {"messages": given.messages}
     with evidence(given.messages, given.keep) as run:
-        costs = [measure(way, run, 1 if given.quick else 3) for way in [*ours, *peers]]
+        costs = [measure(way, run, 1 if given.quick else 3) for way in [*KAPUTS, *peers]]
     RESULTS.mkdir(exist_ok=True)
     text = ", ".join(f"{key} {value}" for key, value in about.items()) + "\n\n" + table(costs) + "\n"
     name = f"ledger-{given.messages}"

@@ -1,7 +1,8 @@
 """Other ways to the same answer: how many messages met which fate, from the Parquet files of a run folder.
 
 Each way answers outcome x stored (0, 1, n) x delivered (0, 1, n) for a run with one group, and nothing else;
-`kaput analyze`, which ledger.py holds against them, counts every anomaly. Run as: peers.py WAY RUN_DIR
+everything.py, the other peer, and `kaput analyze`, which ledger.py holds against all of them, count every
+anomaly. Run as: peers.py WAY RUN_DIR
 """
 
 from __future__ import annotations
