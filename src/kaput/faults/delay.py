@@ -57,7 +57,7 @@ class Delay(Fault):
         options = self.scene.options
         parties = {node.id: named(options.from_, self.scene) - {node.id} for node in nodes}
         if not all(parties.values()):
-            return Effect(None, False, f"{name_all(nodes)}: there is nobody else to be late for")
+            return Effect(None, False, f"{name_all(nodes)}: no other node is left to be delayed from")
         self._asked = {node: min(of) for node, of in parties.items()}
         self._before = self._measure(self._asked)
         everybody = "everybody" in options.from_

@@ -20,7 +20,7 @@ class Witness(Protocol):
 
 
 class Nobody:
-    """Does not look."""
+    """Observes nothing."""
 
     def before(self, step: str, nodes: Sequence[int]) -> None:
         """Nothing."""

@@ -1,4 +1,4 @@
-"""What a delivery report proves: acked, failed (definitely not written), or unknown (see docs/GLOSSARY.md)."""
+"""What a delivery report proves: acked, failed (definitely not written) or unknown (docs/GLOSSARY.md)."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_a_delay_without_anybody_else_is_none() -> None:
     world = World("delay", {"from_": ("broker 1",)})
     effect = world.inject()
     assert (effect.bit, effect.effective_ns) == (False, None)
-    assert effect.proof == "zookeeper 1 (pid 1001): there is nobody else to be late for"
+    assert effect.proof == "zookeeper 1 (pid 1001): no other node is left to be delayed from"
     assert world.heal(effect)[1] == effect
 
 
