@@ -30,7 +30,10 @@ def run_command(
         typer.Option("--set", metavar="KEY=VALUE", help="Change the scenario: workload.producers.0.acks=1"),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat a run's random choices.")] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Repeat the run N times; report the mean and its 95 % confidence interval.")] = 1,
+    repeat: Annotated[
+        int,
+        typer.Option(min=1, help="How many times to run; the mean comes with its 95 % confidence interval."),
+    ] = 1,
     network: Annotated[str | None, typer.Option(help="loopback, or namespaces (Linux).")] = None,
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = DEFAULT_RUNS,
     kafka_home: Annotated[

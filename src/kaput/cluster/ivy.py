@@ -113,7 +113,7 @@ def _why(said: str) -> str:
     if missing:
         names = ", ".join(name.replace("#", ":").replace(";", ":") for name in missing[:5])
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        return f"could not be downloaded from the repository (is the network up?): {names}{more}"
+        return f"not found in the repository (is the network up?): {names}{more}"
     return f"Ivy failed: {said[-500:]}"
 
 

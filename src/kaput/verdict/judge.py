@@ -174,7 +174,7 @@ def _conclude(bench: _Bench, facts: Facts, scenario: Scenario) -> Judgement:
     reasons = bench.violations + bench.doubts
     expected = scenario.expect.verdict
     if expected is not None and expected != verdict:
-        reasons.append(f"the scenario expects the verdict {expected!r}, but by the contract it is {verdict!r}.")
+        reasons.append(f"the scenario expects the verdict {expected!r}, but this is {verdict!r}.")
         verdict = "inconclusive" if verdict == "held" else verdict
     if verdict == "held":
         reasons.append(_kept(facts))

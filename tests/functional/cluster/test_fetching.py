@@ -80,7 +80,7 @@ def test_another_jar_than_the_locked_one_is_never_used(repository: Path, java: J
 def test_a_jar_that_cannot_be_had_is_named(repository: Path, java: Java) -> None:
     """Nobody has to read Ivy's output."""
     next(repository.rglob("one-1.0.jar")).unlink()
-    with pytest.raises(DistributionError, match=r"Kafka 0\.0\.1: could not be downloaded .*: org\.example:one:1\.0$"):
+    with pytest.raises(DistributionError, match=r"Kafka 0\.0\.1: not found .*: org\.example:one:1\.0$"):
         resolve("0.0.1", java)
 
 

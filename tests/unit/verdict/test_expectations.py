@@ -31,7 +31,7 @@ def test_another_verdict_than_expected(
     judgement = judge(facts_of(**facts), scenario({"verdict": expected}))
     assert (judgement.verdict, len(judgement.reasons)) == (verdict, reasons)
     if expected == "violated":
-        assert judgement.reasons == ["The scenario expects the verdict 'violated', but by the contract it is 'held'."]
+        assert judgement.reasons == ["The scenario expects the verdict 'violated', but this is 'held'."]
 
 
 @pytest.mark.parametrize(
