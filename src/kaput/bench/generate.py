@@ -25,8 +25,8 @@ from kaput.bench.plan import Plan, SlabPlan
 from kaput.bench.shape import START_NS, TOPIC, Shape
 from kaput.bench.tables import write_slab
 from kaput.errors import AccountingError, UsageError
-from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
-from kaput.evidence.schemas import EVIDENCE_SCHEMA, TABLES
+from kaput.evidence.folder import EVIDENCE_SCHEMA, GroupDrain, Manifest, RunFolder, replace_text
+from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import parquet_writer
 from kaput.scenario.model import Scenario
 

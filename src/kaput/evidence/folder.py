@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from kaput.errors import EvidenceError
-from kaput.evidence.schemas import EVIDENCE_SCHEMA
 
+EVIDENCE_SCHEMA = "kaput.evidence/1"
 State = Literal["recording", "sealed", "analysed"]
 LedgerRows = Literal["stretches", "messages", "none"]  # what analysis/ledger has a row for
 Moment = Annotated[int, Field(ge=-(2**63) + 1, lt=2**63)]  # ns since the epoch, as tables can hold them

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-EVIDENCE_SCHEMA = "kaput.evidence/1"
 GROUP_EVENT_KINDS = ("joined", "left", "killed", "assigned", "revoked", "lost", "committed")
 CLUSTER_EVENT_KINDS = ("leader", "isr", "fenced", "unfenced", "started", "stopped")
 
