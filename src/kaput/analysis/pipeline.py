@@ -47,7 +47,7 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
     tables.clear(given)
     events = events_frame(given)
-    job = Job(spark, work.tasks, Encoding(given.names, work.parts, events, work.tick_ns))
+    job = Job(spark, work.tasks, Encoding(given.names, work.parts, events, work.width_ns))
     sums = job.sums()
     account = after_encoding.account(given, sums)
     of_messages = after_messages.add(
@@ -56,7 +56,7 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     placed = _placed(job, after_places.placing(given, account, events, of_messages.under), of_messages, sums)
     affected = after_places.add(placed, account, given.names)
     after_sends.look(job, given, account, placed, affected)
-    after_sends.silences(job, given, account, sums, work.tick_ns)
+    after_sends.silences(job, given, account, sums, work.width_ns)
     tables.write(given, placed, sums["rates"], ledger)
     account.seen = replicas.seen(given)
     return account

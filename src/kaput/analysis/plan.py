@@ -20,11 +20,11 @@ _PART_MESSAGES = 3_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """`tasks`: the row groups that each encodes; how many `parts`; how wide a tick is (silence.py), ns."""
+    """`tasks`: the row groups that each encodes; how many `parts`; from how many ns on silences are exact."""
 
     tasks: Sequence[Sequence[Unit]]
     parts: Parts
-    tick_ns: int
+    width_ns: int
 
 
 def plan(evidence: Evidence, cores: int | None = None) -> Plan:

@@ -94,7 +94,7 @@ def test_nothing_has_no_percentiles() -> None:
     assert latency.percentiles(pl.DataFrame({"us": [], "times": []})) is None
 
 
-def test_the_longest_silence_is_between_two_ticks() -> None:
+def test_the_longest_silence_is_between_two_spells() -> None:
     """By stream, and by partition over all producers; from the first attempt to the last that is known."""
     ms = 1_000_000
     rows = [(0, 0, 5), (0, 10, 12), (0, 300, 310), (1, 0, 100), (1, 400, 405), (0, 500, None)]
@@ -110,15 +110,15 @@ def test_the_longest_silence_is_between_two_ticks() -> None:
     more = {"topic": pl.lit(0), "offset": seq, "error": pl.lit(None, pl.String)}
     sends = sends.with_columns(pl.col("outcome").cast(pl.Enum(OUTCOMES)), seq=seq, **more)
     halves = [encoding.sends(of_frame(half)) for half in (sends.head(3), sends.tail(3))]
-    ticks = SUMS["ticks"].of(pl.concat([silence.ticks(half) for half in halves]))
+    spells = SUMS["spells"].of(pl.concat([silence.spells(half) for half in halves]))
     ends = pl.max_horizontal("attempt_ns", "done_ns").max()
     spans = sends.group_by("producer", "place").agg(begin_ns=pl.col("attempt_ns").min(), end_ns=ends)
-    by_stream = silence.longest(silence.silences(ticks, spans, silence.STREAM), silence.STREAM)
+    by_stream = silence.longest(silence.silences(spells, spans, silence.STREAM), silence.STREAM)
     assert sorted(by_stream.select("producer", "from_ns", "to_ns").rows()) == [
         (0, 12 * ms, 310 * ms),
         (1, 100 * ms, 405 * ms),
     ]
-    by_place = silence.longest(silence.silences(ticks, spans, ["place"]), ["place"])
+    by_place = silence.longest(silence.silences(spells, spans, ["place"]), ["place"])
     assert by_place.select("from_ns", "to_ns").rows() == [(100 * ms, 310 * ms)]
 
 

@@ -1,9 +1,9 @@
 """Unavailability: the longest time without an acknowledgement.
 
 Of a stream (a producer and a partition, or a partition over all producers) from its first attempt to the
-last that is known of it. Acknowledgements are kept as ticks: the first and the last of each stretch of
-WIDTH_NS. A silence that is longer than a tick lies between two ticks, so it is exact; where the longest is
-shorter, `WIDTH_NS` was too wide and the ticks are taken again, narrower.
+last that is known of it. Acknowledgements are kept as spells: the first and the last of each time in which
+they came less than WIDTH_NS after one another. A silence of WIDTH_NS or more lies between two spells, so it
+is exact; where the longest is shorter, the spells are taken again, narrower.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ EXACT_NS = 1  # every acknowledgement's time
 STREAM = ("producer", "place")
 
 
-def ticks(sends: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:
-    """(producer, place, tick, first_ns, last_ns) of what was acknowledged and whose partition is known."""
+def spells(sends: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:
+    """(producer, place, first_ns, last_ns): times within which acknowledgements came less than `width_ns`
+    after one another, of what was acknowledged and whose partition is known.
+    """
     counts = ACKED & pl.col("place").is_not_null()
     acked, at_ns = sends.runs.filter(counts.fill_null(False)), sends.of("dones", counts)
     if acked.is_empty():
-        return _by_tick(acked.select(*STREAM, tick="n", first_ns="n", last_ns="n"))
+        return acked.select(*STREAM, first_ns="n", last_ns="n")
     n = acked["n"].to_numpy()
     new = np.zeros(len(at_ns), bool)
     new[np.cumsum(n) - n] = True
@@ -35,25 +37,33 @@ def ticks(sends: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:
     new[1:] |= tick[1:] != tick[:-1]
     begin = np.flatnonzero(new)
     run = np.searchsorted(np.cumsum(n), begin, side="right")
-    found = acked[run].select(
+    ticks = acked[run].select(
         *STREAM,
-        tick=pl.Series(tick[begin]),
         first_ns=pl.Series(np.minimum.reduceat(at_ns, begin)),
         last_ns=pl.Series(np.maximum.reduceat(at_ns, begin)),
     )
     # Those without a time stand in a tick of their own.
-    return _by_tick(found.filter(pl.col("first_ns") != NULL))
+    return _joined(ticks.filter(pl.col("first_ns") != NULL), width_ns)
 
 
-def _by_tick(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.group_by(*STREAM, "tick").agg(pl.col("first_ns").min(), pl.col("last_ns").max())
+def _joined(ticks: pl.DataFrame, width_ns: int) -> pl.DataFrame:
+    """Ticks of a stream that come less than `width_ns` after one another, as one."""
+    ordered = ticks.sort(*STREAM, "first_ns")
+    before = pl.col("last_ns").cum_max().shift(1).over(STREAM)
+    new = (pl.col("first_ns") >= before + width_ns).fill_null(True)
+    return (
+        ordered.with_columns(new=new.cum_sum())
+        .group_by(*STREAM, "new")
+        .agg(pl.col("first_ns").min(), pl.col("last_ns").max())
+        .drop("new")
+    )
 
 
-def silences(ticks_: pl.DataFrame, spans_: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """(keys, from_ns, to_ns): every time without an acknowledgement between two ticks, and at either end."""
+def silences(spells_: pl.DataFrame, spans_: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """(keys, from_ns, to_ns): every time without an acknowledgement between two spells, and at either end."""
     ends = spans_.group_by(keys).agg(pl.col("begin_ns").min(), pl.col("end_ns").max())
     border = [ends.select(*keys, first_ns=name, last_ns=name) for name in ("begin_ns", "end_ns")]
-    points = pl.concat([ticks_.select(*keys, "first_ns", "last_ns"), *border]).sort("first_ns", "last_ns")
+    points = pl.concat([spells_.select(*keys, "first_ns", "last_ns"), *border]).sort("first_ns", "last_ns")
     before = pl.col("last_ns").cum_max().shift(1).over(keys)
     return (
         points.select(*keys, from_ns=before, to_ns="first_ns")

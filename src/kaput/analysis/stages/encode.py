@@ -31,7 +31,7 @@ SUMS: Mapping[str, Sum] = {
         ("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")
     ),
     "acked_us": Sum(("us",), ("times",)),
-    "ticks": Sum((*silence.STREAM, "tick"), (), ("first_ns",), ("last_ns",)),
+    "spells": Sum((*silence.STREAM, "first_ns"), (), (), ("last_ns",)),
     "rates": Sum(("second", "what"), ("times",)),
 }
 
@@ -46,7 +46,7 @@ def encode_rows(tables: Iterable[tuple[str, Rows]], told: Encoding) -> Iterator[
     found = []
     for table, rows in tables:
         coded = _ENCODE[table](rows, told)
-        found.append(_SUMS[table](coded, told.tick_ns))
+        found.append(_SUMS[table](coded, told.width_ns))
         yield from _SPLIT[table](coded, told)
     if found:
         yield told.parts.sums, Piece("sums", pickle.dumps(total(found, SUMS)))
@@ -105,16 +105,16 @@ def _message(told: Encoding) -> pl.Expr:
     return told.parts.message(pl.col("producer"), pl.col("block"))
 
 
-def _sums_of_sends(coded: Encoded, tick_ns: int) -> dict[str, pl.DataFrame]:
+def _sums_of_sends(coded: Encoded, width_ns: int) -> dict[str, pl.DataFrame]:
     return {
         "sent": SUMS["sent"].of(_sent(coded)),
         "acked_us": _acked_us(coded),
-        "ticks": silence.ticks(coded, tick_ns),
+        "spells": silence.spells(coded, width_ns),
         "rates": _rates(coded),
     }
 
 
-def _sums_of_log(coded: Encoded, _tick_ns: int) -> dict[str, pl.DataFrame]:
+def _sums_of_log(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
     nobodys = pl.col("intact") & (pl.col("producer").is_null() | pl.col("seq").is_null())
     records = coded.runs.select(
         "place",
@@ -128,7 +128,7 @@ def _sums_of_log(coded: Encoded, _tick_ns: int) -> dict[str, pl.DataFrame]:
     return {"log": SUMS["log"].of(records)}
 
 
-def _sums_of_deliveries(coded: Encoded, _tick_ns: int) -> dict[str, pl.DataFrame]:
+def _sums_of_deliveries(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
     records = coded.runs.select("place", _damaged(), records="n")
     return {
         "handed": SUMS["handed"].of(records),

@@ -21,7 +21,7 @@ from kaput.analysis.sums import Sum
 SUMS: Mapping[str, Sum] = {
     "windows": Sum(("fault",), fault_windows.COUNTS),
     "across": Sum(("producer",), ("n",)),
-    "ticks": Sum((*silence.STREAM, "tick"), (), ("first_ns",), ("last_ns",)),
+    "spells": Sum((*silence.STREAM, "first_ns"), (), (), ("last_ns",)),
 }
 
 
@@ -29,7 +29,7 @@ SUMS: Mapping[str, Sum] = {
 class Again:
     """What is asked. `late`: stretches of reordered messages of which it is not known whether a change of
     leader came between; `elections`: when each place got another leader, ascending; `streams`: those whose
-    silences are looked for, by ticks of `tick_ns`.
+    silences are looked for, by spells of `width_ns`.
     """
 
     names: Names
@@ -37,7 +37,7 @@ class Again:
     late: pl.DataFrame = field(default_factory=lambda: _none("producer", "seq", "n", "place"))
     elections: Mapping[int, Sequence[int]] = field(default_factory=dict)
     streams: pl.DataFrame = field(default_factory=lambda: _none(*silence.STREAM))
-    tick_ns: int = silence.EXACT_NS
+    width_ns: int = silence.EXACT_NS
 
 
 def _none(*columns: str) -> pl.DataFrame:
@@ -52,7 +52,7 @@ def look(units: Iterable[Unit], told: Again) -> Iterator[bytes]:
             {
                 "windows": fault_windows.counts(rows, told.windows),
                 "across": SUMS["across"].of(_across(rows, told)),
-                "ticks": _ticks(rows.join(told.streams, on=list(silence.STREAM), how="semi"), told),
+                "spells": _spells(rows.join(told.streams, on=list(silence.STREAM), how="semi"), told),
             }
         )
 
@@ -74,8 +74,8 @@ def _across(rows: pl.DataFrame, told: Again) -> pl.DataFrame:
     return mine.filter(pl.Series(changed, dtype=pl.Boolean)).select("producer", n=pl.lit(1, pl.Int64))
 
 
-def _ticks(rows: pl.DataFrame, told: Again) -> pl.DataFrame:
-    return silence.ticks(encoding.sends(of_frame(rows)), told.tick_ns)
+def _spells(rows: pl.DataFrame, told: Again) -> pl.DataFrame:
+    return silence.spells(encoding.sends(of_frame(rows)), told.width_ns)
 
 
 def nothing() -> dict[str, pl.DataFrame]:
@@ -84,5 +84,5 @@ def nothing() -> dict[str, pl.DataFrame]:
     return {
         "windows": fault_windows.counts(none.whole(), ()),
         "across": SUMS["across"].of(pl.DataFrame(schema={"producer": pl.Int64, "n": pl.Int64})),
-        "ticks": silence.ticks(encoding.sends(none), 1),
+        "spells": silence.spells(encoding.sends(none), 1),
     }

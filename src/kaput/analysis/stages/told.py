@@ -62,7 +62,7 @@ class Encoding:
     names: Names
     parts: Parts
     events: pl.DataFrame
-    tick_ns: int
+    width_ns: int
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """What only a second look at sends tells: who was affected by a fault, which reordered messages a change of
-leader came between, and silences that lie within a tick.
+leader came between, and silences that lie within a spell.
 """
 
 from __future__ import annotations
@@ -63,24 +63,24 @@ def _reordered(late: pl.DataFrame, across: Mapping[int, int]) -> Iterator[Reorde
             yield ReorderedRow(producer, over, n)
 
 
-def silences(job: Job, given: Inputs, account: Account, sums: Tables, tick_ns: int) -> None:
-    """Adds the longest silence of each stream, and around each fault; where one may lie within a tick, ticks
-    are taken again, narrower.
+def silences(job: Job, given: Inputs, account: Account, sums: Tables, width_ns: int) -> None:
+    """Adds the longest silence of each stream, and around each fault; where one may lie within a spell,
+    spells are taken again, narrower.
     """
-    ticks, spans = sums["ticks"], sums["sent"].drop_nulls("place")
+    spells, spans = sums["spells"], sums["sent"].drop_nulls("place")
     while True:
-        found = silence.longest(silence.silences(ticks, spans, silence.STREAM), silence.STREAM)
-        account.quiet = _quiet(given, account, silence.silences(ticks, spans, ["place"]))
-        short = set(found.filter(pl.col("to_ns") - pl.col("from_ns") < tick_ns)["place"])
+        found = silence.longest(silence.silences(spells, spans, silence.STREAM), silence.STREAM)
+        account.quiet = _quiet(given, account, silence.silences(spells, spans, ["place"]))
+        short = set(found.filter(pl.col("to_ns") - pl.col("from_ns") < width_ns)["place"])
         for reach in account.reaches:
-            if account.quiet.get(reach.fault.id, tick_ns) < tick_ns:
+            if account.quiet.get(reach.fault.id, width_ns) < width_ns:
                 short |= {given.names.code(place) for place in reach.places}
-        if tick_ns == silence.EXACT_NS or not short:
+        if width_ns == silence.EXACT_NS or not short:
             break
-        tick_ns = max(silence.EXACT_NS, tick_ns // 100)
+        width_ns = max(silence.EXACT_NS, width_ns // 100)
         streams = spans.filter(pl.col("place").is_in(sorted(short))).select(silence.STREAM).unique()
-        narrow = job.sends_again(Again(given.names, streams=streams, tick_ns=tick_ns))["ticks"]
-        ticks = pl.concat([ticks.join(streams, on=list(silence.STREAM), how="anti"), narrow])
+        narrow = job.sends_again(Again(given.names, streams=streams, width_ns=width_ns))["spells"]
+        spells = pl.concat([spells.join(streams, on=list(silence.STREAM), how="anti"), narrow])
     account.gaps = [Silence(*row) for row in found.select(Silence._fields).iter_rows()]
 
 
