@@ -121,8 +121,7 @@ class Cluster:
         while waiting:
             for node in self.nodes.values():
                 if not node.running:
-                    why = node.deaths[-1] if node.deaths else f"{node.title} does not run"
-                    raise BrokerError(why)
+                    raise BrokerError(node.why_not_running())
             waiting = {broker for broker in waiting if not self._is_ready(broker)}
             if waiting and time.monotonic() > limit:
                 raise self._not_ready(waiting, timeout_s)

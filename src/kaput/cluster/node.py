@@ -22,6 +22,8 @@ from kaput.processes.ownership import OwnedProcess, Owner
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
 _TAIL_BYTES = 64 * 1024
+_REAPED_WITHIN_S = 5
+_POLL_S = 0.01
 
 
 class Node:
@@ -152,6 +154,16 @@ class Node:
         except OSError:
             return ""
         return "\n".join(text.splitlines()[-lines:])
+
+    def why_not_running(self) -> str:
+        """How it ended, with the last lines of its log."""
+        # The thread that waits for its end may come a moment later than we see it gone.
+        limit = time.monotonic() + _REAPED_WITHIN_S
+        while not self.deaths and not self._expected_down and time.monotonic() < limit:
+            time.sleep(_POLL_S)
+        return (
+            self.deaths[-1] if self.deaths else f"{self.title} does not run; its log ends:\n{self.log_tail()}"
+        )
 
     def _started(self) -> OwnedProcess:
         if self._process is None:
