@@ -28,7 +28,8 @@ from kaput.java import Java
 START_TIMEOUT_S = 60
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 # C1 only: the queries are over before C2 would pay. One collector thread: the heap is small.
-FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+# One that runs out of memory ends: Spark would wait for ever for the thread that did.
+FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError")
 Spawned = Callable[[subprocess.Popen[bytes]], object]
 _WITH_JARS = {"spark.jars", "spark.jars.packages"}  # which Spark's own scripts alone resolve for the driver
 _REHEARSAL = "2"  # counted on when an analysis comes to load other classes than before

@@ -9,6 +9,7 @@ Nothing is shared but the evidence's files: tasks may run on any machine, and a 
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,16 +37,21 @@ class Job:
 
     def sums(self) -> Tables:
         """What encoding has summed."""
-        found = self._on([self._told.parts.sums], lambda _, pieces: [p.data for p in pieces])
-        return total([encode.nothing(), *map(pickle.loads, found)], encode.SUMS)
+
+        def add(_: int, pieces: Iterable[Piece]) -> list[bytes]:
+            found = [encode.nothing(), *(pickle.loads(piece.data) for piece in pieces)]
+            return [_packed(total(found, encode.SUMS))]
+
+        (found,) = self._on([self._told.parts.sums], add)
+        return dict(_unpacked(found))
 
     def messages(self, told: Reading) -> list[by_message.Judged]:
         """The messages of all parts, judged."""
 
         def judge(part: int, pieces: Iterable[Piece]) -> list[bytes]:
-            return [pickle.dumps(by_message.judge(pieces, told, part))]
+            return [_packed(by_message.judge(pieces, told, part))]
 
-        return [pickle.loads(found) for found in self._on(range(told.parts.messages), judge)]
+        return [_unpacked(found) for found in self._on(range(told.parts.messages), judge)]
 
     def places(
         self, told: by_place.Placing, beside: Mapping[int, Sequence[Piece]]
@@ -55,10 +61,10 @@ class Job:
         parts = self._told.parts
 
         def judge(part: int, pieces: Iterable[Piece]) -> list[bytes]:
-            return [pickle.dumps(by_place.judge([*pieces, *beside.get(part, ())], told, part))]
+            return [_packed(by_place.judge([*pieces, *beside.get(part, ())], told, part))]
 
         numbers = range(parts.messages, parts.messages + parts.places)
-        found = [pickle.loads(each) for each in self._on(numbers, judge)]
+        found = [_unpacked(each) for each in self._on(numbers, judge)]
         return None if any(each is None for each in found) else found
 
     def put_in_time(self, rates: pl.DataFrame) -> None:
@@ -102,6 +108,15 @@ class Job:
 
         found: list[bytes] = self._context.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
         return found
+
+
+def _packed(found: object) -> bytes:
+    """A task's result, small: those of all tasks lie in the driver's JVM at once."""
+    return zlib.compress(pickle.dumps(found), 1)
+
+
+def _unpacked(data: bytes) -> Any:
+    return pickle.loads(zlib.decompress(data))
 
 
 def itself(part: int) -> int:
