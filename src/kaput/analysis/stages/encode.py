@@ -185,9 +185,10 @@ def _rates(sends: Encoded) -> pl.DataFrame:
 
 
 def _by_second(what: str, at_ns: Ints) -> pl.DataFrame:
-    if len(at_ns) and bool((at_ns[1:] >= at_ns[:-1]).all()):
-        # In order of time, the seconds' borders are looked up.
-        seconds = np.arange(at_ns[0] // _SECOND_NS, at_ns[-1] // _SECOND_NS + 1)
+    first, last = (int(at_ns[0]) // _SECOND_NS, int(at_ns[-1]) // _SECOND_NS) if len(at_ns) else (0, 0)
+    if 0 < last - first < len(at_ns) and bool((at_ns[1:] >= at_ns[:-1]).all()):
+        # In order of time, and dense: the seconds' borders are looked up.
+        seconds = np.arange(first, last + 1)
         often = np.diff(np.searchsorted(at_ns, np.append(seconds, seconds[-1] + 1) * _SECOND_NS))
         seconds, often = seconds[often > 0], often[often > 0]
     else:
