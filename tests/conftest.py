@@ -18,6 +18,8 @@ settings.load_profile("kaput")
 
 # By directory: the tests that share a session, in one worker.
 _TOGETHER = {"spark": "spark", "property": "spark"}
+# Those there that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
+_COMMANDS = ("any_shape", "analyze_while_recording", "background", "hdfs", "judging_unwritable", "standalone")
 
 
 class ByDirectory(LoadScopeScheduling):
@@ -25,8 +27,9 @@ class ByDirectory(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         directory = nodeid.removeprefix("tests/").partition("/")[0]
-        if directory == "functional":
-            return nodeid.partition("::")[0]
+        file = nodeid.partition("::")[0]
+        if directory == "functional" or file.endswith(tuple(f"test_{name}.py" for name in _COMMANDS)):
+            return file
         return _TOGETHER.get(directory, nodeid)
 
 
