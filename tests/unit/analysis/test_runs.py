@@ -45,7 +45,6 @@ def test_a_run_ends_where_anything_but_seq_and_offset_changes() -> None:
         (None, None, 16, 1, 4, 4),
     ]
     assert encode(ROWS, ["producer", "place", "intact"])["n"].to_list() == [3, 1, 1, 2]
-    assert encode(ROWS, ["producer", "place"], also=np.array([1]))["n"].to_list() == [1, 2, 1, 1, 2]
     assert encode(ROWS.clear(), ["producer"], ["at_ns"]).is_empty()
 
 

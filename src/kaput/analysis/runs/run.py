@@ -33,16 +33,13 @@ _NARROW = 2**31
 NULL = -(2**63)  # in columns that are kept row by row: no value
 
 
-def encode(
-    rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = (), also: Ints | None = None
-) -> pl.DataFrame:
+def encode(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = ()) -> pl.DataFrame:
     """The runs of rows that are in the order in which they are to be read.
 
     `same`: columns that do not change within a run. `times`: columns that do not go down within one; a run
-    has the first and the last of each. `also`: positions of rows that begin a run in any case.
+    has the first and the last of each.
     """
-    begin = begins(rows, same, times)
-    return shaped(rows, same, times, begin if also is None else np.union1d(begin, also))
+    return shaped(rows, same, times, begins(rows, same, times))
 
 
 def begins(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = ()) -> Ints:
