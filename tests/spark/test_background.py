@@ -17,7 +17,7 @@ from kaput.processes.behind import by_session, find_way
 from kaput.processes.records import start_of
 
 WAITING = Path(__file__).with_name("behind_load.py")
-BOUND_S = 240.0  # what is kept behind others may wait for long on a busy machine
+BOUND_S = 60.0
 
 
 class Waiting:

@@ -26,6 +26,9 @@ from kaput.analysis.watching import Tell, nobody, watched
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import Evidence
+from kaput.processes.signals import end_interrupted_calls
+
+end_interrupted_calls()  # by now Polars is loaded
 
 
 def analyse(

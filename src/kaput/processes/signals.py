@@ -59,6 +59,15 @@ def interrupts() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def end_interrupted_calls() -> None:
+    """A read or a wait that Ctrl-C interrupts ends again, so that Python looks at what has arrived.
+
+    To be called after a library has put a handler of its own before Python's which has the kernel start them
+    anew (SA_RESTART): Polars does, as soon as it is loaded.
+    """
+    signal.siginterrupt(signal.SIGINT, True)
+
+
 @contextmanager
 def shielded() -> Iterator[None]:
     """Holds back a signal until the block has ended: for cleaning up."""
