@@ -112,14 +112,14 @@ def test_a_jump_counts_where_something_was_jumped_over() -> None:
     skips, back = polls.steps(polls.in_time(handed), log)
     assert skips.select("offset", "before").rows() == [(14, 11)]
     assert back.select("offset", "before").rows() == [(12, 20)]
-    assert not polls.torn(handed)
+    assert not polls.torn(polls.in_time(handed))
 
 
 def test_deliveries_that_overlap_in_time_tell_no_steps() -> None:
     """Runs of two files with rows in no order of time; what meets at one moment in order is sound."""
-    assert polls.torn(_handed((0, 0, 7, 10, 2, 1, 5), (0, 4, 7, 14, 2, 3, 7)))
-    assert not polls.torn(_handed((0, 0, 7, 10, 2, 1, 5), (0, 2, 7, 12, 2, 5, 7)))
-    assert polls.torn(_handed((0, 2, 7, 12, 2, 1, 5), (0, 0, 7, 10, 2, 5, 7)))
+    assert polls.torn(polls.in_time(_handed((0, 0, 7, 10, 2, 1, 5), (0, 4, 7, 14, 2, 3, 7))))
+    assert not polls.torn(polls.in_time(_handed((0, 0, 7, 10, 2, 1, 5), (0, 2, 7, 12, 2, 5, 7))))
+    assert polls.torn(polls.in_time(_handed((0, 2, 7, 12, 2, 1, 5), (0, 0, 7, 10, 2, 5, 7))))
 
 
 def test_what_was_handed_out_again_and_whether_it_was_committed() -> None:

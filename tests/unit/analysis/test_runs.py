@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from kaput.analysis.questions import latency, silence
+from kaput.analysis.questions.messages import ACKED
 from kaput.analysis.runs import encoding
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, cut, edges, meeting, single
 from kaput.analysis.runs.run import NULL, encode, kept, unpacked
@@ -109,7 +110,7 @@ def test_the_longest_silence_is_between_two_spells() -> None:
     more = {"topic": pl.lit(0), "offset": seq, "error": pl.lit(None, pl.String)}
     sends = sends.with_columns(pl.col("outcome").cast(pl.Enum(OUTCOMES)), seq=seq, **more)
     halves = [encoding.sends(of_frame(half)) for half in (sends.head(3), sends.tail(3))]
-    spells = SUMS["spells"].of(pl.concat([silence.spells(half) for half in halves]))
+    spells = SUMS["spells"].of(pl.concat([silence.spells(half.where(ACKED)) for half in halves]))
     ends = pl.max_horizontal("attempt_ns", "done_ns").max()
     spans = sends.group_by("producer", "place").agg(begin_ns=pl.col("attempt_ns").min(), end_ns=ends)
     by_stream = silence.longest(silence.silences(spells, spans, silence.STREAM), silence.STREAM)

@@ -44,16 +44,16 @@ def unassigned(deliveries: pl.DataFrame, assigned: pl.DataFrame) -> pl.DataFrame
 
 
 def torn(deliveries: pl.DataFrame) -> bool:
-    """Whether deliveries of one reader overlap in time: its steps cannot be told from these runs.
+    """Whether deliveries of one reader, which are `in_time`, overlap there: its steps cannot be told from
+    these runs.
 
     So it is where the rows of a member stand in several row groups in no order of time.
     """
-    ordered = in_time(deliveries)
     latest = pl.col("polled_ns_last").cum_max().shift(1).over(READER)
     end = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)
     at_once = (pl.col("polled_ns_first") == latest) & (pl.col("offset") < end)
     overlap = (pl.col("polled_ns_first") < latest) | at_once
-    return bool(ordered.select(overlap.fill_null(False).any()).item())
+    return bool(deliveries.select(overlap.fill_null(False).any()).item())
 
 
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:

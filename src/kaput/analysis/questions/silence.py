@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from kaput.analysis.questions.messages import ACKED
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.run import NULL
 
@@ -22,22 +21,21 @@ EXACT_NS = 1  # every acknowledgement's time
 STREAM = ("producer", "place")
 
 
-def spells(sends: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:
+def spells(acked: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:
     """(producer, place, first_ns, last_ns): times within which acknowledgements came less than `width_ns`
-    after one another, of what was acknowledged and whose partition is known.
+    after one another, of what was `acked` and whose partition is known.
     """
-    counts = ACKED & pl.col("place").is_not_null()
-    acked, at_ns = sends.runs.filter(counts.fill_null(False)), sends.of("dones", counts)
-    if acked.is_empty():
-        return acked.select(*STREAM, first_ns="n", last_ns="n")
-    n = acked["n"].to_numpy()
+    runs, rows = acked.where(pl.col("place").is_not_null())
+    if runs.is_empty():
+        return runs.select(*STREAM, first_ns="n", last_ns="n")
+    n, at_ns = runs["n"].to_numpy(), rows["dones"]
     new = np.zeros(len(at_ns), bool)
     new[np.cumsum(n) - n] = True
     tick = at_ns // width_ns
     new[1:] |= tick[1:] != tick[:-1]
     begin = np.flatnonzero(new)
     run = np.searchsorted(np.cumsum(n), begin, side="right")
-    ticks = acked[run].select(
+    ticks = runs[run].select(
         *STREAM,
         first_ns=pl.Series(np.minimum.reduceat(at_ns, begin)),
         last_ns=pl.Series(np.maximum.reduceat(at_ns, begin)),

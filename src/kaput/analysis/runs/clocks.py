@@ -8,6 +8,7 @@ times can be compared with theirs by either of its ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -19,6 +20,8 @@ GIVEN_UP = ("revoked", "lost")
 GONE = ("left", "killed")
 READER = ("group", "member", "place")
 _GROUP = ("group", "place")
+_NEXT = ("next_commit", "next_change")
+_EVER_NS = -(2**63)
 CLOCKS = ("commits", "changes", "owns")
 IN_ORDER = ("group", "member", "polled_ns", "place", "offset", "producer", "seq")
 
@@ -34,16 +37,18 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
     """
     runs = rows.with_same(encode(rows.frame, differing, ["polled_ns"]))
     runs = runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
-    first, last = _with_clocks(runs, events, "polled_ns_first"), _with_clocks(runs, events, "polled_ns_last")
-    torn = first.select(
-        pl.struct(CLOCKS) != last.select(pl.struct(CLOCKS).alias("last")).to_series()
-    ).to_series()
+    lines = _lines(events, runs)
+    first = _with_clocks(runs, lines, "polled_ns_first")
+    last = pl.col("polled_ns_last")
+    happened = (pl.col("next_commit") < last) | (pl.col("next_change") <= last)
+    torn = first.select(happened.fill_null(False)).to_series()
+    first = first.drop(_NEXT)
     if not torn.any():
         return first
     # Where something happened in the midst of a run its rows are looked at.
     apart = runs.filter(torn)
     where = spread(apart["row"].to_numpy(), apart["n"].to_numpy())
-    some = _with_clocks(rows.with_same(rows.frame[where]), events, "polled_ns")
+    some = _with_clocks(rows.with_same(rows.frame[where]), lines, "polled_ns").drop(_NEXT)
     parts = rows.with_same(encode(some, (*differing, *CLOCKS), ["polled_ns"]))
     begin = (parts["n"].cum_sum() - parts["n"]).to_numpy()
     parts = parts.with_columns(row=pl.Series(where[begin], dtype=pl.Int64))
@@ -51,11 +56,30 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
     return pl.concat([whole, parts.select(whole.columns)]).sort("row")
 
 
-def _with_clocks(rows: pl.DataFrame, events: pl.DataFrame, time: str) -> pl.DataFrame:
+def _with_clocks(rows: pl.DataFrame, lines: Lines, time: str) -> pl.DataFrame:
+    """The rows with CLOCKS as they stood at that time of each, and when the next of either kind happened."""
+    found = rows.with_row_index("line").sort(time)
+    found = _by_then(found, time, lines.commits, _GROUP, exact=False)
+    found = _by_then(found, time, lines.changes, READER, exact=True)
+    known = found.with_columns(pl.col("commits", "changes").fill_null(0), pl.col("owns").fill_null(False))
+    return known.sort("line").drop("line")
+
+
+class Lines(NamedTuple):
+    """What happened, in the order of time, with what the clocks say from then on and when the next follows.
+
+    `commits`: of each group in each place; `changes`: of what each reader has.
+    """
+
+    commits: pl.DataFrame
+    changes: pl.DataFrame
+
+
+def _lines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Lines:
     placed = events.filter(pl.col("place").is_not_null())
     commits = placed.filter(kind="committed").sort("at_ns").select(*_GROUP, "at_ns")
     commits = commits.with_columns(commits=pl.int_range(1, pl.len() + 1).over(_GROUP))
-    changes = pl.concat([placed.filter(pl.col("kind").is_in(CHANGES)), _everywhere(events, rows)])
+    changes = pl.concat([placed.filter(pl.col("kind").is_in(CHANGES)), _everywhere(events, deliveries)])
     # At one moment what is given up comes before what is assigned.
     states = changes.sort("at_ns", pl.col("kind") == "assigned").select(
         *READER,
@@ -63,11 +87,17 @@ def _with_clocks(rows: pl.DataFrame, events: pl.DataFrame, time: str) -> pl.Data
         changes=pl.col("kind").is_in(CHANGES).cast(pl.Int64).cum_sum().over(READER),
         owns=pl.col("kind") == "assigned",
     )
-    found = rows.with_row_index("line").sort(time)
-    found = _by_then(found, time, commits, _GROUP, exact=False)
-    found = _by_then(found, time, states, READER, exact=True)
-    known = found.with_columns(pl.col("commits", "changes").fill_null(0), pl.col("owns").fill_null(False))
-    return known.sort("line").drop("line")
+    return Lines(
+        _line(commits, _GROUP, "next_commit", commits=pl.lit(0, pl.Int64)),
+        _line(states, READER, "next_change", changes=pl.lit(0, pl.Int64), owns=pl.lit(False)),
+    )
+
+
+def _line(events: pl.DataFrame, keys: Sequence[str], following: str, **before: pl.Expr) -> pl.DataFrame:
+    """With a row for the time before the first event of each of the keys, and when the next one follows."""
+    begins = events.select(keys).unique().with_columns(at_ns=pl.lit(_EVER_NS, pl.Int64), **before)
+    line = pl.concat([begins.select(events.columns), events])
+    return line.with_columns(pl.col("at_ns").shift(-1).over(keys).alias(following))
 
 
 def _everywhere(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:

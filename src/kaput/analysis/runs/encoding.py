@@ -31,15 +31,15 @@ class Encoded(NamedTuple):
     runs: pl.DataFrame
     rows: Mapping[str, Ints]
 
-    def of(self, name: str, chosen: pl.Expr) -> Ints:
-        """The rows' values in the chosen runs."""
+    def where(self, chosen: pl.Expr) -> Encoded:
+        """The chosen runs, and what stands beside their rows."""
         flags = self.runs.select(chosen.fill_null(False)).to_series()
-        values = self.rows[name]
         if flags.all():
-            return values
+            return self
         # Runs stand one after the other: a mask is taken faster than positions are.
-        found: Ints = values[np.repeat(flags.to_numpy(), self.runs["n"].to_numpy())]
-        return found
+        mask = np.repeat(flags.to_numpy(), self.runs["n"].to_numpy())
+        runs = self.runs.filter(flags).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
+        return Encoded(runs, {name: values[mask] for name, values in self.rows.items()})
 
     def packed(self) -> pl.DataFrame:
         """The runs with lists in place of `row`."""

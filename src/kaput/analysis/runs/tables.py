@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from kaput.analysis.names import SHIFT, Names
 from kaput.evidence.parquet import (
+    bounds,
     broken,
     footer_of,
     nulls_alone,
@@ -92,6 +93,12 @@ def units(evidence: Evidence, table: str) -> Iterator[Unit]:
             if rows:
                 # Tasks may run in other directories.
                 yield Unit(table, str(path.resolve()), index, rows)
+
+
+def spans(unit: Unit, names: Sequence[str]) -> list[tuple[Any, Any] | None]:
+    """The least and the greatest value of columns in a row group; None where its file does not tell."""
+    group = footer_of(unit.path).row_group(unit.number)
+    return [bounds(statistics_of(group, name)) for name in names]
 
 
 def empty(table: str) -> Rows:

@@ -106,10 +106,11 @@ def _message(told: Encoding) -> pl.Expr:
 
 
 def _sums_of_sends(coded: Encoded, width_ns: int) -> dict[str, pl.DataFrame]:
+    acked = coded.where(ACKED)
     return {
         "sent": SUMS["sent"].of(_sent(coded)),
-        "acked_us": _acked_us(coded),
-        "spells": silence.spells(coded, width_ns),
+        "acked_us": _acked_us(acked),
+        "spells": silence.spells(acked, width_ns),
         "rates": _rates(coded),
     }
 
@@ -165,8 +166,8 @@ def _sent(sends: Encoded) -> pl.DataFrame:
     )
 
 
-def _acked_us(sends: Encoded) -> pl.DataFrame:
-    attempts, dones = sends.of("attempts", ACKED), sends.of("dones", ACKED)
+def _acked_us(acked: Encoded) -> pl.DataFrame:
+    attempts, dones = acked.rows["attempts"], acked.rows["dones"]
     if len(dones) and dones.min() == NULL:
         attempts, dones = attempts[dones != NULL], dones[dones != NULL]
     return latency.counted(dones - attempts)
@@ -176,10 +177,10 @@ def _rates(sends: Encoded) -> pl.DataFrame:
     """(second, what, times): what happened in each second; what has no known time, at its attempt."""
     kinds = [("attempted", sends.rows["attempts"])]
     for outcome in sends.runs["outcome"].unique().to_list():
-        chosen = pl.col("outcome") == outcome
-        done = sends.of("dones", chosen)
+        chosen = sends.where(pl.col("outcome") == outcome).rows
+        done = chosen["dones"]
         if len(done) and done.min() == NULL:
-            done = np.where(done == NULL, sends.of("attempts", chosen), done)
+            done = np.where(done == NULL, chosen["attempts"], done)
         kinds.append((outcome, done))
     return pl.concat([_by_second(what, at_ns) for what, at_ns in kinds])
 

@@ -79,7 +79,8 @@ class Job:
 
     def sends_again(self, told: over_sends.Again) -> Tables:
         """What a second look at sends tells."""
-        units = [[unit] for task in self._tasks for unit in task if unit.table == "sends"]
+        sends = (unit for task in self._tasks for unit in task if unit.table == "sends")
+        units = [[unit] for unit in sends if over_sends.concerns(unit, told)]
 
         def look(tasks: Iterable[Sequence[Unit]]) -> Iterator[bytes]:
             for task in tasks:

@@ -14,8 +14,9 @@ import polars as pl
 from kaput.analysis.names import Names
 from kaput.analysis.questions import fault_windows, silence
 from kaput.analysis.questions.fault_windows import Window
+from kaput.analysis.questions.messages import ACKED
 from kaput.analysis.runs import encoding
-from kaput.analysis.runs.tables import Unit, empty, of_frame, read
+from kaput.analysis.runs.tables import Unit, empty, of_frame, read, spans
 from kaput.analysis.sums import Sum
 
 SUMS: Mapping[str, Sum] = {
@@ -42,6 +43,26 @@ class Again:
 
 def _none(*columns: str) -> pl.DataFrame:
     return pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))
+
+
+def concerns(unit: Unit, told: Again) -> bool:
+    """Whether a row group may have what is asked, by what its file tells of it."""
+    if told.streams.height:
+        return True
+    attempts, dones, seqs = spans(unit, ("attempt_ns", "done_ns", "seq"))
+    late = told.late.select(pl.col("seq").min(), end=(pl.col("seq") + pl.col("n") - 1).max()).row(0)
+    return _meet(seqs, *late) or any(
+        _meet(attempts, window.from_ns, window.to_ns)
+        or _meet(attempts, window.loss_from_ns, window.loss_to_ns)
+        or _meet(dones, window.loss_from_ns, window.loss_to_ns)
+        for window in told.windows
+    )
+
+
+def _meet(span: tuple[int, int] | None, first: int | None, last: int | None) -> bool:
+    if first is None or last is None:
+        return False
+    return span is None or (span[0] <= last and first <= span[1])
 
 
 def look(units: Iterable[Unit], told: Again) -> Iterator[bytes]:
@@ -75,7 +96,7 @@ def _across(rows: pl.DataFrame, told: Again) -> pl.DataFrame:
 
 
 def _spells(rows: pl.DataFrame, told: Again) -> pl.DataFrame:
-    return silence.spells(encoding.sends(of_frame(rows)), told.width_ns)
+    return silence.spells(encoding.sends(of_frame(rows)).where(ACKED), told.width_ns)
 
 
 def nothing() -> dict[str, pl.DataFrame]:
