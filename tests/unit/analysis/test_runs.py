@@ -11,7 +11,7 @@ import pytest
 from kaput.analysis.questions import latency, silence
 from kaput.analysis.questions.messages import ACKED
 from kaput.analysis.runs import encoding
-from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, cut, edges, meeting, single
+from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, meeting, single
 from kaput.analysis.runs.run import NULL, encode, kept, unpacked
 from kaput.analysis.runs.tables import of_frame
 from kaput.analysis.stages.encode import SUMS
@@ -52,16 +52,18 @@ def test_a_run_ends_where_anything_but_seq_and_offset_changes() -> None:
 def test_runs_are_cut_at_each_others_borders() -> None:
     """Along seqs of one producer; offsets go along."""
     one, other = runs((0, 0, 7, 10, 6)), runs((0, 2, 7, 90, 2), (1, 3, 7, 50, 4))
-    at = edges([one, other], MESSAGES)
-    assert cut(one, at, MESSAGES).select("seq", "offset", "n").rows() == [(0, 10, 2), (2, 12, 2), (4, 14, 2)]
-    assert cut(other, at, MESSAGES).rows() == other.rows()
+    parts, whole = overlay([one, other], MESSAGES)
+    assert parts.select("seq", "offset", "n", "part").rows() == [(0, 10, 2, 0), (2, 12, 2, 1), (4, 14, 2, 2)]
+    assert whole.drop("part").rows() == other.rows()
+    assert whole["part"].to_list() == [1]
 
 
 def test_a_point_cuts_and_a_run_without_place_is_left_out() -> None:
     """A run of no rows marks a point."""
     lone = runs((0, 0, 7, 10, 4)).vstack(runs((0, 9, 7, 0, 3)).with_columns(place=pl.lit(None, pl.Int64)))
-    at = edges([lone, runs((0, 0, 7, 11, 0))], PLACES)
-    assert cut(lone, at, PLACES).select("seq", "offset", "n").rows() == [(0, 10, 1), (1, 11, 3)]
+    parts, point = overlay([lone, runs((0, 0, 7, 11, 0))], PLACES)
+    assert parts.select("seq", "offset", "n").rows() == [(0, 10, 1), (1, 11, 3)]
+    assert point.is_empty()
 
 
 def test_what_is_covered_is_told_in_stretches_as_long_as_can_be() -> None:

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from kaput.analysis.runs.run import NULL, Ints
+from kaput.analysis.runs.run import NULL, Flags, Ints
 from kaput.analysis.timeline import Epoch
 from kaput.scenario.vocabulary import CAUSES
 
-Flags = npt.NDArray[np.bool_]
 ACKS_0, DEPOSED, RESTARTED, UNCLEAN, UNEXPLAINED = range(len(CAUSES))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from kaput.analysis.runs.cutting import PLACES, READ, covered, cut, edges, meeting
+from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
 
 _NEVER_NS = 2**63 - 1
 
@@ -22,11 +22,12 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
     `commits`: (group, place, offset, at_ns).
     """
     twice = meeting(deliveries, _overlaps(deliveries), READ)
-    parts = cut(twice, edges([twice, _points(commits)], READ), READ).sort("producer", "seq", nulls_last=True)
+    parts, _ = overlay([twice, _points(commits)], READ)
     again = (
-        parts.group_by(READ.columns, maintain_order=True)
+        parts.sort("producer", "seq", nulls_last=True)
+        .group_by("part", maintain_order=True)
         .agg(
-            pl.col("n").first(),
+            pl.col(*READ.columns, "n").first(),
             pl.len().cast(pl.Int64).alias("times"),
             pl.col("polled_ns_last").max().alias("again_ns"),
             pl.col("producer").first(),
@@ -61,9 +62,9 @@ def owed(
     `first`: (group, place, offset) where the group began, if that is known.
     """
     stored = commits.select(READ.keys).unique().join(covered(log, PLACES), on="place")
-    at = edges([deliveries, stored, _points(commits), _points(first)], READ)
-    handed = cut(deliveries, at, READ).group_by(READ.columns).agg(owed_ns=pl.col("polled_ns_last").min())
-    found = cut(stored, at, READ).join(handed, on=READ.columns, how="left").sort("offset")
+    handed, found, *_ = overlay([deliveries, stored, _points(commits), _points(first)], READ)
+    by_then = handed.group_by("part").agg(owed_ns=pl.col("polled_ns_last").min())
+    found = found.join(by_then, on="part", how="left").sort("part")
     found = found.join(
         first.select(*READ.keys, begin="offset"), on=READ.keys, how="left", maintain_order="left"
     )

@@ -53,16 +53,19 @@ def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
 def end_to_end(sends: pl.DataFrame, handed: pl.DataFrame, attempts: Ints, polls: Ints) -> Ints:
     """From the attempt of each message to its first delivery to one group, ns.
 
-    `sends` and `handed`: runs cut at each other's borders, whose `row` points into `attempts` and `polls`.
+    `sends` and `handed`: runs overlaid (cutting.py), whose `row` points into `attempts` and `polls`.
     """
-    both = handed.join(sends.select("producer", "seq", at="row"), on=["producer", "seq"])
-    several = both.select(pl.len().over("at") > 1).to_series()
-    once, more = both.filter(~several), both.filter(several)
-    at, polled = (spread(once[name].to_numpy(), once["n"].to_numpy()) for name in ("at", "row"))
-    found = polls[polled] - attempts[at]
-    if more.is_empty():
+    part, n = handed["part"].to_numpy(), handed["n"].to_numpy()
+    size = 1 + max((int(each.max()) for each in (part, sends["part"].to_numpy()) if len(each)), default=-1)
+    row = np.full(size, -1)
+    row[sends["part"].to_numpy()] = sends["row"].to_numpy()
+    often = np.bincount(part, minlength=size)[part]
+    attempt, poll = row[part], handed["row"].to_numpy()
+    once, more = (attempt >= 0) & (often == 1), (attempt >= 0) & (often > 1)
+    found = polls[spread(poll[once], n[once])] - attempts[spread(attempt[once], n[once])]
+    if not more.any():
         return found
-    at, polled = (spread(more[name].to_numpy(), more["n"].to_numpy()) for name in ("at", "row"))
+    at, polled = spread(attempt[more], n[more]), spread(poll[more], n[more])
     order = np.argsort(at, kind="stable")
     which, begin = np.unique(at[order], return_index=True)
     first = np.minimum.reduceat(polls[polled][order], begin)

@@ -15,10 +15,10 @@ import polars as pl
 
 from kaput.analysis.faults import Attempted
 from kaput.analysis.names import Names, Place, placed
-from kaput.analysis.questions.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks, Flags, explain
+from kaput.analysis.questions.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks, explain
 from kaput.analysis.questions.messages import NAMED
-from kaput.analysis.runs.cutting import PLACES, cut, edges, meeting, single
-from kaput.analysis.runs.run import NULL, Ints, spread
+from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
+from kaput.analysis.runs.run import NULL, Flags, Ints, spread
 from kaput.analysis.timeline import FOREVER_NS, Timeline
 from kaput.scenario.vocabulary import CAUSES
 from kaput.verdict.facts import Circumstances
@@ -37,18 +37,17 @@ def beside_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.Data
     nowhere = pl.any_horizontal(pl.col("place").is_null(), pl.col("offset").is_null())
     placed = astray.filter(~nowhere)
     there = meeting(log, placed, PLACES)
-    at = edges([placed, there], PLACES)
+    placed, there = overlay([placed, there], PLACES)
     held = (
-        cut(there, at, PLACES)
-        .sort("producer", "seq")
-        .group_by(PLACES.columns, maintain_order=True)
+        there.sort("producer", "seq")
+        .group_by("part", maintain_order=True)
         .agg(
             pl.col("producer").filter(NAMED).first().alias("holder_producer"),
             pl.col("seq").filter(NAMED).first().alias("holder_seq"),
             pl.lit(True).alias("taken"),
         )
     )
-    parts = cut(placed, at, PLACES).join(held, on=PLACES.columns, how="left")
+    parts = placed.join(held, on="part", how="left").drop("part")
     every = pl.concat([parts, astray.filter(nowhere)], how="diagonal")
     return _rows(every.with_columns(pl.col("taken").fill_null(False)), times)
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.cutting import MESSAGES, cut, edges
+from kaput.analysis.runs.cutting import MESSAGES, overlay
+from kaput.analysis.runs.run import NULL, Flags, Ints, numbers
 
 MESSAGE = ["producer", "seq"]
 NAMED = pl.col("intact") & pl.col("producer").is_not_null() & pl.col("seq").is_not_null()
@@ -42,33 +44,55 @@ def messages(
     `first_offset`, `epoch` of the first copy by offset, then place; `borne_out`, whether the log has a copy
     where the acknowledgement says; `delivered_G`, how often members of group G were handed it.
     """
-    at = edges([sends, log, deliveries], MESSAGES)
-    stretches, copies, handed = (cut(runs, at, MESSAGES) for runs in (sends, log, deliveries))
-    stored = (
-        copies.sort("offset", "place")
-        .group_by(MESSAGE, maintain_order=True)
-        .agg(
-            pl.len().cast(pl.Int64).alias("stored"),
-            pl.col("place").first().alias("first_place"),
-            pl.col("offset").first().alias("first_offset"),
-            pl.col("epoch").first(),
-        )
+    stretches, copies, handed = overlay([sends, log, deliveries], MESSAGES)
+    at, part = stretches["part"].to_numpy(), copies["part"].to_numpy()
+    size = _size(stretches, copies, handed)
+    stored = np.bincount(part, minlength=size)
+    sent, borne_out = np.zeros((2, size), bool)
+    sent[at] = True
+    borne_out[part[_as_claimed(copies, stretches, size)]] = True
+    copies = copies.with_columns(sent=pl.Series(sent[part], dtype=pl.Boolean))
+    stretches = stretches.with_columns(
+        *_first_copies(copies, at, bool((stored > 1).any()), size),
+        stored=pl.Series(stored[at], dtype=pl.Int64),
+        borne_out=pl.Series(borne_out[at], dtype=pl.Boolean),
     )
-    claimed = [*MESSAGE, "place", "offset"]
-    borne_out = copies.select(claimed).unique().with_columns(borne_out=True)
-    found = (
-        stretches.join(stored, on=MESSAGE, how="left", maintain_order="left")
-        .join(borne_out, on=claimed, how="left", maintain_order="left")
-        .with_columns(pl.col("stored").fill_null(0), pl.col("borne_out").fill_null(False))
-    )
-    often = handed.group_by(*MESSAGE, "group").agg(pl.len().cast(pl.Int64).alias("times"))
-    for group in groups:
-        mine = often.filter(group=group).select(*MESSAGE, pl.col("times").alias(f"delivered_{group}"))
-        found = found.join(mine, on=MESSAGE, how="left", maintain_order="left")
-    found = found.with_columns(pl.col(f"delivered_{group}").fill_null(0) for group in groups)
-    sent = stretches.select(MESSAGE).unique().with_columns(sent=True)
-    copies = copies.join(sent, on=MESSAGE, how="left").with_columns(pl.col("sent").fill_null(False))
-    return Messages(found, copies, handed)
+    group, whose = numbers(handed["group"]), handed["part"].to_numpy()
+    often = [np.bincount(whose[group == each], minlength=size)[at] for each in groups]
+    columns = [
+        pl.Series(f"delivered_{each}", times, pl.Int64) for each, times in zip(groups, often, strict=True)
+    ]
+    return Messages(stretches.with_columns(columns), copies, handed)
+
+
+def _size(*frames: pl.DataFrame) -> int:
+    """How many parts there are."""
+    return 1 + max(int(frame["part"].max()) if frame.height else -1 for frame in frames)  # type: ignore[arg-type]
+
+
+def _as_claimed(copies: pl.DataFrame, stretches: pl.DataFrame, size: int) -> Flags:
+    """Which copies stand where the acknowledgement of their message says."""
+    line = np.full(size, -1)
+    line[stretches["part"].to_numpy()] = np.arange(stretches.height)
+    mine = line[copies["part"].to_numpy()]
+    found = mine >= 0
+    for name in ("place", "offset"):
+        claimed = np.append(numbers(stretches[name]), NULL)
+        found &= claimed[mine] == numbers(copies[name])
+    return found
+
+
+def _first_copies(copies: pl.DataFrame, at: Ints, several: bool, size: int) -> list[pl.Series]:
+    """Of the first copy of each of the parts `at`, by offset, then place: first_place, first_offset, epoch."""
+    ordered = copies.sort("offset", "place") if several else copies
+    line = np.full(size, -1)
+    # Of several, the one that is assigned last stays.
+    line[ordered["part"].to_numpy()[::-1]] = np.arange(ordered.height)[::-1]
+    chosen = pl.Series(line[at], dtype=pl.Int64).replace(-1, None)
+    return [
+        ordered[name].gather(chosen).alias(alias)
+        for name, alias in {"place": "first_place", "offset": "first_offset", "epoch": "epoch"}.items()
+    ]
 
 
 def unread(complete: Collection[int], complete_topics: Collection[int]) -> pl.Expr:

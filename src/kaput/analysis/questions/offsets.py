@@ -10,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from kaput.analysis.questions.messages import NAMED
-from kaput.analysis.runs.cutting import PLACES, covered, cut, edges, meeting
+from kaput.analysis.runs.cutting import PLACES, covered, meeting, overlay
 
 _AT = ["place", "offset"]
 _WHO = ["producer", "seq"]
@@ -28,15 +28,16 @@ def inconsistent(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFra
     ]
     doubted = _doubted(*claims)
     claims = [meeting(frame, doubted, PLACES) for frame in claims]
-    at = edges(claims, PLACES)
-    every = pl.concat([cut(frame, at, PLACES) for frame in claims]).sort(_WHO)
+    every = pl.concat(overlay(claims, PLACES)).sort(_WHO)
     # Of the same stretch: two identities are the same in all rows or in none.
-    both = every.group_by(_AT).agg(
-        pl.col("n").first(),
+    both = every.group_by("part").agg(
+        pl.col(*_AT, "n").first(),
         *(pl.col(name).first() for name in _WHO),
         *(pl.col(name).last().alias(f"other_{name}") for name in _WHO),
     )
-    return both.filter(pl.any_horizontal(pl.col(name) != pl.col(f"other_{name}") for name in _WHO))
+    return both.drop("part").filter(
+        pl.any_horizontal(pl.col(name) != pl.col(f"other_{name}") for name in _WHO)
+    )
 
 
 def _doubted(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
@@ -71,6 +72,6 @@ def claimed(
         meeting(frame.select(*_AT, *_WHO, "n"), damaged, PLACES)
         for frame in (astray, log.filter(NAMED), deliveries.filter(NAMED))
     ]
-    at = edges([*frames, damaged.select(*_AT, "n")], PLACES)
-    who = pl.concat([cut(frame, at, PLACES) for frame in frames]).sort(_WHO).unique(_AT, keep="first")
+    *claims, _ = overlay([*frames, damaged.select(*_AT, "n")], PLACES)
+    who = pl.concat(claims).sort(_WHO).unique("part", keep="first")
     return damaged.join(who.select(*_AT, *_WHO), on=_AT, how="left")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from kaput.analysis.runs.cutting import MESSAGES, STREAMS, Axis, cut, edges, meeting, single
+from kaput.analysis.runs.cutting import MESSAGES, STREAMS, Axis, meeting, overlay, single
 
 _STREAM = list(STREAMS.keys)
 _LAST = pl.col("seq") + pl.col("n") - 1
@@ -18,16 +18,14 @@ def reordered(copies: pl.DataFrame) -> pl.DataFrame:
     """
     behind = _behind(copies)
     # Only a message that is there again can be no first copy, and only its own runs tell.
-    beside = meeting(copies, behind, STREAMS)
+    (beside,) = overlay([meeting(copies, behind, STREAMS)], STREAMS)
     first = (
-        cut(beside, edges([beside], STREAMS), STREAMS)
-        .sort("offset")
-        .unique([*_STREAM, "seq"], keep="first", maintain_order=True)
+        beside.sort("offset")
+        .unique("part", keep="first", maintain_order=True)
         .select(*_STREAM, "seq", "offset", "epoch", "n")
     )
-    at = edges([first, behind], _OFFSETS)
-    tops = cut(behind, at, _OFFSETS).select(*_OFFSETS.columns, "seq", "top")
-    late = cut(first, at, _OFFSETS).join(tops, on=[*_OFFSETS.columns, "seq"])
+    late, tops = overlay([first, behind], _OFFSETS)
+    late = late.join(tops.select("part", "seq", "top"), on=["part", "seq"]).drop("part")
     late = late.filter(pl.col("seq") < pl.col("top"))
     late = late.with_columns(n=pl.min_horizontal("n", pl.col("top") - pl.col("seq")))
     return late.join(_epochs(copies, late.select(*_STREAM, "top").unique()), on=[*_STREAM, "top"], how="left")
@@ -36,9 +34,8 @@ def reordered(copies: pl.DataFrame) -> pl.DataFrame:
 def _epochs(copies: pl.DataFrame, tops: pl.DataFrame) -> pl.DataFrame:
     """(producer, place, top, top_epoch): the epoch of the first copy of each message."""
     asked = tops.select(*_STREAM, seq="top", n=pl.lit(1, pl.Int64))
-    runs = meeting(copies, asked, STREAMS)
-    parts = cut(runs, edges([runs, asked], STREAMS), STREAMS).sort("offset")
-    first = parts.unique([*_STREAM, "seq"], keep="first", maintain_order=True)
+    parts, _ = overlay([meeting(copies, asked, STREAMS), asked], STREAMS)
+    first = parts.sort("offset").unique("part", keep="first", maintain_order=True)
     return first.select(*_STREAM, top="seq", top_epoch="epoch")
 
 
@@ -56,6 +53,10 @@ def _behind(copies: pl.DataFrame) -> pl.DataFrame:
         # Where messages of a producer share offsets, they are compared one by one.
         both = meeting(ordered, ordered.filter(shares), _OFFSETS)
         ordered = pl.concat([_without(ordered, both), single(both)]).sort(*_STREAM, "offset")
+    top = _LAST.cum_max().shift(1).over(_STREAM)
+    if not shares.any():
+        return ordered.with_columns(top=top).filter(pl.col("seq") <= pl.col("top"))
+    # Of what stands at one offset, nothing is before the rest.
     before = ordered.group_by(*_STREAM, "offset", maintain_order=True).agg(_LAST.max().alias("top"))
     before = before.with_columns(pl.col("top").cum_max().shift(1).over(_STREAM))
     found = ordered.join(before, on=[*_STREAM, "offset"], how="left", maintain_order="left")
@@ -70,5 +71,5 @@ def _without(runs: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
 def messages(late: pl.DataFrame) -> pl.DataFrame:
     """The reordered messages of all places as stretches: one that is late in two places counts once, in the
     first of them."""
-    parts = cut(late, edges([late], MESSAGES), MESSAGES)
-    return parts.sort("place", "offset").unique(["producer", "seq"], keep="first", maintain_order=True)
+    (parts,) = overlay([late], MESSAGES)
+    return parts.sort("place", "offset").unique("part", keep="first", maintain_order=True).drop("part")

@@ -1,19 +1,19 @@
 """Cutting runs so that any two parts are the same stretch or apart.
 
 Along an axis (the seqs of a producer, the offsets of a place) the borders of all runs are edges, and each
-run is cut at every edge inside it. Parts of the same stretch then begin at the same value, so that laying
-runs over each other is a group-by.
+run is cut at every edge inside it. Parts of the same stretch then have the same number, so that laying runs
+over each other is looking up, or a group-by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.run import MOVES
+from kaput.analysis.runs.run import MOVES, Ints, numbers, spread
 
 
 class Axis(NamedTuple):
@@ -34,44 +34,61 @@ READ = Axis(("group", "place"), "offset")  # places as one group sees them
 STREAMS = Axis(("producer", "place"), "seq")  # what a producer has in one place
 
 
-def edges(frames: Iterable[pl.DataFrame], axis: Axis) -> pl.DataFrame:
-    """The axis' columns and `edge`, in order: where any of the runs begins or ends, numbered over all keys.
+def overlay(frames: Sequence[pl.DataFrame], axis: Axis) -> list[pl.DataFrame]:
+    """The runs of each frame, cut at the borders of all, with `part`: which stretch of the axis each part is,
+    numbered along the axis over all keys.
 
-    A run of no rows marks a point. Runs that lack one of the columns have no borders.
+    A run of no rows marks a border and has no part. Runs that lack one of the axis' columns are left out.
+    What does not go up within a run (MOVES) is that of the whole run in each of its parts.
     """
-    borders = []
+    known = [frame.drop_nulls(axis.columns) for frame in frames]
+    number, along = _borders(known, axis)
+    found, at = [], 0
+    for frame in known:
+        begin, end = number[at : at + frame.height], number[at + frame.height : at + 2 * frame.height]
+        found.append(_cut(frame, begin, end - begin, along, axis.along))
+        at += 2 * frame.height
+    return found
+
+
+def _borders(frames: Iterable[pl.DataFrame], axis: Axis) -> tuple[Ints, Ints]:
+    """The number of each border (of each frame where its runs begin, then where they end), and where along
+    the axis the border of each number is. Equal borders have one number; they ascend by keys, then along.
+    """
+    columns: list[list[Ints]] = [[] for _ in axis.columns]
     for frame in frames:
-        known = _placed(frame, axis)
-        end = (pl.col(axis.along) + pl.col("n")).alias(axis.along)
-        borders += [known.select(axis.columns), known.select(*axis.keys, end)]
-    return pl.concat(borders).unique().sort(axis.columns).with_row_index("edge")
+        *keys, begin = (numbers(frame[name]) for name in axis.columns)
+        for column, values in zip(columns, [*keys, begin], strict=True):
+            column += [values, values if values is not begin else begin + frame["n"].to_numpy()]
+    borders = [np.concatenate(column) for column in columns]
+    order = np.lexsort(borders[::-1])
+    new = np.ones(len(order), bool)
+    new[1:] = False
+    for values in borders:
+        ordered = values[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(new) - 1
+    return number, borders[-1][order[new]]
 
 
-def cut(runs: pl.DataFrame, at: pl.DataFrame, axis: Axis) -> pl.DataFrame:
-    """The runs cut at the edges inside them; `at` is from `edges`, to which these runs were given.
-
-    Runs that lack one of the axis' columns are left out. A part's times are those of its whole run.
-    """
-    known = _placed(runs, axis)
-    end = pl.col(axis.along) + pl.col("n")
-    begins = known.select(axis.columns).join(at, on=axis.columns, how="left", maintain_order="left")
-    ends = known.select(*axis.keys, end.alias(axis.along))
-    ends = ends.join(at, on=axis.columns, how="left", maintain_order="left")
-    first = begins["edge"].to_numpy().astype(np.int64)
-    parts = ends["edge"].to_numpy().astype(np.int64) - first
-    # Which run each part is of, and the edge at which it begins: those of the same keys are neighbours.
-    run = np.repeat(np.arange(len(parts)), parts)
-    edge = first[run] + np.arange(len(run)) - np.repeat(np.cumsum(parts) - parts, parts)
-    values = at[axis.along].to_numpy()
-    moved = pl.Series(values[edge] - known[axis.along].to_numpy()[run])
-    n = pl.Series("n", values[edge + 1] - values[edge]) if len(edge) else pl.Series("n", [], pl.Int64)
+def _cut(runs: pl.DataFrame, begin: Ints, parts: Ints, along: Ints, name: str) -> pl.DataFrame:
+    # Parts of one run are neighbours: so many from the number of the border at which it begins.
+    run, part = np.repeat(np.arange(len(parts)), parts), spread(begin, parts)
+    n = along[part + 1] - along[part]
+    moved = pl.Series(along[part] - runs[name].to_numpy()[run], dtype=pl.Int64)
     steps = [name for name in MOVES if name in runs.columns]
-    return known[run].with_columns(n, *(pl.col(name) + moved for name in steps))
+    cut = runs if len(run) == runs.height and (parts == 1).all() else runs[run]
+    return cut.with_columns(
+        *(pl.col(name) + moved for name in steps), n=pl.Series(n, dtype=pl.Int64), part=pl.Series(part)
+    )
 
 
 def covered(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     """The axis' columns and `n`, in order: what any of the runs covers, in stretches as long as can be."""
-    known = _placed(runs, axis).with_columns(end=pl.col(axis.along) + pl.col("n")).sort(axis.columns)
+    known = (
+        runs.drop_nulls(axis.columns).with_columns(end=pl.col(axis.along) + pl.col("n")).sort(axis.columns)
+    )
     before = pl.col("end").cum_max().shift(1).over(axis.keys)
     begins = known.select(*axis.columns, "end", new=(pl.col(axis.along) > before).fill_null(True).cum_sum())
     merged = begins.group_by(*axis.keys, "new", maintain_order=True).agg(
@@ -89,10 +106,6 @@ def single(runs: pl.DataFrame) -> pl.DataFrame:
     return runs[run].with_columns(*(pl.col(name) + moved for name in steps), n=pl.lit(1, pl.Int64))
 
 
-def _placed(frame: pl.DataFrame, axis: Axis) -> pl.DataFrame:
-    return frame.drop_nulls(axis.columns)
-
-
 def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     """The runs that share anything with one of `others`."""
     if others.is_empty():
@@ -102,7 +115,7 @@ def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFram
     )
     last = pl.col(axis.along) + pl.col("n") - 1
     found = (
-        _placed(runs, axis)
+        runs.drop_nulls(axis.columns)
         .with_columns(last=last)
         .sort("last")
         .join_asof(

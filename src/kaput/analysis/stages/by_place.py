@@ -18,7 +18,7 @@ from kaput.analysis.names import Names, Place
 from kaput.analysis.questions import commits, losses, offsets, order, polls
 from kaput.analysis.questions.fault_windows import Window, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
-from kaput.analysis.runs.cutting import PLACES, cut, edges, meeting
+from kaput.analysis.runs.cutting import PLACES, meeting, overlay
 from kaput.analysis.runs.run import unpacked
 from kaput.analysis.stages.by_message import no_pieces
 from kaput.analysis.stages.cases import COUNTED, counted, shown
@@ -158,9 +158,9 @@ def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
     touched = meeting(known, phantoms, PLACES)
     whole = ["place", "offset", *_WHO, "n", "epoch"]
     rest = known.join(touched.select(whole), on=whole, how="anti", nulls_equal=True)
-    at, same = edges([touched, phantoms], PLACES), ["place", "offset", *_WHO]
-    sent = cut(touched, at, PLACES).join(cut(phantoms, at, PLACES).select(same), on=same, how="anti")
-    return pl.concat([rest, sent])
+    parts, others = overlay([touched, phantoms], PLACES)
+    sent = parts.join(others, on=["part", *_WHO], how="anti")
+    return pl.concat([rest, sent.drop("part")])
 
 
 def _lost_in(windows: Sequence[Window], lost: pl.DataFrame) -> pl.DataFrame:
@@ -183,7 +183,6 @@ def _displaced(inconsistent: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
         .unique(["place", "offset"], keep="first", maintain_order=True)
         .select("place", "offset", "producer", "cause", *losses.KNOWN, n=pl.lit(1, pl.Int64))
     )
-    at = edges([inconsistent, why], PLACES)
-    parts = cut(inconsistent.select("place", "offset", "n"), at, PLACES)
-    beside = parts.join(why.drop("n"), on=["place", "offset"], how="left")
+    parts, known = overlay([inconsistent.select("place", "offset", "n"), why], PLACES)
+    beside = parts.join(known.drop("place", "offset", "n"), on="part", how="left")
     return beside.group_by("place", "producer", "cause", *losses.KNOWN).agg(pl.col("n").sum())
