@@ -11,6 +11,7 @@ from __future__ import annotations
 import polars as pl
 
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
+from kaput.analysis.runs.run import in_order
 
 _NEVER_NS = 2**63 - 1
 
@@ -50,7 +51,7 @@ def _overlaps(deliveries: pl.DataFrame) -> pl.DataFrame:
     """Runs that share offsets with one before them: nearly always none."""
     end = pl.col("offset") + pl.col("n")
     before = end.cum_max().shift(1).over(READ.keys)
-    return deliveries.sort(READ.columns).filter((pl.col("offset") < before).fill_null(False))
+    return in_order(deliveries, READ.columns).filter((pl.col("offset") < before).fill_null(False))
 
 
 def owed(

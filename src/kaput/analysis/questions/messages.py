@@ -75,7 +75,7 @@ def _as_claimed(copies: pl.DataFrame, stretches: pl.DataFrame, size: int) -> Fla
     line = np.full(size, -1)
     line[stretches["part"].to_numpy()] = np.arange(stretches.height)
     mine = line[copies["part"].to_numpy()]
-    found = mine >= 0
+    found: Flags = mine >= 0
     for name in ("place", "offset"):
         claimed = np.append(numbers(stretches[name]), NULL)
         found &= claimed[mine] == numbers(copies[name])
@@ -83,7 +83,7 @@ def _as_claimed(copies: pl.DataFrame, stretches: pl.DataFrame, size: int) -> Fla
 
 
 def _first_copies(copies: pl.DataFrame, at: Ints, several: bool, size: int) -> list[pl.Series]:
-    """Of the first copy of each of the parts `at`, by offset, then place: first_place, first_offset, epoch."""
+    """first_place, first_offset, epoch: of the first copy, by offset, then place, of each part in `at`."""
     ordered = copies.sort("offset", "place") if several else copies
     line = np.full(size, -1)
     # Of several, the one that is assigned last stays.

@@ -11,6 +11,7 @@ import polars as pl
 
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.runs.cutting import PLACES, covered, meeting, overlay
+from kaput.analysis.runs.run import in_order
 
 _AT = ["place", "offset"]
 _WHO = ["producer", "seq"]
@@ -42,7 +43,7 @@ def inconsistent(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFra
 
 def _doubted(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """Where more than one identity may be: what the log says twice, and what is not said as the log says."""
-    log = log.sort(_AT)
+    log = in_order(log, _AT)
     end = pl.col("offset") + pl.col("n")
     shared = log.filter((pl.col("offset") < end.cum_max().shift(1).over("place")).fill_null(False))
     said = log.select("place", "offset", begin="offset", who="producer", first="seq", end=end)

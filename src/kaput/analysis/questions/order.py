@@ -7,6 +7,7 @@ from __future__ import annotations
 import polars as pl
 
 from kaput.analysis.runs.cutting import MESSAGES, STREAMS, Axis, meeting, overlay, single
+from kaput.analysis.runs.run import in_order
 
 _STREAM = list(STREAMS.keys)
 _LAST = pl.col("seq") + pl.col("n") - 1
@@ -46,7 +47,7 @@ def _behind(copies: pl.DataFrame) -> pl.DataFrame:
     """Runs, or single rows of them, that do not stand above all of their stream before them, and the greatest
     message there, `top`: nearly always none.
     """
-    ordered = copies.sort(*_STREAM, "offset")
+    ordered = in_order(copies, [*_STREAM, "offset"])
     end = (pl.col("offset") + pl.col("n")).cum_max().shift(1).over(_STREAM)
     shares = ordered.select((pl.col("offset") < end).fill_null(False)).to_series()
     if shares.any():

@@ -12,6 +12,7 @@ import polars as pl
 
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.cutting import PLACES, covered
+from kaput.analysis.runs.run import in_order
 
 
 def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -58,4 +59,4 @@ def torn(deliveries: pl.DataFrame) -> bool:
 
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:
     """Each reader's runs in the order of time."""
-    return deliveries.sort(*READER, "polled_ns_first", "offset", "producer", "seq")
+    return in_order(deliveries, [*READER, "polled_ns_first", "offset", "producer", "seq"])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.run import MOVES, Ints, numbers, spread
+from kaput.analysis.runs.run import MOVES, Ints, in_order, numbers, spread
 
 
 class Axis(NamedTuple):
@@ -86,9 +86,8 @@ def _cut(runs: pl.DataFrame, begin: Ints, parts: Ints, along: Ints, name: str) -
 
 def covered(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     """The axis' columns and `n`, in order: what any of the runs covers, in stretches as long as can be."""
-    known = (
-        runs.drop_nulls(axis.columns).with_columns(end=pl.col(axis.along) + pl.col("n")).sort(axis.columns)
-    )
+    known = in_order(runs.drop_nulls(axis.columns), axis.columns)
+    known = known.select(*axis.columns, end=pl.col(axis.along) + pl.col("n"))
     before = pl.col("end").cum_max().shift(1).over(axis.keys)
     begins = known.select(*axis.columns, "end", new=(pl.col(axis.along) > before).fill_null(True).cum_sum())
     merged = begins.group_by(*axis.keys, "new", maintain_order=True).agg(

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.runs.clocks import CLOCKS, IN_ORDER, encode_deliveries
-from kaput.analysis.runs.run import STEPS, Ints, encode, kept, numbers
+from kaput.analysis.runs.run import STEPS, Ints, encode, in_order, kept, numbers
 from kaput.analysis.runs.tables import Rows
 
 _BEARABLE = 64  # sorted only if more than one row in so many is out of order: else more runs are cheaper
@@ -50,7 +50,7 @@ class Encoded(NamedTuple):
 
 def sends(rows: Rows) -> Encoded:
     """SENDS, the columns of a run; beside them attempts and dones."""
-    frame = _with_blocks(ordered(rows, ("producer", "seq"), rows.frame.height // _BEARABLE))
+    frame = _with_blocks(_ordered(rows, ("producer", "seq"), rows.frame.height // _BEARABLE))
     runs = rows.with_same(encode(frame, _differing(frame, SENDS)))
     runs = runs.select(*SENDS, *STEPS, "n", row=pl.col("n").cum_sum() - pl.col("n"))
     return Encoded(runs, {"attempts": numbers(frame["attempt_ns"]), "dones": numbers(frame["done_ns"])})
@@ -58,38 +58,26 @@ def sends(rows: Rows) -> Encoded:
 
 def log(rows: Rows) -> Encoded:
     """LOG and the columns of a run."""
-    frame = _with_blocks(ordered(rows, ("place", "offset"), rows.frame.height // _BEARABLE))
+    frame = _with_blocks(_ordered(rows, ("place", "offset"), rows.frame.height // _BEARABLE))
     runs = rows.with_same(encode(frame, _differing(frame, LOG)))
     return Encoded(runs.select(*LOG, *STEPS, "n"), {})
 
 
 def deliveries(rows: Rows, events: pl.DataFrame) -> Encoded:
     """DELIVERIES, the columns of a run, polled_ns_first and _last, CLOCKS; beside them polls."""
-    frame = _with_blocks(ordered(rows, IN_ORDER))
+    frame = _with_blocks(_ordered(rows, IN_ORDER))
     runs = encode_deliveries(Rows(frame, rows.same), events, _differing(frame, DELIVERIES))
     times = ("polled_ns_first", "polled_ns_last")
     runs = runs.select(*DELIVERIES, *STEPS, *times, "n", "row", pl.col(CLOCKS[:2]).cast(pl.Int64), CLOCKS[2])
     return Encoded(runs, {"polls": numbers(frame["polled_ns"])})
 
 
+def _ordered(rows: Rows, by: Sequence[str], bearable: int = 0) -> pl.DataFrame:
+    return in_order(rows.frame, _differing(rows.frame, by), bearable)
+
+
 def _differing(frame: pl.DataFrame, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in frame.columns]
-
-
-def ordered(rows: Rows, by: Sequence[str], bearable: int = 0) -> pl.DataFrame:
-    """The rows in that order; left as they are where no more than `bearable` of them step back."""
-    frame = rows.frame
-    if frame.height < 2:
-        return frame
-    by = _differing(frame, by)
-    equal, back = np.ones(frame.height - 1, bool), 0
-    for name in by:
-        values = numbers(frame[name])
-        back += int(np.count_nonzero(equal & (values[1:] < values[:-1])))
-        equal &= values[1:] == values[:-1]
-        if back > bearable or not equal.any():
-            break
-    return frame if back <= bearable else frame.sort(by)
 
 
 def _with_blocks(rows: pl.DataFrame) -> pl.DataFrame:

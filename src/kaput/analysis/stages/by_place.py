@@ -19,7 +19,7 @@ from kaput.analysis.questions import commits, losses, offsets, order, polls
 from kaput.analysis.questions.fault_windows import Window, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
-from kaput.analysis.runs.run import unpacked
+from kaput.analysis.runs.run import in_order, unpacked
 from kaput.analysis.stages.by_message import no_pieces
 from kaput.analysis.stages.cases import COUNTED, counted, shown
 from kaput.analysis.stages.encode import no_rows
@@ -74,7 +74,7 @@ class Placed:
 def judge(pieces: Iterable[Piece], told: Placing, part: int) -> Placed | None:
     """All of one task's places."""
     tables = gathered(pieces, _no_runs() | no_pieces())
-    log, deliveries = tables["log"], polls.in_time(tables["deliveries"])
+    log, deliveries = in_order(tables["log"], PLACES.columns), polls.in_time(tables["deliveries"])
     if polls.torn(deliveries):
         return None
     astray, times = unpacked(tables["astray"], ("attempts", "dones"))
