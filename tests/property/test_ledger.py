@@ -22,7 +22,7 @@ from kaput.analysis import assemble, inputs
 from kaput.analysis.pipeline import count
 from kaput.analysis.plan import BIG, Plan, plan
 from kaput.analysis.runs.tables import units
-from kaput.analysis.stages.told import Parts
+from kaput.analysis.stages.pieces import Parts
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check

@@ -1,4 +1,4 @@
-"""The account of one run: everything that was counted, on the driver, before it is judged and told."""
+"""The account of one run: everything that was counted, on the driver, before it is judged and reported."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Account:
     under: Under = field(default_factory=dict)
     seen: Mapping[tuple[Place, int], Seen] = field(default_factory=dict)
     reordered: Sequence[ReorderedRow] = ()
-    windows: dict[str, WindowCounts] = field(default_factory=dict)
+    window_counts: dict[str, WindowCounts] = field(default_factory=dict)
     latencies: dict[int, Latency] = field(default_factory=dict)
     gaps: Sequence[Silence] = ()
     examples: list[Case] = field(default_factory=list)

@@ -246,7 +246,7 @@ def _fault(reach: Reach, account: Account) -> FaultFindings:
     fault = reach.fault
     since = fault.effective_ns
     lost, first, last = account.lost_acks(fault.id)
-    counts = account.windows.get(fault.id)
+    counts = account.window_counts.get(fault.id)
     affected, sent = (counts.affected, counts.sent) if counts else (0, 0)
     loss_sent, loss_acked = (counts.loss_sent, counts.loss_acked) if counts else (0, 0)
     quiet = account.quiet.get(fault.id)

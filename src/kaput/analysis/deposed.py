@@ -1,7 +1,7 @@
-"""Split brain: what deposed leaders acknowledged, told for each change of leader.
+"""Split brain: what deposed leaders acknowledged, for each change of leader.
 
-The counting is done where the acknowledgements are (questions/losses.py); here the
-counts are laid beside the elections. Not here: which replica still had the records (replicas.py).
+The acknowledgements are counted where they are found (questions/losses.py); here the counts are joined with
+the elections. Not here: which replica still had the records (replicas.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Under = Mapping[tuple[Place, int], int]  # by (partition, epoch): the first ackn
 
 
 class Deposed(NamedTuple):
-    """Acknowledgements that `later_epoch` overwrote, of one partition, by the fault that it is laid to.
+    """Acknowledgements that `later_epoch` overwrote, of one partition, by the fault that is blamed.
 
     after_election: given once the later epoch had begun; after_heal: lost ones given after the fault had
     ended; offsets_twice: offsets among them that now hold another message. Times in ns.

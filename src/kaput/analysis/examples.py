@@ -28,7 +28,7 @@ def few(stretches: pl.DataFrame) -> pl.DataFrame:
     return stretches.with_columns(pl.min_horizontal("n", pl.lit(SHOWN, pl.Int64)).alias("n"))
 
 
-def told(name: str, cases: pl.DataFrame, names: Names) -> list[Case]:
+def as_cases(name: str, cases: pl.DataFrame, names: Names) -> list[Case]:
     """Cases as what stories.py tells: words in place of numbers."""
     return [_named({"name": name, **row}, names) for row in cases.iter_rows(named=True)]
 

@@ -1,6 +1,6 @@
 """What each fault reached: elections, and when everything was as before.
 
-The events are few and laid out on the driver. Not here: what concerns messages (questions/fault_windows.py).
+The events are few and handled on the driver. Not here: what concerns messages (questions/fault_windows.py).
 """
 
 from __future__ import annotations

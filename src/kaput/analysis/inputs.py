@@ -55,7 +55,7 @@ class Inputs:
 
     @property
     def drained(self) -> list[bool]:
-        """For each group, whether it had been handed everything by the end."""
+        """For each group, whether everything had been delivered to it by the end."""
         done = {group.group: group.drained for group in self.manifest.groups}
         return [done.get(group, False) for group in self.groups]
 
@@ -105,10 +105,10 @@ class Inputs:
         """The end_offsets table: (end_offset, drained_to). Raises EvidenceError where two rows disagree."""
         ends: dict[Place, tuple[int, int]] = {}
         for where, row in self.evidence.located("end_offsets"):
-            place, told = (row["topic"], row["partition"]), (row["end_offset"], row["drained_to"])
-            if ends.setdefault(place, told) != told:
+            place, row_ends = (row["topic"], row["partition"]), (row["end_offset"], row["drained_to"])
+            if ends.setdefault(place, row_ends) != row_ends:
                 raise EvidenceError(
-                    f"{where}: end_offset {told[0]}, drained_to {told[1]} for {place[0]}/{place[1]}, "
+                    f"{where}: end_offset {row_ends[0]}, drained_to {row_ends[1]} for {place[0]}/{place[1]}, "
                     f"but another row says {ends[place][0]}, {ends[place][1]}"
                 )
         return ends

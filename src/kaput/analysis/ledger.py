@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kaput.analysis.names import Names, placed
+from kaput.analysis.names import Names, topic_partition
 from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.run import NULL, Ints
 
@@ -113,7 +113,7 @@ def _stretches(stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
         pl.col("seq").alias("seq_first"),
         (pl.col("seq") + pl.col("n") - 1).alias("seq_last"),
         pl.col("n").alias("messages"),
-        *placed(names),
+        *topic_partition(names),
         pl.col("outcome").cast(pl.String),
         "error",
         pl.col("offset").alias("offset_first"),
@@ -132,7 +132,7 @@ def _messages(stretches: pl.DataFrame, times: Mapping[str, Ints], names: Names) 
     return rows.select(
         pl.col("producer").cast(pl.Int32),
         "seq",
-        *placed(names),
+        *topic_partition(names),
         pl.Series("attempt_ns", times["attempts"][at], pl.Int64),
         pl.Series("done_ns", times["dones"][at], pl.Int64).replace(NULL, None),
         pl.col("outcome").cast(pl.String),
@@ -147,7 +147,7 @@ def _messages(stretches: pl.DataFrame, times: Mapping[str, Ints], names: Names) 
 
 
 def _delivered(names: Names) -> list[pl.Expr]:
-    """A field for each group: how often it was handed them."""
+    """A field for each group: how often they were delivered to it."""
     groups = [pl.col(f"delivered_{n}").cast(pl.Int32).alias(group) for n, group in enumerate(names.groups)]
     return [pl.struct(groups).alias("delivered")] if groups else []
 

@@ -47,7 +47,7 @@ class Names:
         return self.topics.index(place[0]) * SHIFT + place[1]
 
 
-def placed(names: Names) -> list[pl.Expr]:
+def topic_partition(names: Names) -> list[pl.Expr]:
     """The columns `topic` and `partition` as words and numbers of the contract, of `topic` and `place`."""
     words = dict(enumerate(names.topics))
     topic = (

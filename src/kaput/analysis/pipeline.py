@@ -18,11 +18,11 @@ from kaput.analysis.assemble import findings
 from kaput.analysis.failures import readable
 from kaput.analysis.inputs import Inputs, events_frame
 from kaput.analysis.plan import Plan, plan
-from kaput.analysis.stages.by_place import Placed, Placing
+from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
+from kaput.analysis.stages.encode import EncodeContext
 from kaput.analysis.stages.job import Job, Tables
-from kaput.analysis.stages.told import Encoding
 from kaput.analysis.together import after_encoding, after_messages, after_places, after_sends
-from kaput.analysis.watching import Tell, nobody, watched
+from kaput.analysis.watching import Progress, ignored, watched
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import Evidence
@@ -32,9 +32,9 @@ end_interrupted_calls()  # by now Polars is loaded
 
 
 def analyse(
-    evidence: Evidence, spark: SparkContext, tell: Tell = nobody, ledger: LedgerRows = "stretches"
+    evidence: Evidence, spark: SparkContext, progress: Progress = ignored, ledger: LedgerRows = "stretches"
 ) -> Findings:
-    """Judges a checked run folder and writes its analysis/. `tell` hears how far it has come.
+    """Judges a checked run folder and writes its analysis/. `progress` is called with how far it has come.
 
     `ledger`: what analysis/ledger has a row for. With "none", that of an earlier analysis is deleted.
 
@@ -42,7 +42,7 @@ def analyse(
     """
     given = inputs.read(evidence)
     work = plan(evidence)
-    with readable(), watched(spark, len(work.tasks) + work.parts.sums, tell):
+    with readable(), watched(spark, len(work.tasks) + work.parts.sums, progress):
         return findings(given, count(spark, given, work, ledger))
 
 
@@ -50,26 +50,30 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
     tables.clear(given)
     events = events_frame(given)
-    job = Job(spark, work.tasks, Encoding(given.names, work.parts, events, work.width_ns))
+    job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, work.width_ns))
     sums = job.sums()
     account = after_encoding.account(given, sums)
     of_messages = after_messages.add(
-        job.messages(after_encoding.reading(given, account, work.parts, ledger)), given, account
+        job.messages(after_encoding.message_context(given, account, work.parts, ledger)), given, account
     )
-    placed = _placed(job, after_places.placing(given, account, events, of_messages.under), of_messages, sums)
-    affected = after_places.add(placed, account, given.names)
-    after_sends.look(job, given, account, placed, affected)
+    results = _of_places(
+        job, after_places.place_context(given, account, events, of_messages.under), of_messages, sums
+    )
+    affected = after_places.add(results, account, given.names)
+    after_sends.add(job, given, account, results, affected)
     after_sends.silences(job, given, account, sums, work.width_ns)
-    tables.write(given, placed, sums["rates"], ledger)
+    tables.write(given, results, sums["rates"], ledger)
     account.seen = replicas.seen(given)
     return account
 
 
-def _placed(job: Job, told: Placing, of_messages: after_messages.OfMessages, sums: Tables) -> list[Placed]:
+def _of_places(
+    job: Job, context: PlaceContext, of_messages: after_messages.OfMessages, sums: Tables
+) -> list[PlaceResults]:
     """Where deliveries are in no order of time, they are put in order first."""
-    placed = job.places(told, of_messages.pieces)
-    if placed is None:
+    results = job.places(context, of_messages.pieces)
+    if results is None:
         job.put_in_time(sums["rates"])
-        placed = job.places(told, of_messages.pieces)
-    assert placed is not None, "sorted deliveries cannot overlap"
-    return placed
+        results = job.places(context, of_messages.pieces)
+    assert results is not None, "sorted deliveries cannot overlap"
+    return results

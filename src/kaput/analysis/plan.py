@@ -1,4 +1,4 @@
-"""How evidence is cut into tasks: row groups to encode, parts of messages and of places to judge."""
+"""How evidence is cut into tasks: row groups to encode, parts of messages and of places."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kaput.analysis.questions.silence import EXACT_NS, WIDTH_NS
 from kaput.analysis.runs.tables import Unit, units
-from kaput.analysis.stages.told import Parts
+from kaput.analysis.stages.pieces import Parts
 from kaput.evidence.reading import Evidence
 
 BIG = ("sends", "log", "deliveries")

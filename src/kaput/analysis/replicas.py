@@ -1,6 +1,7 @@
 """Which of the lost messages single replicas were seen to hold, before they truncated them.
 
-Lays analysis/lost beside the evidence's replica_log: an independent proof of what was lost, and where it was.
+Compares analysis/lost with the evidence's replica_log: an independent proof of what was lost, and
+where it was.
 """
 
 from __future__ import annotations

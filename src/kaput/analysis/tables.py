@@ -17,7 +17,7 @@ import polars as pl
 from kaput.analysis import ledger
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.questions import losses
-from kaput.analysis.stages.by_place import Placed
+from kaput.analysis.stages.by_place import PlaceResults
 from kaput.evidence.folder import LedgerRows
 
 _RATES = ("attempted", "acked", "failed", "unknown", "delivered")
@@ -31,14 +31,14 @@ def clear(given: Inputs) -> None:
             shutil.rmtree(directory)
 
 
-def write(given: Inputs, placed: Sequence[Placed], rates: pl.DataFrame, rows: LedgerRows) -> None:
+def write(given: Inputs, results: Sequence[PlaceResults], rates: pl.DataFrame, rows: LedgerRows) -> None:
     """Every table that is not there yet. Raises OSError."""
     folder, names = given.evidence.folder.analysis, given.names
-    windows = pl.concat([part.windows for part in placed])
-    ledger.write(losses.windows_table(windows, names), str(folder / "windows"), 0)
+    windows = pl.concat([part.loss_windows for part in results])
+    ledger.write(losses.loss_windows_table(windows, names), str(folder / "windows"), 0)
     ledger.write(_by_second(rates), str(folder / "rates"), 0)
     if not (folder / "lost").exists():
-        none = placed[0].shown["lost"].clear()
+        none = results[0].shown["lost"].clear()
         ledger.write(losses.table(none, names), str(folder / "lost"), 0)
     if rows != "none" and not (folder / "ledger").exists():
         ledger.write_empty(names, str(folder / "ledger"), rows)

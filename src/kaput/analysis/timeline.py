@@ -1,7 +1,7 @@
 """Who led what, and when: epochs, elections and ISRs of each partition, from the small tables. No Spark.
 
 Built on the driver from cluster_events, faults, end_offsets and a summary of the log (partitions.py);
-causes.py and faults.py lay it beside the messages.
+causes.py and faults.py compare the messages with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far Spark has come with a job, told while it works."""
+"""How far Spark has come with a job, reported while it works."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pyspark import SparkContext
 
 _EVERY_S = 0.5
 
-Tell = Callable[[int, int], None]  # parts done, and of how many
+Progress = Callable[[int, int], None]  # parts done, and of how many
 
 
-def nobody(_done: int, _total: int) -> None:
-    """Tells nobody."""
+def ignored(_done: int, _total: int) -> None:
+    """Reports nothing."""
 
 
 @contextmanager
-def watched(spark: SparkContext, total: int, tell: Tell) -> Iterator[None]:
-    """Within, `tell` hears how many of `total` tasks are done, twice a second."""
+def watched(spark: SparkContext, total: int, progress: Progress) -> Iterator[None]:
+    """Within, `progress` is called with how many of `total` tasks are done, twice a second."""
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, total, tell, over), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(spark, total, progress, over), daemon=True)
     watcher.start()
     try:
         yield
@@ -30,7 +30,7 @@ def watched(spark: SparkContext, total: int, tell: Tell) -> Iterator[None]:
         watcher.join()
 
 
-def _watch(spark: SparkContext, total: int, tell: Tell, over: threading.Event) -> None:
+def _watch(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
     tracker = spark.statusTracker()
     done: dict[int, int] = {}
     sizes: dict[int, int] = {}
@@ -41,4 +41,4 @@ def _watch(spark: SparkContext, total: int, tell: Tell, over: threading.Event) -
             info = tracker.getStageInfo(stage)
             if info is not None:
                 sizes[stage], done[stage] = info.numTasks, info.numCompletedTasks
-        tell(min(sum(done.values()), total), total)
+        progress(min(sum(done.values()), total), total)

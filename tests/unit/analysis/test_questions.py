@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from kaput.analysis.questions import commits, fault_windows, losses, offsets, order, polls
-from kaput.analysis.questions.fault_windows import Window
+from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.messages import messages, unread
 
 
@@ -27,7 +27,7 @@ def _sends(*rows: tuple[int | None, ...], outcome: str = "acked") -> pl.DataFram
     return _runs(*rows, topic=0, outcome=outcome).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
 
 
-def _handed(*rows: tuple[int | None, ...]) -> pl.DataFrame:
+def _delivered(*rows: tuple[int | None, ...]) -> pl.DataFrame:
     """(producer, seq, place, offset, n, first and last time), by member 0 of group 0."""
     frame = _runs(*(row[:5] for row in rows), group=0, member=0, intact=True, owns=True, changes=0)
     return frame.with_columns(
@@ -37,9 +37,9 @@ def _handed(*rows: tuple[int | None, ...]) -> pl.DataFrame:
 
 
 def test_a_stretch_has_one_fate() -> None:
-    """Ten sent, the middle ones not stored, two stored twice, one handed out."""
+    """Ten sent, the middle ones not stored, two stored twice, one delivered."""
     log = _log((0, 0, 7, 10, 4), (0, 7, 7, 14, 3), (0, 8, 7, 17, 2))
-    found = messages(_sends((0, 0, 7, 10, 10)), log, _handed((0, 3, 7, 13, 1, 5, 5)), [0])
+    found = messages(_sends((0, 0, 7, 10, 10)), log, _delivered((0, 3, 7, 13, 1, 5, 5)), [0])
     told = found.stretches.select("seq", "n", "stored", "delivered_0").sort("seq").rows()
     assert told == [(0, 3, 1, 0), (3, 1, 1, 1), (4, 3, 0, 0), (7, 1, 1, 0), (8, 2, 2, 0)]
     assert found.copies["sent"].all()
@@ -47,7 +47,7 @@ def test_a_stretch_has_one_fate() -> None:
 
 def test_what_was_never_sent_is_told_apart() -> None:
     """Of one run, the part behind the last send."""
-    found = messages(_sends((0, 0, 7, 10, 2)), _log((0, 0, 7, 10, 5)), _handed(), [])
+    found = messages(_sends((0, 0, 7, 10, 2)), _log((0, 0, 7, 10, 5)), _delivered(), [])
     assert found.copies.filter(~pl.col("sent")).select("seq", "n").rows() == [(2, 3)]
 
 
@@ -61,24 +61,26 @@ def test_unread_is_not_lost() -> None:
 def test_one_offset_with_two_identities() -> None:
     """By an acknowledgement, by the log itself, by a delivery; what all agree on is no case."""
     log = _log((0, 0, 7, 10, 5), (1, 0, 7, 14, 1))
-    handed = _handed((0, 0, 7, 10, 2, 1, 1), (3, 9, 7, 12, 1, 1, 1))
-    found = offsets.inconsistent(_runs((2, 50, 7, 11, 1)), log, handed).sort("offset")
+    delivered = _delivered((0, 0, 7, 10, 2, 1, 1), (3, 9, 7, 12, 1, 1, 1))
+    found = offsets.inconsistent(_runs((2, 50, 7, 11, 1)), log, delivered).sort("offset")
     assert found.select("offset", "n", "producer", "other_producer", "other_seq").rows() == [
         (11, 1, 0, 2, 50),
         (12, 1, 0, 3, 9),
         (14, 1, 0, 1, 0),
     ]
-    assert offsets.inconsistent(_runs(), _log((0, 0, 7, 10, 5)), _handed((0, 0, 7, 10, 5, 1, 2))).is_empty()
+    assert offsets.inconsistent(
+        _runs(), _log((0, 0, 7, 10, 5)), _delivered((0, 0, 7, 10, 5, 1, 2))
+    ).is_empty()
 
 
 def test_damage_is_counted_by_offset() -> None:
     """In the log and as delivered, once; and the least message that is said to be there."""
     log = _log((0, 0, 7, 10, 2)).vstack(_log((None, None, 7, 12, 3)).with_columns(intact=pl.lit(False)))
-    handed = _handed((None, None, 7, 14, 2, 1, 1)).with_columns(intact=pl.lit(False))
-    damaged = offsets.corrupt(log, handed)
+    delivered = _delivered((None, None, 7, 14, 2, 1, 1)).with_columns(intact=pl.lit(False))
+    damaged = offsets.corrupt(log, delivered)
     assert damaged.select("offset", "n").rows() == [(12, 4)]
     one = damaged.with_columns(n=pl.lit(1, pl.Int64))
-    claimed = offsets.claimed(one, _runs((4, 8, 7, 12, 1)), log, handed)
+    claimed = offsets.claimed(one, _runs((4, 8, 7, 12, 1)), log, delivered)
     assert claimed.select("offset", "producer", "seq").rows() == [(12, 4, 8)]
 
 
@@ -106,37 +108,37 @@ def test_messages_at_one_offset_are_in_no_order() -> None:
 def test_a_jump_counts_where_something_was_jumped_over() -> None:
     """From 11 to 14 past 12 and 13; from 15 to 20 past nothing; from 20 back to 12."""
     log = _log((0, 0, 7, 10, 6), (0, 10, 7, 20, 1))
-    handed = _handed(
+    delivered = _delivered(
         (0, 0, 7, 10, 2, 1, 2), (0, 4, 7, 14, 2, 3, 4), (0, 10, 7, 20, 1, 5, 5), (0, 2, 7, 12, 1, 6, 6)
     )
-    skips, back = polls.steps(polls.in_time(handed), log)
+    skips, back = polls.steps(polls.in_time(delivered), log)
     assert skips.select("offset", "before").rows() == [(14, 11)]
     assert back.select("offset", "before").rows() == [(12, 20)]
-    assert not polls.torn(polls.in_time(handed))
+    assert not polls.torn(polls.in_time(delivered))
 
 
 def test_deliveries_that_overlap_in_time_tell_no_steps() -> None:
     """Runs of two files with rows in no order of time; what meets at one moment in order is sound."""
-    assert polls.torn(polls.in_time(_handed((0, 0, 7, 10, 2, 1, 5), (0, 4, 7, 14, 2, 3, 7))))
-    assert not polls.torn(polls.in_time(_handed((0, 0, 7, 10, 2, 1, 5), (0, 2, 7, 12, 2, 5, 7))))
-    assert polls.torn(polls.in_time(_handed((0, 2, 7, 12, 2, 1, 5), (0, 0, 7, 10, 2, 5, 7))))
+    assert polls.torn(polls.in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 4, 7, 14, 2, 3, 7))))
+    assert not polls.torn(polls.in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 2, 7, 12, 2, 5, 7))))
+    assert polls.torn(polls.in_time(_delivered((0, 2, 7, 12, 2, 1, 5), (0, 0, 7, 10, 2, 5, 7))))
 
 
 def test_what_was_handed_out_again_and_whether_it_was_committed() -> None:
     """Offsets 11 and 12 twice, 12 for the second time after a commit of 13."""
-    handed = _handed((0, 0, 7, 10, 3, 1, 1), (0, 1, 7, 11, 1, 2, 2), (0, 2, 7, 12, 1, 9, 9))
+    delivered = _delivered((0, 0, 7, 10, 3, 1, 1), (0, 1, 7, 11, 1, 2, 2), (0, 2, 7, 12, 1, 9, 9))
     commit = pl.DataFrame({"group": [0], "place": [7], "offset": [13], "at_ns": [5]})
-    found = commits.redelivered(handed, commit).sort("offset")
+    found = commits.redelivered(delivered, commit).sort("offset")
     assert found.select("offset", "n", "times", "committed").rows() == [(11, 1, 2, False), (12, 1, 2, True)]
 
 
 def test_a_commit_that_passes_what_was_not_delivered() -> None:
     """Of three commits of 14: one before 12 was delivered, one before 13 was, one after all."""
     log = _log((0, 0, 7, 10, 4))
-    handed = _handed((0, 0, 7, 10, 2, 1, 1), (0, 2, 7, 12, 1, 3, 3), (0, 3, 7, 13, 1, 5, 5))
+    delivered = _delivered((0, 0, 7, 10, 2, 1, 1), (0, 2, 7, 12, 1, 3, 3), (0, 3, 7, 13, 1, 5, 5))
     commit = pl.DataFrame({"group": [0] * 3, "place": [7] * 3, "offset": [14] * 3, "at_ns": [2, 4, 6]})
     begun = pl.DataFrame({"group": [0], "place": [7], "offset": [10]})
-    owed = commits.owed(log, handed, commit, begun)
+    owed = commits.owed(log, delivered, commit, begun)
     ahead = commits.ahead(owed, commit).sort("at_ns")
     assert ahead["at_ns"].to_list() == [2, 4]
     assert commits.passed(ahead, owed).sort("at_ns")["other_offset"].to_list() == [12, 13]
@@ -146,7 +148,7 @@ def test_windows_of_losses_end_at_what_is_stored() -> None:
     """Messages 1, 2 and 6 of a producer are lost, and 4 of them is stored."""
     lost = pl.DataFrame({"producer": [0] * 3, "seq": [1, 2, 6], "place": [7] * 3, "topic": [0] * 3})
     lost = lost.with_columns(cause=pl.lit("unexplained"), fault=pl.lit(None, pl.String), done_ns="seq")
-    found = losses.windows(lost, _log((0, 4, 7, 10, 1), (1, 5, 7, 11, 1))).sort("first_seq")
+    found = losses.loss_windows(lost, _log((0, 4, 7, 10, 1), (1, 5, 7, 11, 1))).sort("first_seq")
     assert found.select("first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns").rows() == [
         (1, 2, 2, 1, 2),
         (6, 6, 1, 6, 6),
@@ -164,5 +166,5 @@ def test_who_was_affected() -> None:
         (7, 1, 30, "unknown"),
     ]
     sends = pl.DataFrame(rows, schema=["place", "attempt_ns", "done_ns", "outcome"], orient="row")
-    found = fault_windows.counts(sends, [Window("1-kill", 2, 20, {7: 20}, 6, 8), Window("2-pause")])
+    found = fault_windows.counts(sends, [FaultWindow("1-kill", 2, 20, {7: 20}, 6, 8), FaultWindow("2-pause")])
     assert found.rows() == [("1-kill", 5, 3, 0, 1), ("2-pause", 0, 0, 0, 0)]

@@ -116,7 +116,7 @@ def _by_time(epochs: Sequence[Epoch], acks: Acks) -> Ints:
 
 
 def _another(epochs: Sequence[Epoch], acks: Acks) -> Flags:
-    """Whether the offset may lie in a later epoch of another leader."""
+    """Whether the offset may be in a later epoch of another leader."""
     found = np.zeros(len(acks.own), bool)
     for epoch in epochs:
         if epoch.changed is not False:

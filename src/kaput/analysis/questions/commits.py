@@ -1,7 +1,7 @@
-"""What groups committed, held against what they had been handed.
+"""What groups committed, compared with what had been delivered to them.
 
-redelivered: the same topic-partition-offset handed to a group more than once; counted as distinct
-topic-partition-offsets, per group, and apart those handed out again after a commit above them.
+redelivered: the same topic-partition-offset delivered to a group more than once; counted as distinct
+topic-partition-offsets, per group, and apart those delivered again after a commit above them.
 commit-ahead: a group commits an offset while a stored record below it (and at or after the group's first
 position there) has not been delivered to the group; counted as commits, per group.
 """
@@ -17,8 +17,8 @@ _NEVER_NS = 2**63 - 1
 
 
 def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset, n, times, committed, producer, seq): stretches handed out more than once, how
-    often, whether once more after a commit above them, and the least message that was handed out there.
+    """(group, place, offset, n, times, committed, producer, seq): stretches delivered more than once, how
+    often, whether once more after a commit above them, and the least message that was delivered there.
 
     `commits`: (group, place, offset, at_ns).
     """
@@ -63,8 +63,8 @@ def owed(
     `first`: (group, place, offset) where the group began, if that is known.
     """
     stored = commits.select(READ.keys).unique().join(covered(log, PLACES), on="place")
-    handed, found, *_ = overlay([deliveries, stored, _points(commits), _points(first)], READ)
-    by_then = handed.group_by("part").agg(owed_ns=pl.col("polled_ns_last").min())
+    delivered, found, *_ = overlay([deliveries, stored, _points(commits), _points(first)], READ)
+    by_then = delivered.group_by("part").agg(owed_ns=pl.col("polled_ns_last").min())
     found = found.join(by_then, on="part", how="left").sort("part")
     found = found.join(
         first.select(*READ.keys, begin="offset"), on=READ.keys, how="left", maintain_order="left"
@@ -103,8 +103,10 @@ def positions(deliveries: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     delivery."""
     assigned = events.filter(kind="assigned").drop_nulls(["place", "offset"])
     begun = assigned.sort("at_ns", "offset").unique(READ.keys, keep="first", maintain_order=True)
-    handed = deliveries.sort("polled_ns_first", "offset").unique(READ.keys, keep="first", maintain_order=True)
-    either = pl.concat([begun.select(READ.columns), handed.select(READ.columns)])
+    first_delivered = deliveries.sort("polled_ns_first", "offset").unique(
+        READ.keys, keep="first", maintain_order=True
+    )
+    either = pl.concat([begun.select(READ.columns), first_delivered.select(READ.columns)])
     return either.unique(READ.keys, keep="first", maintain_order=True)
 
 

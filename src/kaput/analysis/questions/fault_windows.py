@@ -16,7 +16,7 @@ COUNTS = ("sent", "affected", "loss_sent", "loss_acked")
 
 
 @dataclass(frozen=True)
-class Window:
+class FaultWindow:
     """One fault's: [from_ns, to_ns] for what was attempted, [loss_from_ns, loss_to_ns] for what was lost;
     None where there is none. `elections`: the places that it reached, and when each had a leader again.
     """
@@ -46,13 +46,13 @@ class Window:
         return pl.col("place").is_in(list(self.elections)).fill_null(False)
 
 
-def affected_by_loss(window: Window, lost: pl.DataFrame) -> int:
+def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> int:
     """How many lost messages are affected, without those that were late as well. `lost`: rows of losses."""
     here = (window.reached() & ~window.late()) | pl.col("place").is_null()
     return lost.with_columns(outcome=pl.lit("acked")).filter(window.inside() & here).height
 
 
-def counts(sends: pl.DataFrame, windows: Sequence[Window]) -> pl.DataFrame:
+def counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
     """(fault, COUNTS) of rows of sends; affected without those that were lost."""
     failed = pl.col("outcome").is_in(["failed", "unknown"])
     rows = [

@@ -50,17 +50,17 @@ def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
     return shown, int(us[-1])
 
 
-def end_to_end(sends: pl.DataFrame, handed: pl.DataFrame, attempts: Ints, polls: Ints) -> Ints:
+def end_to_end(sends: pl.DataFrame, deliveries: pl.DataFrame, attempts: Ints, polls: Ints) -> Ints:
     """From the attempt of each message to its first delivery to one group, ns.
 
-    `sends` and `handed`: runs overlaid (cutting.py), whose `row` points into `attempts` and `polls`.
+    `sends` and `deliveries`: runs overlaid (cutting.py), whose `row` points into `attempts` and `polls`.
     """
-    part, n = handed["part"].to_numpy(), handed["n"].to_numpy()
+    part, n = deliveries["part"].to_numpy(), deliveries["n"].to_numpy()
     size = 1 + max((int(each.max()) for each in (part, sends["part"].to_numpy()) if len(each)), default=-1)
     row = np.full(size, -1)
     row[sends["part"].to_numpy()] = sends["row"].to_numpy()
     often = np.bincount(part, minlength=size)[part]
-    attempt, poll = row[part], handed["row"].to_numpy()
+    attempt, poll = row[part], deliveries["row"].to_numpy()
     once, more = (attempt >= 0) & (often == 1), (attempt >= 0) & (often > 1)
     found = polls[spread(poll[once], n[once])] - attempts[spread(attempt[once], n[once])]
     if not more.any():

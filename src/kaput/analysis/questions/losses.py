@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.faults import Attempted
-from kaput.analysis.names import Names, Place, placed
+from kaput.analysis.names import Names, Place, topic_partition
 from kaput.analysis.questions.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks, explain
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
@@ -35,9 +35,9 @@ def beside_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.Data
     the messages that are there.
     """
     nowhere = pl.any_horizontal(pl.col("place").is_null(), pl.col("offset").is_null())
-    placed = astray.filter(~nowhere)
-    there = meeting(log, placed, PLACES)
-    placed, there = overlay([placed, there], PLACES)
+    located = astray.filter(~nowhere)
+    there = meeting(log, located, PLACES)
+    located, there = overlay([located, there], PLACES)
     held = (
         there.sort("producer", "seq")
         .group_by("part", maintain_order=True)
@@ -47,7 +47,7 @@ def beside_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.Data
             pl.lit(True).alias("taken"),
         )
     )
-    parts = placed.join(held, on="part", how="left").drop("part")
+    parts = located.join(held, on="part", how="left").drop("part")
     every = pl.concat([parts, astray.filter(nowhere)], how="diagonal")
     return _rows(every.with_columns(pl.col("taken").fill_null(False)), times)
 
@@ -186,7 +186,7 @@ def kinds(lost: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def windows(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+def loss_windows(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
     """Runs of lost messages without one stored between, for each producer and partition, cause and fault."""
     stored = log.filter(NAMED).select("producer", "place", seq=pl.col("seq") + pl.col("n") - 1)
     stored = stored.sort("seq").with_columns(below=pl.int_range(1, pl.len() + 1).over("producer", "place"))
@@ -230,7 +230,7 @@ def table(lost: pl.DataFrame, names: Names) -> pl.DataFrame:
     return lost.select(
         pl.col("producer").cast(pl.Int32),
         "seq",
-        *placed(names),
+        *topic_partition(names),
         "offset",
         "attempt_ns",
         "done_ns",
@@ -242,11 +242,11 @@ def table(lost: pl.DataFrame, names: Names) -> pl.DataFrame:
     )
 
 
-def windows_table(found: pl.DataFrame, names: Names) -> pl.DataFrame:
-    """`windows` as analysis/windows has them."""
+def loss_windows_table(found: pl.DataFrame, names: Names) -> pl.DataFrame:
+    """`loss_windows` as analysis/windows has them."""
     return found.sort("producer", "topic", "place", "first_seq").select(
         pl.col("producer").cast(pl.Int32),
-        *placed(names),
+        *topic_partition(names),
         "cause",
         "fault",
         "first_seq",

@@ -1,7 +1,7 @@
 """What became of every message: stretches of messages of one producer that had the same fate.
 
-Every message (a producer's seq) has one row in sends; copies of it may stand in the log, and members of
-groups may have been handed some. Where all three are cut at each other's borders, a stretch has one fate.
+Every message (a producer's seq) has one row in sends; the log may have copies of it, and members of
+groups may have been given some. Where all three are cut at each other's borders, a stretch has one fate.
 The ledger, all fates, and the anomalies that are fates (lost, duplicate, recovered, ghost, unseen) are read
 off here; records of an identity that was never sent are phantoms.
 """
@@ -20,33 +20,33 @@ from kaput.analysis.runs.run import NULL, Flags, Ints, numbers
 MESSAGE = ["producer", "seq"]
 NAMED = pl.col("intact") & pl.col("producer").is_not_null() & pl.col("seq").is_not_null()
 ACKED = pl.col("outcome") == "acked"
-PLACED = pl.col("place").is_not_null() & pl.col("offset").is_not_null()
+HAS_OFFSET = pl.col("place").is_not_null() & pl.col("offset").is_not_null()
 LOST = ACKED & (pl.col("stored") == 0) & ~pl.col("unread")
 
 
 @dataclass(frozen=True)
 class Messages:
     """`stretches`: what was sent, a row a stretch (see `messages`). `copies`: the log's records with an
-    identity, cut likewise, and whether that was `sent`. `handed`: the same of what members were handed.
+    identity, cut likewise, and whether that was `sent`. `deliveries`: the same of what members were given.
     """
 
     stretches: pl.DataFrame
     copies: pl.DataFrame
-    handed: pl.DataFrame
+    deliveries: pl.DataFrame
 
 
 def messages(
     sends: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame, groups: Collection[int]
 ) -> Messages:
-    """Lays runs of sends, log and deliveries (those with an identity) over each other by producer and seq.
+    """Matches runs of sends, log and deliveries (those with an identity) by producer and seq.
 
     A stretch has the columns of a run of sends, and: `stored`, how many copies there are; `first_place`,
     `first_offset`, `epoch` of the first copy by offset, then place; `borne_out`, whether the log has a copy
-    where the acknowledgement says; `delivered_G`, how often members of group G were handed it.
+    where the acknowledgement says; `delivered_G`, how often it was delivered to members of group G.
     """
-    stretches, copies, handed = overlay([sends, log, deliveries], MESSAGES)
+    stretches, copies, delivered = overlay([sends, log, deliveries], MESSAGES)
     at, part = stretches["part"].to_numpy(), copies["part"].to_numpy()
-    size = _size(stretches, copies, handed)
+    size = _size(stretches, copies, delivered)
     stored = np.bincount(part, minlength=size)
     sent, borne_out = np.zeros((2, size), bool)
     sent[at] = True
@@ -57,12 +57,12 @@ def messages(
         stored=pl.Series(stored[at], dtype=pl.Int64),
         borne_out=pl.Series(borne_out[at], dtype=pl.Boolean),
     )
-    group, whose = numbers(handed["group"]), handed["part"].to_numpy()
+    group, whose = numbers(delivered["group"]), delivered["part"].to_numpy()
     often = [np.bincount(whose[group == each], minlength=size)[at] for each in groups]
     columns = [
         pl.Series(f"delivered_{each}", times, pl.Int64) for each, times in zip(groups, often, strict=True)
     ]
-    return Messages(stretches.with_columns(columns), copies, handed)
+    return Messages(stretches.with_columns(columns), copies, delivered)
 
 
 def _size(*frames: pl.DataFrame) -> int:

@@ -1,9 +1,9 @@
-"""What members were handed, step by step.
+"""What was delivered to members, step by step.
 
 poll-skip [poll-skip]: a member's next delivery from a partition jumps forward over stored records, with no
 change of its assignment between. nonmonotonic-poll [nonmonotonic-poll]: the same, with an offset not above
-the one before. unassigned-delivery: a member is handed a record of a partition that it does not own at that
-moment. Their counts are jumps, steps and records, per group.
+the one before. unassigned-delivery: a record is delivered to a member that does not own its
+partition at that moment. Their counts are jumps, steps and records, per group.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Of a stream (a producer and a partition, or a partition over all producers) from its first attempt to the
 last that is known of it. Acknowledgements are kept as spells: the first and the last of each time in which
-they came less than WIDTH_NS after one another. A silence of WIDTH_NS or more lies between two spells, so it
-is exact; where the longest is shorter, the spells are taken again, narrower.
+they came less than WIDTH_NS after one another. A silence of WIDTH_NS or more is always between two spells,
+so it is exact; where the longest is shorter, the spells are taken again, narrower.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Evidence as runs: what a run is, how rows become runs, and how runs are laid over each other."""
+"""Evidence as runs: what a run is, how rows become runs, and how runs of several tables are matched."""

@@ -1,8 +1,8 @@
 """What had happened by the time of each delivery: commits, changes of assignment, and whose the partition
 was.
 
-These are columns that do not change within a run, so that a run lies between two events as a whole, and its
-times can be compared with theirs by either of its ends.
+These are columns that do not change within a run, so that all of a run is between the same two events, and
+its times can be compared with theirs by either of its ends.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class Lines(NamedTuple):
 
 
 def _lines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Lines:
-    placed = events.filter(pl.col("place").is_not_null())
-    commits = placed.filter(kind="committed").sort("at_ns").select(*_GROUP, "at_ns")
+    located = events.filter(pl.col("place").is_not_null())
+    commits = located.filter(kind="committed").sort("at_ns").select(*_GROUP, "at_ns")
     commits = commits.with_columns(commits=pl.int_range(1, pl.len() + 1).over(_GROUP))
-    changes = pl.concat([placed.filter(pl.col("kind").is_in(CHANGES)), _everywhere(events, deliveries)])
+    changes = pl.concat([located.filter(pl.col("kind").is_in(CHANGES)), _everywhere(events, deliveries)])
     # At one moment what is given up comes before what is assigned.
     states = changes.sort("at_ns", pl.col("kind") == "assigned").select(
         *READER,
@@ -101,8 +101,8 @@ def _line(events: pl.DataFrame, keys: Sequence[str], following: str, **before: p
 
 
 def _everywhere(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """What names no partition, for each that the member was ever handed records of: its leaving, and what was
-    revoked or lost as a whole (of a topic, if one is named). An assignment of no partition is none.
+    """What names no partition, for each partition that the member ever had records of: its leaving, and what
+    was revoked or lost as a whole (of a topic, if one is named). An assignment of no partition is none.
     """
     whole = pl.col("kind").is_in(GONE) | (pl.col("kind").is_in(GIVEN_UP) & pl.col("place").is_null())
     read = deliveries.select(*READER, "topic").unique()

@@ -1,8 +1,8 @@
 """Cutting runs so that any two parts are the same stretch or apart.
 
 Along an axis (the seqs of a producer, the offsets of a place) the borders of all runs are edges, and each
-run is cut at every edge inside it. Parts of the same stretch then have the same number, so that laying runs
-over each other is looking up, or a group-by.
+run is cut at every edge inside it. Parts of the same stretch then have the same number, so that runs of
+several tables are matched by looking up, or by a group-by.
 """
 
 from __future__ import annotations

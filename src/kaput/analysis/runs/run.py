@@ -13,7 +13,7 @@ and everything that is said of runs still holds.
     row         where its first row stands in what is kept row by row (see `kept`), if anything is
     ...         whatever else the table has, the same in all rows; times as NAME_first and NAME_last (ns)
 
-All numbers are int64. Not here: laying runs over each other (cutting.py), reading tables (tables.py).
+All numbers are int64. Not here: matching runs of several tables (cutting.py), reading tables (tables.py).
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def read(unit: Unit, names: Names) -> Rows:
     table = read_row_group(file, unit.path, unit.number, [name for name in columns if name not in same])
     frame = pl.DataFrame([_series(unit, name, table[name], names) for name in table.column_names])
     known = {name: _value(unit, name, value, names) for name, value in same.items()}
-    return _placed(unit, frame, known)
+    return _with_places(unit, frame, known)
 
 
 def _same(file: pq.ParquetFile, unit: Unit, columns: Sequence[str]) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
     return pl.Series([*values, None], dtype=type_of(name)).gather(indices).alias(name)
 
 
-def _placed(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
+def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
     """Topic and partition as one number, no epoch for a negative one, and _ALWAYS in the frame."""
     always = [
         pl.Series(name, [same.pop(name)], pl.Int64).new_from_index(0, unit.rows)

@@ -1,1 +1,1 @@
-"""What Spark's tasks do: encode row groups, judge messages, judge places, look at sends again."""
+"""What Spark's tasks do: encode row groups, examine messages and places, scan sends again."""

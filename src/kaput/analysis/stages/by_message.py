@@ -1,24 +1,29 @@
-"""Stage 2: what became of the messages of some blocks: runs of sends, the log and deliveries laid together.
+"""Stage 2: what became of the messages of some blocks: runs of sends, the log and deliveries, matched.
 
 Exact times come from the rows' own columns, to which the runs point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from kaput.analysis import ledger
+from kaput.analysis.names import Names
 from kaput.analysis.questions import fates, latency
-from kaput.analysis.questions.messages import ACKED, LOST, MESSAGE, PLACED, Messages, messages, unread
+from kaput.analysis.questions.messages import ACKED, HAS_OFFSET, LOST, MESSAGE, Messages, messages, unread
 from kaput.analysis.runs.run import NULL, Ints, kept, unpacked
 from kaput.analysis.stages.cases import COUNTED, Cases, counted, shown
-from kaput.analysis.stages.encode import HANDED, no_rows
-from kaput.analysis.stages.told import Piece, Reached, Reading, by_part, gathered
+from kaput.analysis.stages.encode import DELIVERED, no_rows
+from kaput.analysis.stages.pieces import Parts, Piece, by_part, gathered
 from kaput.analysis.sums import Sum
+
+if TYPE_CHECKING:
+    from kaput.evidence.folder import LedgerRows
 
 SUMS: Mapping[str, Sum] = {
     "fates": Sum(("producer", "outcome", "stored"), ("n", "copies")),
@@ -34,8 +39,36 @@ _NEVER = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One task's findings: SUMS; `shown`: the first cases of each name; `pieces` for the tasks of places:
+class Reached:
+    """A partition that a fault reached: `epoch` and `election_ns` of the first election after it."""
+
+    fault: str
+    place: int
+    effective_ns: int
+    epoch: int | None
+    election_ns: int | None
+
+
+@dataclass(frozen=True)
+class MessageContext:
+    """What the tasks of messages work with, once all partitions are known. `complete`: the places that were
+    read to their end, `complete_topics`: topics all of whose known places were; `reads`: by drained group,
+    the topics that it reads; `ledger`: the directory for it, and what it has `rows` of.
+    """
+
+    names: Names
+    parts: Parts
+    complete: Collection[int]
+    complete_topics: Collection[int]
+    reads: Mapping[int, Collection[int]] = field(default_factory=dict)
+    reached: Sequence[Reached] = ()
+    ledger: str = ""
+    rows: LedgerRows = "none"
+
+
+@dataclass(frozen=True)
+class MessageResults:
+    """One task's results: SUMS; `shown`: the first cases of each name; `pieces` for the tasks of places:
     `astray` (acknowledgements that the log does not bear out) and `phantoms`; `doubled`: the least message
     that was sent twice, and the least that the log has twice at one offset, where there are any.
     """
@@ -46,32 +79,32 @@ class Judged:
     doubled: Mapping[str, pl.DataFrame]
 
 
-def judge(pieces: Iterable[Piece], told: Reading, part: int) -> Judged:
+def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> MessageResults:
     """All of one task's messages."""
     tables = gathered(pieces, _no_runs())
     sends, times = unpacked(tables["sends"], ("attempts", "dones"))
-    handed, polls = unpacked(tables["deliveries"], ("polls",))
-    groups = range(len(told.names.groups))
-    found = messages(sends, tables["log"], handed, groups)
+    deliveries, polls = unpacked(tables["deliveries"], ("polls",))
+    groups = range(len(context.names.groups))
+    found = messages(sends, tables["log"], deliveries, groups)
     stretches = _timed(found.stretches, times).with_columns(
-        unread=unread(told.complete, told.complete_topics)
+        unread=unread(context.complete, context.complete_topics)
     )
     phantoms = found.copies.filter(~pl.col("sent"))
-    ledger.write_part(stretches, times, told.names, told.ledger, part, told.rows)
-    cases = _cases(stretches, phantoms, told)
-    return Judged(
+    ledger.write_part(stretches, times, context.names, context.ledger, part, context.rows)
+    cases = _cases(stretches, phantoms, context)
+    return MessageResults(
         sums={
             "fates": fates.fates(stretches),
             "group_fates": pl.concat(
                 [fates.group_fates(stretches, group) for group in groups] or [_no_groups()]
             ),
             "end_to_end": _end_to_end(found, groups, times["attempts"], polls["polls"]),
-            "first_acks": _first_acks(stretches, times["dones"], told.reached),
+            "first_acks": _first_acks(stretches, times["dones"], context.reached),
             "under": _under(stretches),
             "cases": counted(cases),
         },
         shown=_shown(cases, times["attempts"]),
-        pieces=[*_astray(stretches, times, told), *_phantoms(phantoms, told)],
+        pieces=[*_astray(stretches, times, context), *_phantoms(phantoms, context)],
         doubled={"sends": _doubled(stretches, MESSAGE), "log": _doubled(found.copies, RECORD)},
     )
 
@@ -89,7 +122,7 @@ def _no_runs() -> dict[str, pl.DataFrame]:
     return {
         "sends": none["sends"].packed(),
         "log": none["log"].runs,
-        "deliveries": none["deliveries"].packed().select(HANDED),
+        "deliveries": none["deliveries"].packed().select(DELIVERED),
     }
 
 
@@ -114,7 +147,7 @@ def _end_to_end(found: Messages, groups: Iterable[int], attempts: Ints, polls: I
     none = latency.counted(np.empty(0, np.int64)).with_columns(group=pl.lit(0, pl.Int64))
     each = [
         latency.counted(
-            latency.end_to_end(found.stretches, found.handed.filter(group=group), attempts, polls)
+            latency.end_to_end(found.stretches, found.deliveries.filter(group=group), attempts, polls)
         ).with_columns(group=pl.lit(group, pl.Int64))
         for group in groups
     ]
@@ -149,24 +182,26 @@ def _under(stretches: pl.DataFrame) -> pl.DataFrame:
     return known.group_by("producer", "place", "epoch").agg(first_ns=pl.col("done_ns_first").min())
 
 
-def _astray(stretches: pl.DataFrame, times: Mapping[str, Ints], told: Reading) -> Iterable[tuple[int, Piece]]:
-    odd = stretches.filter(ACKED & ((PLACED & ~pl.col("borne_out")) | (~PLACED & LOST))).with_columns(
+def _astray(
+    stretches: pl.DataFrame, times: Mapping[str, Ints], context: MessageContext
+) -> Iterable[tuple[int, Piece]]:
+    odd = stretches.filter(ACKED & ((HAS_OFFSET & ~pl.col("borne_out")) | (~HAS_OFFSET & LOST))).with_columns(
         lost=LOST
     )
     first, n = odd["row"].to_numpy(), odd["n"].to_numpy()
     rows = odd.with_columns(c for name, values in times.items() for c in kept(name, values, first, n))
-    parts = told.parts
+    parts = context.parts
     return by_part(rows.select(_ASTRAY), parts.place(pl.col("place")), parts.places, "astray")
 
 
-def _phantoms(phantoms: pl.DataFrame, told: Reading) -> Iterable[tuple[int, Piece]]:
-    parts = told.parts
+def _phantoms(phantoms: pl.DataFrame, context: MessageContext) -> Iterable[tuple[int, Piece]]:
+    parts = context.parts
     rows = phantoms.select(*RECORD, "n")
     return by_part(rows, parts.place(pl.col("place")), parts.places, "phantoms")
 
 
 def no_pieces() -> dict[str, pl.DataFrame]:
-    """What tasks of places are told of messages, without rows."""
+    """What tasks of places get from those of messages, without rows."""
     none = {"producer": pl.Int64, "seq": pl.Int64, "topic": pl.Int64, "place": pl.Int64, "offset": pl.Int64}
     none |= {"n": pl.Int64, "attempts_from": pl.Int64, "dones_from": pl.Int64}
     lists = {"attempts": pl.List(pl.Int64), "dones": pl.List(pl.Int64)}
@@ -176,14 +211,16 @@ def no_pieces() -> dict[str, pl.DataFrame]:
     }
 
 
-def _cases(stretches: pl.DataFrame, phantoms: pl.DataFrame, told: Reading) -> dict[str, pl.DataFrame]:
-    """The anomalies that show where a message's send, records and deliveries lie over each other."""
+def _cases(
+    stretches: pl.DataFrame, phantoms: pl.DataFrame, context: MessageContext
+) -> dict[str, pl.DataFrame]:
+    """The anomalies that show when a message's send, records and deliveries are matched."""
     stored = stretches.filter(pl.col("stored") > 0).with_columns(times="stored")
     unseen = [
         stored.filter(pl.col(f"delivered_{group}") == 0, pl.col("topic").is_in(sorted(topics))).with_columns(
             group=pl.lit(group, pl.Int64)
         )
-        for group, topics in told.reads.items()
+        for group, topics in context.reads.items()
     ]
     return {
         "duplicate": stored.filter(pl.col("stored") > 1),

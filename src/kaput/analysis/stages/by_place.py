@@ -1,4 +1,4 @@
-"""Stage 3: what stands in some partitions, and what groups were handed of it: runs in the order of offsets.
+"""Stage 3: what some partitions hold, and what was delivered of it to groups: runs in the order of offsets.
 
 What the tasks of messages found out comes along: acknowledgements that the log does not bear out (astray),
 and records that nobody sent (phantoms).
@@ -16,14 +16,14 @@ from kaput.analysis.faults import Attempted
 from kaput.analysis.ledger import write
 from kaput.analysis.names import Names, Place
 from kaput.analysis.questions import commits, losses, offsets, order, polls
-from kaput.analysis.questions.fault_windows import Window, affected_by_loss
+from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
 from kaput.analysis.runs.run import in_order, unpacked
 from kaput.analysis.stages.by_message import no_pieces
 from kaput.analysis.stages.cases import COUNTED, counted, shown
 from kaput.analysis.stages.encode import no_rows
-from kaput.analysis.stages.told import Piece, gathered
+from kaput.analysis.stages.pieces import Piece, gathered
 from kaput.analysis.sums import Sum
 from kaput.analysis.timeline import Timeline
 
@@ -32,17 +32,17 @@ SUMS: Mapping[str, Sum] = {
     "losses": Sum(
         ("producer", "topic", "cause", *losses.KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
     ),
-    "lost_in_windows": Sum(("fault",), ("n",)),
+    "lost_by_fault": Sum(("fault",), ("n",)),
 }
 BY_PLACE = ["place", "offset", "at_ns", "producer", "seq", "member"]
 _WHO = ["producer", "seq"]
 
 
 @dataclass(frozen=True)
-class Placing:
-    """What tasks of places are told. `events`: group_events; `under`: (producer, place, epoch, first_ns);
-    `ends`: the offset after the last; `silent`: producers with acks=0; `attempted` and `windows` of faults;
-    `healed`: when each fault ended; `lost`: the directory of the lost messages.
+class PlaceContext:
+    """What the tasks of places work with. `events`: group_events; `under`: (producer, place, epoch,
+    first_ns); `ends`: the offset after the last; `silent`: producers with acks=0; `attempted` and
+    `fault_windows`: of faults; `healed`: when each fault ended; `lost`: the directory of lost messages.
     """
 
     names: Names
@@ -52,15 +52,15 @@ class Placing:
     ends: Mapping[Place, int]
     silent: Collection[int]
     attempted: Sequence[Attempted]
-    windows: Sequence[Window]
+    fault_windows: Sequence[FaultWindow]
     healed: Mapping[str, int | None]
     lost: str
 
 
 @dataclass(frozen=True)
-class Placed:
-    """One task's findings: SUMS; `shown`: the first cases of each name; `late`: reordered messages;
-    `deposed`, `displaced`, `windows`: a row each. None where deliveries are torn (polls.torn).
+class PlaceResults:
+    """One task's results: SUMS; `shown`: the first cases of each name; `late`: reordered messages;
+    `deposed`, `displaced`, `loss_windows`: a row each. None where deliveries are torn (polls.torn).
     """
 
     sums: Mapping[str, pl.DataFrame]
@@ -68,10 +68,10 @@ class Placed:
     late: pl.DataFrame
     deposed: pl.DataFrame
     displaced: pl.DataFrame
-    windows: pl.DataFrame
+    loss_windows: pl.DataFrame
 
 
-def judge(pieces: Iterable[Piece], told: Placing, part: int) -> Placed | None:
+def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceResults | None:
     """All of one task's places."""
     tables = gathered(pieces, _no_runs() | no_pieces())
     log, deliveries = in_order(tables["log"], PLACES.columns), polls.in_time(tables["deliveries"])
@@ -80,33 +80,33 @@ def judge(pieces: Iterable[Piece], told: Placing, part: int) -> Placed | None:
     astray, times = unpacked(tables["astray"], ("attempts", "dones"))
     rows = losses.explained(
         losses.beside_the_log(astray, times, log),
-        told.under,
-        told.timeline,
-        told.ends,
-        told.names,
-        told.silent,
-        told.attempted,
+        context.under,
+        context.timeline,
+        context.ends,
+        context.names,
+        context.silent,
+        context.attempted,
     )
     lost = rows.filter("lost").sort(_WHO)
     if lost.height:
-        write(losses.table(lost, told.names), told.lost, part)
-    owed = commits.owed(log, deliveries, _committed(told), commits.positions(deliveries, told.events))
-    cases = _of_groups(log, deliveries, owed, told) | _of_offsets(astray, log, deliveries)
+        write(losses.table(lost, context.names), context.lost, part)
+    owed = commits.owed(log, deliveries, _committed(context), commits.positions(deliveries, context.events))
+    cases = _of_groups(log, deliveries, owed, context) | _of_offsets(astray, log, deliveries)
     examples = {name: shown(found, BY_PLACE) for name, found in cases.items()}
     examples["commit-ahead"] = commits.passed(examples["commit-ahead"], owed)
     examples["corrupt"] = offsets.claimed(examples["corrupt"], astray, log, deliveries)
     examples["lost"] = lost.head(SHOWN)
-    return Placed(
+    return PlaceResults(
         sums={
             "cases": counted(cases),
             "losses": losses.kinds(lost),
-            "lost_in_windows": _lost_in(told.windows, lost),
+            "lost_by_fault": _lost_by_fault(context.fault_windows, lost),
         },
         shown=examples,
         late=order.reordered(_sent(log, tables["phantoms"])),
-        deposed=losses.deposed(rows, told.healed),
+        deposed=losses.deposed(rows, context.healed),
         displaced=_displaced(cases["inconsistent-offset"], rows),
-        windows=losses.windows(lost, log),
+        loss_windows=losses.loss_windows(lost, log),
     )
 
 
@@ -115,19 +115,19 @@ def _no_runs() -> dict[str, pl.DataFrame]:
 
 
 def _of_offsets(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    placed = astray.drop_nulls(["place", "offset"])
+    located = astray.drop_nulls(["place", "offset"])
     return {
-        "inconsistent-offset": offsets.inconsistent(placed, log, deliveries),
+        "inconsistent-offset": offsets.inconsistent(located, log, deliveries),
         "corrupt": offsets.corrupt(log, deliveries),
     }
 
 
 def _of_groups(
-    log: pl.DataFrame, deliveries: pl.DataFrame, owed: pl.DataFrame, told: Placing
+    log: pl.DataFrame, deliveries: pl.DataFrame, owed: pl.DataFrame, context: PlaceContext
 ) -> dict[str, pl.DataFrame]:
-    assigned = told.events.filter(kind="assigned").drop_nulls("place").select("group", "place").unique()
+    assigned = context.events.filter(kind="assigned").drop_nulls("place").select("group", "place").unique()
     skips, back = polls.steps(deliveries, log)
-    committed = _committed(told)
+    committed = _committed(context)
     return {
         "redelivered": commits.redelivered(deliveries, committed).rename({"committed": "flag"}),
         "poll-skip": _steps(skips),
@@ -137,8 +137,8 @@ def _of_groups(
     }
 
 
-def _committed(told: Placing) -> pl.DataFrame:
-    rows = told.events.filter(kind="committed").drop_nulls(["place", "offset"])
+def _committed(context: PlaceContext) -> pl.DataFrame:
+    rows = context.events.filter(kind="committed").drop_nulls(["place", "offset"])
     return rows.select("group", "place", "offset", "at_ns", "member")
 
 
@@ -163,7 +163,7 @@ def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([rest, sent.drop("part")])
 
 
-def _lost_in(windows: Sequence[Window], lost: pl.DataFrame) -> pl.DataFrame:
+def _lost_by_fault(windows: Sequence[FaultWindow], lost: pl.DataFrame) -> pl.DataFrame:
     """(fault, n): the lost messages that each fault affected."""
     rows = [(window.fault, affected_by_loss(window, lost)) for window in windows]
     return pl.DataFrame(rows, schema={"fault": pl.String, "n": pl.Int64}, orient="row")

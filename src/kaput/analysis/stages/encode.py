@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import polars as pl
 
-from kaput.analysis.names import EVENTS
+from kaput.analysis.names import EVENTS, Names
 from kaput.analysis.questions import latency, silence
 from kaput.analysis.questions.messages import ACKED, NAMED
 from kaput.analysis.runs import encoding
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.run import NULL, Ints
 from kaput.analysis.runs.tables import Rows, Unit, empty, read
-from kaput.analysis.stages.told import Encoding, Piece, by_part
+from kaput.analysis.stages.pieces import Parts, Piece, by_part
 from kaput.analysis.sums import Sum, times, total
 
 _SECOND_NS = 1_000_000_000
 SUMS: Mapping[str, Sum] = {
     "log": Sum(("place", "epoch"), ("records", "foreign", "damaged"), ("low",), ("high",)),
-    "handed": Sum(("place",), ("records", "damaged")),
+    "delivered": Sum(("place",), ("records", "damaged")),
     "sent": Sum(
         ("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")
     ),
@@ -36,20 +37,32 @@ SUMS: Mapping[str, Sum] = {
 }
 
 
-def encode(units: Iterable[Unit], told: Encoding) -> Iterator[tuple[int, Piece]]:
+@dataclass(frozen=True)
+class EncodeContext:
+    """What the tasks of encoding work with. `events`: group_events as inputs.events_frame has them, with
+    numbers for names and `place`.
+    """
+
+    names: Names
+    parts: Parts
+    events: pl.DataFrame
+    width_ns: int
+
+
+def encode(units: Iterable[Unit], context: EncodeContext) -> Iterator[tuple[int, Piece]]:
     """One task: the pieces that it makes, by the part they go to, and at last its sums."""
-    yield from encode_rows(((unit.table, read(unit, told.names)) for unit in units), told)
+    yield from encode_rows(((unit.table, read(unit, context.names)) for unit in units), context)
 
 
-def encode_rows(tables: Iterable[tuple[str, Rows]], told: Encoding) -> Iterator[tuple[int, Piece]]:
+def encode_rows(tables: Iterable[tuple[str, Rows]], context: EncodeContext) -> Iterator[tuple[int, Piece]]:
     """The same of rows that have been read."""
     found = []
     for table, rows in tables:
-        coded = _ENCODE[table](rows, told)
-        found.append(_SUMS[table](coded, told.width_ns))
-        yield from _SPLIT[table](coded, told)
+        coded = _ENCODE[table](rows, context)
+        found.append(_SUMS[table](coded, context.width_ns))
+        yield from _SPLIT[table](coded, context)
     if found:
-        yield told.parts.sums, Piece("sums", pickle.dumps(total(found, SUMS)))
+        yield context.parts.sums, Piece("sums", pickle.dumps(total(found, SUMS)))
 
 
 def nothing() -> dict[str, pl.DataFrame]:
@@ -57,7 +70,7 @@ def nothing() -> dict[str, pl.DataFrame]:
     return total([_SUMS[table](coded, 1) for table, coded in no_rows().items()], SUMS)
 
 
-HANDED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls", "polls_from")
+DELIVERED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls", "polls_from")
 
 
 @cache
@@ -74,35 +87,35 @@ def no_rows() -> Mapping[str, Encoded]:
     }
 
 
-_ENCODE: Mapping[str, Callable[[Rows, Encoding], Encoded]] = {
-    "sends": lambda rows, told: encoding.sends(rows),
-    "log": lambda rows, told: encoding.log(rows),
-    "deliveries": lambda rows, told: encoding.deliveries(rows, told.events),
+_ENCODE: Mapping[str, Callable[[Rows, EncodeContext], Encoded]] = {
+    "sends": lambda rows, context: encoding.sends(rows),
+    "log": lambda rows, context: encoding.log(rows),
+    "deliveries": lambda rows, context: encoding.deliveries(rows, context.events),
 }
 
 
-def _sends(coded: Encoded, told: Encoding) -> Iterator[tuple[int, Piece]]:
-    yield from by_part(coded.packed(), _message(told), told.parts.messages, "sends")
+def _sends(coded: Encoded, context: EncodeContext) -> Iterator[tuple[int, Piece]]:
+    yield from by_part(coded.packed(), _message(context), context.parts.messages, "sends")
 
 
-def _log(coded: Encoded, told: Encoding) -> Iterator[tuple[int, Piece]]:
+def _log(coded: Encoded, context: EncodeContext) -> Iterator[tuple[int, Piece]]:
     runs = coded.runs
-    yield from by_part(runs.filter(NAMED), _message(told), told.parts.messages, "log")
-    yield from by_part(runs, told.parts.place(pl.col("place")), told.parts.places, "log")
+    yield from by_part(runs.filter(NAMED), _message(context), context.parts.messages, "log")
+    yield from by_part(runs, context.parts.place(pl.col("place")), context.parts.places, "log")
 
 
-def _deliveries(coded: Encoded, told: Encoding) -> Iterator[tuple[int, Piece]]:
-    named = coded.packed().filter(NAMED).select(HANDED)
-    yield from by_part(named, _message(told), told.parts.messages, "deliveries")
+def _deliveries(coded: Encoded, context: EncodeContext) -> Iterator[tuple[int, Piece]]:
+    named = coded.packed().filter(NAMED).select(DELIVERED)
+    yield from by_part(named, _message(context), context.parts.messages, "deliveries")
     runs = coded.runs.drop("row")
-    yield from by_part(runs, told.parts.place(pl.col("place")), told.parts.places, "deliveries")
+    yield from by_part(runs, context.parts.place(pl.col("place")), context.parts.places, "deliveries")
 
 
 _SPLIT = {"sends": _sends, "log": _log, "deliveries": _deliveries}
 
 
-def _message(told: Encoding) -> pl.Expr:
-    return told.parts.message(pl.col("producer"), pl.col("block"))
+def _message(context: EncodeContext) -> pl.Expr:
+    return context.parts.message(pl.col("producer"), pl.col("block"))
 
 
 def _sums_of_sends(coded: Encoded, width_ns: int) -> dict[str, pl.DataFrame]:
@@ -132,7 +145,7 @@ def _sums_of_log(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
 def _sums_of_deliveries(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
     records = coded.runs.select("place", _damaged(), records="n")
     return {
-        "handed": SUMS["handed"].of(records),
+        "delivered": SUMS["delivered"].of(records),
         "rates": _by_second("delivered", coded.rows["polls"]),
     }
 

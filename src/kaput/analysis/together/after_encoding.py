@@ -10,8 +10,9 @@ from kaput.analysis.inputs import Inputs
 from kaput.analysis.latency import ACK
 from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
+from kaput.analysis.stages.by_message import MessageContext, Reached
 from kaput.analysis.stages.job import Tables
-from kaput.analysis.stages.told import Parts, Reached, Reading
+from kaput.analysis.stages.pieces import Parts
 from kaput.analysis.tally import Tally
 from kaput.analysis.timeline import build
 from kaput.analysis.together.percentiles import percentiles
@@ -38,11 +39,11 @@ def account(given: Inputs, sums: Tables) -> Account:
     return found
 
 
-def reading(given: Inputs, account: Account, parts: Parts, rows: LedgerRows) -> Reading:
-    """What the tasks of messages are told. `rows`: what the ledger has."""
+def message_context(given: Inputs, account: Account, parts: Parts, rows: LedgerRows) -> MessageContext:
+    """What the tasks of messages work with. `rows`: what the ledger has."""
     names, partitions = given.names, account.partitions
     topics = range(len(names.topics))
-    return Reading(
+    return MessageContext(
         names,
         parts,
         complete={names.code(place) for place, done in partitions.complete.items() if done},
@@ -59,10 +60,12 @@ def reading(given: Inputs, account: Account, parts: Parts, rows: LedgerRows) -> 
 
 def _partitions(given: Inputs, sums: Tables) -> Partitions:
     names, ends, log = given.names, given.ends, sums["log"]
-    told = {*given.expected_places, *ends}
-    told |= {names.located(code) for table in ("log", "sent") for code in sums[table]["place"].drop_nulls()}
-    handed = {names.located(code) for code in sums["handed"]["place"].drop_nulls()}
-    complete = {place: place in ends and ends[place][0] == ends[place][1] for place in sorted(told | handed)}
+    named = {*given.expected_places, *ends}
+    named |= {names.located(code) for table in ("log", "sent") for code in sums[table]["place"].drop_nulls()}
+    delivered = {names.located(code) for code in sums["delivered"]["place"].drop_nulls()}
+    complete = {
+        place: place in ends and ends[place][0] == ends[place][1] for place in sorted(named | delivered)
+    }
     logged: dict[Place, dict[int, tuple[int, int]]] = {}
     after_last: dict[Place, int] = {}
     for code, epoch, low, high in log.select("place", "epoch", "low", "high").iter_rows():
@@ -72,7 +75,7 @@ def _partitions(given: Inputs, sums: Tables) -> Partitions:
             logged.setdefault(place, {})[epoch] = low, high
     return Partitions(
         complete=complete,
-        unread=[place for place, done in complete.items() if not done and place in told],
+        unread=[place for place, done in complete.items() if not done and place in named],
         logged=logged,
         ends={**after_last, **{place: end for place, (end, _) in ends.items()}},
         log_records=int(log["records"].sum()),

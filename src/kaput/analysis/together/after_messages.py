@@ -11,9 +11,9 @@ from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names, Place
 from kaput.analysis.stages import by_message
-from kaput.analysis.stages.by_message import RECORD, Judged
+from kaput.analysis.stages.by_message import RECORD, MessageResults
 from kaput.analysis.stages.job import Tables
-from kaput.analysis.stages.told import Piece
+from kaput.analysis.stages.pieces import Piece
 from kaput.analysis.sums import total
 from kaput.analysis.tally import Tally, check
 from kaput.analysis.together import cases
@@ -28,30 +28,30 @@ class OfMessages(NamedTuple):
     pieces: Mapping[int, Sequence[Piece]]
 
 
-def add(judged: Sequence[Judged], given: Inputs, account: Account) -> OfMessages:
-    """Adds what was judged of messages to the account. Raises EvidenceError, AccountingError."""
-    _refuse(judged, given.names)
-    found = total([part.sums for part in judged], by_message.SUMS)
+def add(results: Sequence[MessageResults], given: Inputs, account: Account) -> OfMessages:
+    """Adds the results of messages to the account. Raises EvidenceError, AccountingError."""
+    _refuse(results, given.names)
+    found = total([part.sums for part in results], by_message.SUMS)
     tally = account.tally
     _tally(tally, found)
     check(tally, given.groups, given.evidence.tables["sends"].rows)
     account.first_acks = dict(found["first_acks"].drop_nulls().iter_rows())
     account.latencies |= end_to_end(found["end_to_end"], len(given.groups))
     account.under = _under(found["under"], given.names)
-    cases.add(found["cases"], [part.shown for part in judged], RECORD, account, given.names)
+    cases.add(found["cases"], [part.shown for part in results], RECORD, account, given.names)
     pieces: dict[int, list[Piece]] = {}
-    for number, piece in (keyed for part in judged for keyed in part.pieces):
+    for number, piece in (keyed for part in results for keyed in part.pieces):
         pieces.setdefault(number, []).append(piece)
     return OfMessages(found["under"], pieces)
 
 
-def _refuse(judged: Sequence[Judged], names: Names) -> None:
+def _refuse(results: Sequence[MessageResults], names: Names) -> None:
     """What cannot be counted: rows that stand there twice. Raises EvidenceError."""
-    for row in _least([part.doubled["sends"] for part in judged], ["producer", "seq"]):
+    for row in _least([part.doubled["sends"] for part in results], ["producer", "seq"]):
         raise EvidenceError(
             f"table sends: message {row['seq']} of producer {row['producer']} has more than one row"
         )
-    for row in _least([part.doubled["log"] for part in judged], RECORD):
+    for row in _least([part.doubled["log"] for part in results], RECORD):
         topic, partition = names.located(row["place"])
         raise EvidenceError(
             f"table log: {topic}/{partition} offset {row['offset']} stands there {row['times']} times "

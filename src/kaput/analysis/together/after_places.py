@@ -11,18 +11,18 @@ from kaput.analysis.account import Account, DisplacedRow, LossRow
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
-from kaput.analysis.questions.fault_windows import Window
+from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.losses import KNOWN
 from kaput.analysis.stages import by_place
-from kaput.analysis.stages.by_place import Placed, Placing
+from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
 from kaput.analysis.sums import total
 from kaput.analysis.together import cases
 from kaput.verdict.facts import Circumstances
 
 
-def placing(given: Inputs, account: Account, events: pl.DataFrame, under: pl.DataFrame) -> Placing:
-    """What the tasks of places are told."""
-    return Placing(
+def place_context(given: Inputs, account: Account, events: pl.DataFrame, under: pl.DataFrame) -> PlaceContext:
+    """What the tasks of places work with."""
+    return PlaceContext(
         given.names,
         events,
         under,
@@ -30,13 +30,13 @@ def placing(given: Inputs, account: Account, events: pl.DataFrame, under: pl.Dat
         account.partitions.ends,
         given.unacknowledging,
         account.attempted(),
-        windows(given, account),
+        fault_windows(given, account),
         given.healed,
         str(given.evidence.folder.analysis.resolve() / "lost"),
     )
 
 
-def windows(given: Inputs, account: Account) -> list[Window]:
+def fault_windows(given: Inputs, account: Account) -> list[FaultWindow]:
     """Every fault's, as far as they are known by now."""
     elections = {
         reach.fault.id: {
@@ -46,25 +46,25 @@ def windows(given: Inputs, account: Account) -> list[Window]:
         for reach in account.reaches
     }
     return [
-        Window(
+        FaultWindow(
             span.fault, span.from_ns, span.to_ns, elections[span.fault], span.loss_from_ns, span.loss_to_ns
         )
         for span in account.spans()
     ]
 
 
-def add(placed: Sequence[Placed], account: Account, names: Names) -> dict[str, int]:
-    """Adds what was judged of places to the account. By fault: how many lost messages it affected."""
-    found = total([part.sums for part in placed], by_place.SUMS)
-    cases.add(found["cases"], [part.shown for part in placed], by_place.BY_PLACE, account, names)
+def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict[str, int]:
+    """Adds the results of places to the account. By fault: how many lost messages it affected."""
+    found = total([part.sums for part in results], by_place.SUMS)
+    cases.add(found["cases"], [part.shown for part in results], by_place.BY_PLACE, account, names)
     account.losses = [_loss(row) for row in found["losses"].iter_rows(named=True)]
-    account.displaced = [_displaced(row) for p in placed for row in p.displaced.iter_rows(named=True)]
+    account.displaced = [_displaced(row) for part in results for row in part.displaced.iter_rows(named=True)]
     account.deposed = [
         Deposed(**{**row, "place": names.located(row["place"])})
-        for p in placed
-        for row in p.deposed.iter_rows(named=True)
+        for part in results
+        for row in part.deposed.iter_rows(named=True)
     ]
-    return dict(found["lost_in_windows"].iter_rows())
+    return dict(found["lost_by_fault"].iter_rows())
 
 
 def _loss(row: Mapping[str, Any]) -> LossRow:

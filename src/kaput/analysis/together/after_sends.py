@@ -1,5 +1,5 @@
-"""What only a second look at sends tells: who was affected by a fault, which reordered messages a change of
-leader came between, and silences that lie within a spell.
+"""What only a second pass over sends finds: who was affected by a fault, which reordered messages a change of
+leader came between, and silences within a spell.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from kaput.analysis.account import Account, ReorderedRow, Silence, WindowCounts
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.questions import order, silence
 from kaput.analysis.runs.cutting import single
-from kaput.analysis.stages.by_place import Placed
+from kaput.analysis.stages.by_place import PlaceResults
 from kaput.analysis.stages.job import Job, Tables
-from kaput.analysis.stages.over_sends import Again
-from kaput.analysis.together.after_places import windows
+from kaput.analysis.stages.over_sends import SendContext
+from kaput.analysis.together.after_places import fault_windows
 
 _DIFFER = (pl.col("epoch") != pl.col("top_epoch")).fill_null(False)
 
 
-def look(
-    job: Job, given: Inputs, account: Account, placed: Sequence[Placed], affected: Mapping[str, int]
+def add(
+    job: Job, given: Inputs, account: Account, results: Sequence[PlaceResults], affected: Mapping[str, int]
 ) -> None:
     """Adds the windows of faults, and what is reordered, to the account.
 
     `affected`: lost messages by fault.
     """
-    late = order.messages(pl.concat([part.late for part in placed]))
+    late = order.messages(pl.concat([part.late for part in results]))
     account.cases["reordered", None, False] = int(late["n"].sum())
     elections = {
         given.names.code(place): led
@@ -37,17 +37,19 @@ def look(
         if (led := [c.at_ns for c in changes if c.is_election])
     }
     open_ = late.filter(~_DIFFER, pl.col("place").is_in(list(elections)))
-    asked = Again(given.names, windows(given, account), open_, elections)
+    asked = SendContext(given.names, fault_windows(given, account), open_, elections)
     across: dict[int, int] = {}
-    if asked.windows or open_.height:
-        found = job.sends_again(asked)
+    if asked.fault_windows or open_.height:
+        found = job.rescan_sends(asked)
         across = dict(found["across"].iter_rows())
-        for fault, sent, hit, loss_sent, loss_acked in found["windows"].iter_rows():
-            account.windows[fault] = WindowCounts(sent, hit + affected.get(fault, 0), loss_sent, loss_acked)
+        for fault, sent, hit, loss_sent, loss_acked in found["fault_windows"].iter_rows():
+            account.window_counts[fault] = WindowCounts(
+                sent, hit + affected.get(fault, 0), loss_sent, loss_acked
+            )
     account.reordered = list(_reordered(late, across))
     shown = late.sort("producer", "seq").head(examples.SHOWN)
     few = examples.first(single(examples.few(shown)), ["producer", "seq"])
-    account.examples += examples.told("reordered", few.rename({"top": "other_seq"}), given.names)
+    account.examples += examples.as_cases("reordered", few.rename({"top": "other_seq"}), given.names)
 
 
 def _reordered(late: pl.DataFrame, across: Mapping[int, int]) -> Iterator[ReorderedRow]:
@@ -64,7 +66,7 @@ def _reordered(late: pl.DataFrame, across: Mapping[int, int]) -> Iterator[Reorde
 
 
 def silences(job: Job, given: Inputs, account: Account, sums: Tables, width_ns: int) -> None:
-    """Adds the longest silence of each stream, and around each fault; where one may lie within a spell,
+    """Adds the longest silence of each stream, and around each fault; where one may be within a spell,
     spells are taken again, narrower.
     """
     spells, spans = sums["spells"], sums["sent"].drop_nulls("place")
@@ -79,7 +81,7 @@ def silences(job: Job, given: Inputs, account: Account, sums: Tables, width_ns: 
             break
         width_ns = max(silence.EXACT_NS, width_ns // 100)
         streams = spans.filter(pl.col("place").is_in(sorted(short))).select(silence.STREAM).unique()
-        narrow = job.sends_again(Again(given.names, streams=streams, width_ns=width_ns))["spells"]
+        narrow = job.rescan_sends(SendContext(given.names, streams=streams, width_ns=width_ns))["spells"]
         spells = pl.concat([spells.join(streams, on=list(silence.STREAM), how="anti"), narrow])
     account.gaps = [Silence(*row) for row in found.select(Silence._fields).iter_rows()]
 

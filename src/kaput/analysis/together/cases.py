@@ -28,4 +28,4 @@ def add(
         every = pl.concat([part[name] for part in shown], how="diagonal_relaxed")
         order = ["producer", "seq"] if name in _MESSAGES else _BY.get(name, by)
         cases = examples.first(every, [column for column in order if column in every.columns])
-        account.examples += examples.told(name, cases, names)
+        account.examples += examples.as_cases(name, cases, names)

@@ -1,18 +1,12 @@
-"""What every task is told beforehand, and how pieces of tables travel between tasks."""
+"""How tables travel between tasks: in pieces, each on its way to one part."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import polars as pl
-
-from kaput.analysis.names import Names
-
-if TYPE_CHECKING:
-    from kaput.evidence.folder import LedgerRows
 
 
 class Piece(NamedTuple):
@@ -23,7 +17,7 @@ class Piece(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """How many tasks judge messages, and how many places. One more part takes the sums of encoding."""
+    """How many tasks examine messages, and how many places. One more part takes the sums of encoding."""
 
     messages: int
     places: int
@@ -42,44 +36,6 @@ class Parts(NamedTuple):
     def place(self, place: pl.Expr) -> pl.Expr:
         """The part of a place; what has none goes to the first."""
         return (self.messages + (place % 2**32 + place // 2**32) % self.places).fill_null(self.messages)
-
-
-@dataclass(frozen=True)
-class Reached:
-    """A partition that a fault reached: `epoch` and `election_ns` of the first election after it."""
-
-    fault: str
-    place: int
-    effective_ns: int
-    epoch: int | None
-    election_ns: int | None
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """For encoding. `events`: group_events with numbers for names and `place` (inputs.events_frame)."""
-
-    names: Names
-    parts: Parts
-    events: pl.DataFrame
-    width_ns: int
-
-
-@dataclass(frozen=True)
-class Reading:
-    """For judging messages, when all partitions are known. `complete`: the places that were read to their
-    end, `complete_topics`: topics all of whose known places were; `reads`: by drained group, the topics that
-    it reads; `ledger`: the directory for it, and what it has `rows` of.
-    """
-
-    names: Names
-    parts: Parts
-    complete: Collection[int]
-    complete_topics: Collection[int]
-    reads: Mapping[int, Collection[int]] = field(default_factory=dict)
-    reached: Sequence[Reached] = ()
-    ledger: str = ""
-    rows: LedgerRows = "none"
 
 
 def pack(frame: pl.DataFrame) -> bytes:
