@@ -35,11 +35,11 @@ from kaput.java import find_java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster, Group, Topic
 from kaput.workload.counters import Counters
-from kaput.workload.crew import member_config
 from kaput.workload.garbage import collect_seldom
 from kaput.workload.member import Member
 from kaput.workload.order import MemberOrder, ProducerOrder, write_order
 from kaput.workload.producer import Sender
+from kaput.workload.settings import member_config
 
 KAFKA = "4.3.1"
 PAYLOAD_BYTES = 100

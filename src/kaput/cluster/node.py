@@ -6,7 +6,6 @@ with the last lines of its log. Not here: who is hit and why (faults), starting 
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
 import time
@@ -14,11 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-import psutil
-
 from kaput.cluster.properties import Place, Role
 from kaput.errors import BrokerError
 from kaput.processes.ownership import OwnedProcess, Owner
+from kaput.processes.states import cpu_seconds, is_stopped
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
 _TAIL_BYTES = 64 * 1024
@@ -127,22 +125,14 @@ class Node:
 
     def is_stopped(self) -> bool:
         """Whether it is in the stopped state, with all of its threads where the system tells."""
-        if not self.running:
-            return False
-        states = _thread_states(self._started().pid)
-        if states:
-            return states <= {"T", "t"}
-        with contextlib.suppress(psutil.Error):
-            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
-        return False
+        return self.running and is_stopped(self._started().pid)
 
     def cpu_seconds(self) -> float:
         """CPU time that its process has used since its start. Raises BrokerError when it has ended."""
-        try:
-            times = psutil.Process(self._started().pid).cpu_times()
-        except psutil.Error:
-            raise BrokerError(f"{self.title} has ended") from None
-        return float(times.user + times.system)
+        used = cpu_seconds(self._started().pid)
+        if used is None:
+            raise BrokerError(f"{self.title} has ended")
+        return used
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of its log."""
@@ -177,12 +167,3 @@ class Node:
                 f"{self.title} ended on its own (exit status {status}); its log ends:\n{self.log_tail()}"
             )
         self._on_event("stopped", self.id, at_ns)
-
-
-def _thread_states(pid: int) -> set[str]:
-    """The states of all threads as Linux names them; empty elsewhere."""
-    states = set()
-    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
-        with contextlib.suppress(OSError):  # a thread may end while we look
-            states.add(stat.read_text().rpartition(")")[2].split()[0])
-    return states

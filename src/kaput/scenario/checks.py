@@ -1,6 +1,6 @@
 """What must agree between the blocks of a scenario: every mistake, with its path.
 
-Not here: what a single value may be (model.py, values.py).
+Not here: what a single value may be (model.py, values.py), consumer groups (group_checks.py).
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kaput.scenario.group_checks import Found, check_groups, no_topic, reserved
 from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import (
     LAST_KAFKA_WITH_ZOOKEEPER,
-    Group,
     Producers,
     Scenario,
     Topic,
@@ -33,7 +33,6 @@ _PRODUCER_KEYS = {
     "enable.idempotence": "idempotence",
     "partitioner": "partitioner",
 }
-_GROUP_KEYS = {"bootstrap.servers": None, "metadata.broker.list": None, "group.id": "id"}
 # Keys whose field in the model has another name.
 _FIELDS = {"from": "from_", "clients-with": "clients_with"}
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
@@ -44,12 +43,9 @@ def check(scenario: Scenario) -> list[Mistake]:
     """All mistakes between blocks, in the order of the file's blocks."""
     return [
         Mistake(path, text)
-        for part in (_cluster, _topics, _producers, _groups, _faults)
+        for part in (_cluster, _topics, _producers, check_groups, _faults)
         for path, text in part(scenario)
     ]
-
-
-Found = Iterator[tuple[DataPath, str]]
 
 
 def _cluster(scenario: Scenario) -> Found:
@@ -118,7 +114,7 @@ def _producers(scenario: Scenario) -> Found:
     for index, spec in enumerate(scenario.workload.producers):
         place = ("workload", "producers", index)
         if scenario.topic(spec.topic) is None:
-            yield (*place, "topic"), _no_topic(spec.topic, scenario)
+            yield (*place, "topic"), no_topic(spec.topic, scenario)
         if spec.messages is not None and spec.duration is not None:
             yield (*place, "duration"), "messages is given too; write one of the two"
         if spec.messages is None and spec.duration is None:
@@ -128,7 +124,7 @@ def _producers(scenario: Scenario) -> Found:
 
 
 def _producer_config(spec: Producers) -> Found:
-    yield from _reserved(spec.config, _PRODUCER_KEYS)
+    yield from reserved(spec.config, _PRODUCER_KEYS)
     if "transactional.id" in spec.config:
         yield ("config", "transactional.id"), "kaput's producers use no transactions yet"
     if not spec.idempotence:
@@ -146,42 +142,9 @@ def _producer_config(spec: Producers) -> Found:
             yield ("config", name), "idempotence needs retries"
 
 
-def _reserved(config: dict[str, bool | int | float | str], keys: dict[str, str | None]) -> Found:
-    for name in config:
-        if name in keys:
-            own = keys[name]
-            yield (
-                ("config", name),
-                f"kaput sets this itself; {f'use the key {own}' if own else 'leave it out'}",
-            )
-
-
 def _at_most(value: object, limit: int) -> bool:
     text = str(value)
     return text.isdigit() and int(text) <= limit
-
-
-def _groups(scenario: Scenario) -> Found:
-    ids = [group.id for group in scenario.workload.groups]
-    for index, group in enumerate(scenario.workload.groups):
-        place = ("workload", "groups", index)
-        if group.id in ids[:index]:
-            yield (*place, "id"), f"a second group of the id {group.id}"
-        for path, text in _group(group, scenario):
-            yield (*place, *path), text
-
-
-def _group(group: Group, scenario: Scenario) -> Found:
-    for index, topic in enumerate(group.topics):
-        if scenario.topic(topic) is None:
-            yield ("topics", index), _no_topic(topic, scenario)
-        elif topic in group.topics[:index]:
-            yield ("topics", index), f"{topic} is subscribed to twice"
-    yield from _reserved(group.config, _GROUP_KEYS)
-
-
-def _no_topic(name: str, scenario: Scenario) -> str:
-    return f"no such topic: {name}; {hint(name, [topic.name for topic in scenario.topics])}"
 
 
 def _faults(scenario: Scenario) -> Found:
@@ -266,7 +229,7 @@ def _peers(step: FaultStep, scenario: Scenario) -> Found:
 def _partition(role: str, name: str, partition: int, scenario: Scenario) -> Iterator[str]:
     topic = scenario.topic(name)
     if topic is None:
-        yield _no_topic(name, scenario)
+        yield no_topic(name, scenario)
     elif partition >= topic.partitions:
         yield f"no such partition: {name} has {topic.partitions}, counted from 0"
     elif role != "leader-of" and topic.replication_factor == 1:

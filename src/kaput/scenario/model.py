@@ -1,7 +1,7 @@
 """The scenario as data: frozen pydantic models, one for each block of the YAML file.
 
-Not here: reading files (loader.py), the values' own forms (values.py), what must agree between blocks
-(checks.py), turning times into steps (timeline.py).
+Not here: groups (groups.py), faults (steps.py), the values' own forms (values.py), reading files (loader.py),
+what must agree between blocks (checks.py), turning times into steps (timeline.py).
 Field names are those of the file (kebab-case there, snake_case here); unknown keys are mistakes.
 The text below a field is its description in the JSON Schema.
 """
@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from kaput.scenario.block import Block
+from kaput.scenario.groups import Group
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import (
     Acknowledgements,
@@ -144,19 +145,6 @@ class Producers(Block):
         "fnv1a_random",
     ] = "consistent_random"
     """Who picks the partition: kaput in turns (round-robin), or librdkafka's partitioner of that name."""
-    config: Config = {}
-    """Settings of the client, in librdkafka's own names."""
-
-
-class Group(Block):
-    """A consumer group of `members` processes."""
-
-    id: str
-    """The group's id."""
-    topics: Annotated[list[str], Field(min_length=1)]
-    """The topics that it subscribes to."""
-    members: Count = 1
-    """How many members; each is a process of its own."""
     config: Config = {}
     """Settings of the client, in librdkafka's own names."""
 

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 Verdict = Literal["held", "violated", "inconclusive"]
 Outcome = Literal["acked", "failed", "unknown"]
 Acks = Literal["0", "1", "all"]
+GroupType = Literal["classic", "consumer"]
 
 OUTCOMES: tuple[Outcome, ...] = ("acked", "failed", "unknown")
 

@@ -25,6 +25,11 @@ _partition: Any = Message.partition
 _topic: Any = Message.topic
 
 
+def positions_after(messages: list[Message]) -> dict[Place, int]:
+    """Where each partition goes on behind these, which are in the order in which they were handed out."""
+    return {(_topic(m), _partition(m)): _offset(m) + 1 for m in messages}
+
+
 class _Batch(NamedTuple):
     """Messages of one topic that were handed out together."""
 

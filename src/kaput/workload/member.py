@@ -1,7 +1,8 @@
 """One member of a consumer group, a process of its own: `python -m kaput.workload.member ORDER.json`.
 
-Polls, records, flushes, and only then commits: a SIGKILL at any moment loses no delivery whose offset was
-committed. Says `ready` at its first assignment and `done` at its end; ends at SIGTERM or when stdin closes.
+Polls, works on each record, records it, flushes, and only then commits, unless the scenario has it commit
+before: so a SIGKILL at any moment loses no delivery whose offset was committed. Says `ready` when it has its
+place in the group, also one without partitions, and `done` at its end; ends at SIGTERM or when stdin closes.
 """
 
 from __future__ import annotations
@@ -15,20 +16,23 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
-from kaput.workload.deliveries import Deliveries, Place
+from kaput.workload.commits import Commits
+from kaput.workload.deliveries import Deliveries, Place, positions_after
 from kaput.workload.garbage import collect_seldom
 from kaput.workload.order import MemberOrder, say
+from kaput.workload.pace import Pace
 from kaput.workload.quiet import quiet_logger
+from kaput.workload.standing import Standing
 
 AT_ONCE = 2048  # messages taken from the client together
+AT_ONCE_WORKING = 500  # where each takes its time: the Java client's max.poll.records
 POLL_S = 0.05
 FLUSH_ROWS = 8192
 FLUSH_S = 0.1
-COMMIT_S = 0.5
 _error: Any = Message.error
 
 
@@ -42,32 +46,39 @@ class Member:
         self.events = Recorder(folder, "group_events", writer)
         self.deliveries = Deliveries(self.recorder, order, Codec(uuid.UUID(order.run_id)))
         self.stopping = threading.Event()
+        self.pace = Pace(order.processing_ms)
         self._ready = False
-        self._flushed_at = self._committed_at = time.monotonic()
+        self._flushed_at = time.monotonic()
         self._assigned: set[Place] = set()
         self._gave_up = False  # whether a partition was taken away since the last delivery
-        self._positions: dict[Place, int] = {}
-        # Commits are ours alone, unless the scenario asks for the client's own.
-        self._commits = not order.config.get("enable.auto.commit", False)
-        config = {**order.config, "on_commit": self._on_commit, "enable.auto.offset.store": False}
-        self.client = Consumer(config, logger=quiet_logger())
+        self._commits = Commits(order, lambda at: self._event("committed", at))
+        config = {**order.config, "on_commit": self._commits.answered, "enable.auto.offset.store": False}
+        self.client = self._commits.client = Consumer(config, logger=quiet_logger())
 
     def run(self) -> None:
         """Polls until told to stop, then leaves the group in good order."""
         self.client.subscribe(
             self.order.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
+        standing = self._standing()
         while not self.stopping.is_set():
+            self.pace.settle()
             messages = self._receive()
             if messages:
-                self.delivered(messages, time.time_ns())
+                self._handle(messages, time.time_ns())
             self._housekeeping(idle=not messages)
+            if standing is not None and (self._ready or standing.idle()):
+                self._enter()
+                standing = None
         self._flush()
-        self._commit(wait=True)
+        self._commits.now(wait=True)
         self.client.close()
         self._event("left")
         self.recorder.close()
         self.events.close()
+
+    def _standing(self) -> Standing | None:
+        return Standing(self.client) if self.order.type == "consumer" else None
 
     def _receive(self) -> list[Message]:
         """What the client has for us, after a wait for the first; nothing of partitions it took away."""
@@ -75,8 +86,9 @@ class Member:
         if first is None:
             return []
         # With timeout 0 it gives what it has fetched already and waits for nothing.
-        messages = [first, *self.client.consume(AT_ONCE - 1, 0)]
+        messages = [first, *self.client.consume(self._at_once() - 1, 0)] if self._at_once() > 1 else [first]
         if any(map(_error, messages)):
+            self._stop_at_the_end(messages)
             messages = [message for message in messages if message.error() is None]
         if self._gave_up:
             # A rebalance within the two calls may come after some of their messages.
@@ -84,9 +96,47 @@ class Member:
             self._gave_up = False
         return messages
 
+    def _at_once(self) -> int:
+        """How many records a poll takes: no more than are committed together, where that comes first."""
+        most = AT_ONCE_WORKING if self.pace.ms else AT_ONCE
+        return min(most, self.order.commit_every or most) if self.order.commit == "before" else most
+
+    def _stop_at_the_end(self, messages: list[Message]) -> None:
+        """A client with a fatal error, such as another member with its instance id, is given nothing more."""
+        for message in messages:
+            error = message.error()
+            if error is not None and error.fatal():
+                say("trouble", message=f"{error.name()}: {error.str()}")
+                self.stopping.set()
+
+    def _handle(self, messages: list[Message], polled_ns: int) -> None:
+        """Everything that was handed to us just now: committed before or after it is worked on."""
+        before, sync = self.order.commit == "before", self.order.commit_sync
+        if before:
+            self._commits.note(positions_after(messages), len(messages))
+            self._commits.now(wait=sync)
+        at = 0
+        while at < len(messages):
+            if self.stopping.is_set() and not before:
+                return  # the rest is for others: nothing of it was committed
+            size = 1 if self.pace.ms else (None if before else self._commits.room()) or len(messages)
+            part = messages[at : at + size]
+            # A nanosecond apart, in the order in which they were handed to us.
+            self.delivered(part, polled_ns + at)
+            at += len(part)
+            if at < len(messages):
+                self._housekeeping(idle=False)
+
     def delivered(self, messages: list[Message], polled_ns: int) -> None:
-        """Takes down messages that were all handed to us just now."""
-        self._positions.update(self.deliveries.take(messages, polled_ns))
+        """Works on messages that were handed to us together, and takes them down."""
+        if self.pace.ms:
+            for _ in messages:
+                self.pace.work()
+        positions = self.deliveries.take(messages, polled_ns)
+        if self.order.commit != "before":
+            self._commits.note(positions, len(messages))
+        elif self.pace.ms:
+            self._flush()  # what is committed and not on record was not worked on
 
     def _housekeeping(self, idle: bool) -> None:
         now = time.monotonic()
@@ -94,42 +144,13 @@ class Member:
         if pending and (idle or pending >= FLUSH_ROWS or now - self._flushed_at >= FLUSH_S):
             self._flush()
             self._flushed_at = now
-        # An idle member commits at once: the drain waits for its committed offsets.
-        if self._positions and (idle or now - self._committed_at >= COMMIT_S):
+        if self._commits.due(idle):
             self._flush()
-            self._commit(wait=False)
-            self._committed_at = now
+            self._commits.now(wait=self.order.commit_sync)
 
     def _flush(self) -> None:
         self.deliveries.flush()
         self.events.flush()
-
-    def _commit(self, wait: bool) -> None:
-        """Commits what has been flushed; `_on_commit` records the answer of both kinds."""
-        offsets = [TopicPartition(t, p, o) for (t, p), o in self._positions.items()]
-        self._positions.clear()
-        if not offsets:
-            return
-        try:
-            if not self._commits:
-                self.client.store_offsets(offsets=offsets)
-            elif wait:
-                self._on_commit(None, self.client.commit(offsets=offsets, asynchronous=False) or [])
-            else:
-                self.client.commit(offsets=offsets, asynchronous=True)
-        except KafkaException:
-            # A commit may be refused in a rebalance or a failover: the records are handed out again.
-            return
-
-    def _on_commit(self, error: Any, partitions: list[TopicPartition]) -> None:
-        if error is not None:
-            # The offsets stay uncommitted; try again with the next commit unless newer ones took their place.
-            for at in partitions:
-                self._positions.setdefault((at.topic, at.partition), at.offset)
-            return
-        for at in partitions:
-            if at.error is None and at.offset >= 0:
-                self._event("committed", at)
 
     def _event(self, kind: str, at: TopicPartition | None = None) -> None:
         if at is None:
@@ -140,20 +161,35 @@ class Member:
                 self.order.group, self.order.member, kind, at.topic, at.partition, offset, time.time_ns()
             )
 
+    def _enter(self) -> None:
+        """The group counts us in: once, with partitions or without."""
+        if self._ready:
+            return
+        self._ready = True
+        if not self._assigned:
+            self._event("joined")
+            self._event("assigned")
+        self._flush()
+        self._say_owned()
+        say("ready")
+
     def _on_assign(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
-        if not self._ready:
+        if not self._ready and partitions:
             self._event("joined")
         for at in partitions:
             self._assigned.add((at.topic, at.partition))
+            self._commits.forget((at.topic, at.partition))
             self._event("assigned", at)
+        if self._ready and not self._assigned:
+            self._event("assigned")
         self._flush()
-        if not self._ready:
-            self._ready = True
-            say("ready")
+        if self._ready:
+            self._say_owned()
+        self._enter()
 
     def _on_revoke(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
         self._flush()
-        self._commit(wait=True)
+        self._commits.now(wait=True)
         self._gone("revoked", partitions)
 
     def _on_lost(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
@@ -163,9 +199,24 @@ class Member:
         self._gave_up = True
         for at in partitions:
             self._assigned.discard((at.topic, at.partition))
-            self._positions.pop((at.topic, at.partition), None)
+            self._commits.forget((at.topic, at.partition))
             self._event(kind, TopicPartition(at.topic, at.partition))
         self._flush()
+        self._say_owned()
+
+    def _say_owned(self) -> None:
+        say("owns", partitions=sorted(self._assigned), at_ns=time.time_ns())
+
+
+def listen(member: Member) -> None:
+    """Does what the parent says on stdin, until that closes: then the member is to end."""
+    for line in sys.stdin:
+        told = json.loads(line)
+        if told["kind"] == "pace":
+            member.pace.change(told["ms"])
+        elif told["kind"] == "tell":
+            say("pace", **member.pace.told())
+    member.stopping.set()
 
 
 def main() -> None:
@@ -173,12 +224,7 @@ def main() -> None:
     collect_seldom()
     member = Member(MemberOrder(**json.loads(Path(sys.argv[1]).read_text())))
     signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
-
-    def stop_when_abandoned() -> None:
-        sys.stdin.read()
-        member.stopping.set()
-
-    threading.Thread(target=stop_when_abandoned, daemon=True).start()
+    threading.Thread(target=listen, args=(member,), daemon=True).start()
     member.run()
     say("done")
 

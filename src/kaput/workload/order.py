@@ -9,13 +9,19 @@ import hashlib
 import json
 import re
 import sys
+import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from kaput.scenario.vocabulary import GroupType
+
 # ready: may be told to go. threshold: the N-th attempt of all was made. sent: every attempt is made.
 # done: every outcome is known and recorded. trouble: the client cannot go on.
-Said = Literal["ready", "threshold", "sent", "done", "trouble"]
+# owns: a member's partitions from now on. pace: how long its records take.
+Said = Literal["ready", "threshold", "sent", "done", "trouble", "owns", "pace"]
+# What a member is told on its stdin, one JSON object a line. pace: each record takes `ms`. tell: say `pace`.
+Told = Literal["pace", "tell"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class ProducerOrder:
 
 @dataclass(frozen=True)
 class MemberOrder:
-    """One group member's task."""
+    """One group member's task. `commit_every` 0 is by time; what the words mean is in scenario/groups.py."""
 
     folder: str
     run_id: str
@@ -55,6 +61,11 @@ class MemberOrder:
     member: str
     topics: list[str]
     config: dict[str, Any]
+    type: GroupType = "classic"
+    commit: Literal["after", "before", "auto"] = "after"
+    commit_sync: bool = False
+    commit_every: int = 0
+    processing_ms: int = 0
 
     @property
     def writer(self) -> str:
@@ -82,7 +93,11 @@ def write_order(path: Path, order: ProducerOrder | MemberOrder) -> None:
     path.write_text(json.dumps(asdict(order)))
 
 
+_saying = threading.Lock()
+
+
 def say(kind: Said, **more: Any) -> None:
-    """One line to the parent, at once."""
-    sys.stdout.write(json.dumps({"kind": kind, **more}) + "\n")
-    sys.stdout.flush()
+    """One line to the parent, at once; from any thread."""
+    with _saying:
+        sys.stdout.write(json.dumps({"kind": kind, **more}) + "\n")
+        sys.stdout.flush()

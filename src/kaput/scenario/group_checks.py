@@ -1,0 +1,108 @@
+"""What must agree in the consumer groups of a scenario: every mistake, with its path.
+
+Called by checks.py, and home of what both need.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kaput.scenario.model import Group, Scenario
+from kaput.scenario.nearest import hint
+from kaput.scenario.source import DataPath
+
+Found = Iterator[tuple[DataPath, str]]
+
+# Client settings that kaput makes itself, and the key of the scenario that decides them (None: nobody may).
+_KEYS = {
+    "bootstrap.servers": None,
+    "metadata.broker.list": None,
+    "group.id": "id",
+    "group.protocol": "type",
+    "group.instance.id": "static",
+    "enable.auto.offset.store": None,
+}
+# What the broker decides in a group of type consumer: librdkafka refuses it there. By key, the broker's own.
+_OF_BROKERS = {
+    "session.timeout.ms": "group.consumer.session.timeout.ms",
+    "heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
+    "partition.assignment.strategy": "group.consumer.assignors",
+    "group.protocol.type": None,
+}
+_FIRST_KAFKA_WITH_CONSUMER_GROUPS = 4
+
+
+def check_groups(scenario: Scenario) -> Found:
+    """The mistakes of every group."""
+    ids = [group.id for group in scenario.workload.groups]
+    for index, group in enumerate(scenario.workload.groups):
+        place = ("workload", "groups", index)
+        if group.id in ids[:index]:
+            yield (*place, "id"), f"a second group of the id {group.id}"
+        for part in (_topics, _type, _commits):
+            for path, text in part(group, scenario):
+                yield (*place, *path), text
+
+
+def _topics(group: Group, scenario: Scenario) -> Found:
+    for index, topic in enumerate(group.topics):
+        if scenario.topic(topic) is None:
+            yield ("topics", index), no_topic(topic, scenario)
+        elif topic in group.topics[:index]:
+            yield ("topics", index), f"{topic} is subscribed to twice"
+    yield from reserved(group.config, _KEYS)
+
+
+def _type(group: Group, scenario: Scenario) -> Found:
+    if group.type == "classic":
+        if group.assignor is not None and "partition.assignment.strategy" in group.config:
+            yield ("config", "partition.assignment.strategy"), "assignor is given too; write one of the two"
+        return
+    kafka = scenario.cluster.kafka
+    if re.match(r"\d+\.", kafka) and int(kafka.partition(".")[0]) < _FIRST_KAFKA_WITH_CONSUMER_GROUPS:
+        yield ("type",), f"groups of type consumer (KIP-848) need Kafka 4.0 or newer, not {kafka}"
+    if group.assignor is not None:
+        yield (
+            ("assignor",),
+            "members of a group of type consumer divide nothing, the broker does; "
+            "leave it out or write type: classic",
+        )
+    for name in group.config:
+        if name in _OF_BROKERS:
+            own = _OF_BROKERS[name]
+            instead = f"; set {own} in cluster.config" if own else ""
+            yield ("config", name), f"a group of type consumer has no such setting{instead}"
+
+
+def _commits(group: Group, scenario: Scenario) -> Found:
+    given = group.config.get("enable.auto.commit")
+    if given is not None and (str(given).lower() == "true") != (group.commit == "auto"):
+        yield (
+            ("config", "enable.auto.commit"),
+            f"{str(given).lower()} contradicts commit: {group.commit}; leave one of the two out",
+        )
+    if group.commit == "auto":
+        instead = (
+            "the client commits by itself, at auto.commit.interval.ms; leave it out or write commit: after"
+        )
+        if group.commit_every:
+            yield ("commit-every",), instead
+        if group.commit_mode == "sync":
+            yield ("commit-mode",), instead
+
+
+def reserved(config: Mapping[str, bool | int | float | str], keys: Mapping[str, str | None]) -> Found:
+    """Settings of a client that are not the scenario's to make."""
+    for name in config:
+        if name in keys:
+            own = keys[name]
+            yield (
+                ("config", name),
+                f"kaput sets this itself; {f'use the key {own}' if own else 'leave it out'}",
+            )
+
+
+def no_topic(name: str, scenario: Scenario) -> str:
+    """What is said of a topic that the scenario does not make."""
+    return f"no such topic: {name}; {hint(name, [topic.name for topic in scenario.topics])}"

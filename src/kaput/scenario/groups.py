@@ -1,0 +1,50 @@
+"""Consumer groups in a scenario: how many members, which protocol, when they commit, how slowly they work.
+
+A block of model.py; what must agree between its keys is checked in group_checks.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from kaput.scenario.block import Block
+from kaput.scenario.values import Config, Count, DurationOrZeroMs, no_bool
+from kaput.scenario.vocabulary import GroupType
+
+
+class Group(Block):
+    """A consumer group of `members` processes."""
+
+    id: str
+    """The group's id."""
+    topics: Annotated[list[str], Field(min_length=1)]
+    """The topics that it subscribes to."""
+    members: Count = 1
+    """How many members, numbered from 1; each is a process. More than partitions: some are idle."""
+    type: GroupType = "classic"
+    """Who divides the partitions: the members (`classic`), or the broker (`consumer`, KIP-848)."""
+    assignor: Literal["range", "roundrobin", "cooperative-sticky"] | None = None
+    """How a classic group divides its partitions; without it librdkafka's default (range, roundrobin)."""
+    static: bool = False
+    """Whether each member has a group.instance.id of its own, and keeps its partitions when it restarts."""
+    commit: Literal["after", "before", "auto"] = "after"
+    """When offsets are committed: `after` the records are processed; `before`, so that what a member has in
+    hand is lost with it; or by the client itself, every auto.commit.interval.ms (`auto`)."""
+    commit_mode: Literal["async", "sync"] = "async"
+    """Whether the member waits for the answer to each commit (sync) or goes on (async)."""
+    commit_every: Annotated[int, Field(ge=0), BeforeValidator(no_bool)] = 0
+    """Commit each time after so many records. 0: every half second (`after`), or each poll (`before`)."""
+    processing: DurationOrZeroMs = 0
+    """How long a member works on each record, before its delivery counts; a poll then gives up to 500."""
+    config: Config = {}
+    """Settings of the client, in librdkafka's own names."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _commit_as_the_client_is_told(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "commit" in data or not isinstance(data.get("config"), dict):
+            return data
+        automatic = str(data["config"].get("enable.auto.commit")).lower() == "true"
+        return {**data, "commit": "auto"} if automatic else data

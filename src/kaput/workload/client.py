@@ -1,0 +1,120 @@
+"""A client process of a run as its parent sees it: started, listened to, told things, and ended.
+
+Not here: which clients there are (crew.py), places in groups that outlive their process (seat.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kaput.errors import LabError
+from kaput.processes.ownership import OwnedProcess, Owner
+from kaput.workload.order import Told, file_name, write_order
+
+READY_TIMEOUT_S = 60
+_LAST_WORDS_S = 1.0
+# The message as it was said: `kind`, and what goes with it (order.py).
+OnSaid = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass
+class Client:
+    """A client process and what it has said so far."""
+
+    name: str
+    process: OwnedProcess
+    stderr: Path
+    said: dict[str, threading.Event] = field(
+        default_factory=lambda: {kind: threading.Event() for kind in ("ready", "sent", "done")}
+    )
+    trouble: str | None = None
+
+    def go(self) -> None:
+        """Lets a producer start. Raises LabError when it has ended meanwhile."""
+        if not self._write(b"go\n"):
+            self.process.wait(_LAST_WORDS_S)
+            raise LabError(self.ended())
+
+    def tell(self, kind: Told, **more: Any) -> None:
+        """One line to a member; nothing to one that has ended."""
+        self._write(json.dumps({"kind": kind, **more}).encode() + b"\n")
+
+    def await_ready(self, limit: float) -> None:
+        """Waits until it is ready, at most until `limit` of the monotonic clock. Raises LabError."""
+        while not self.said["ready"].wait(0.1):
+            self.check("ready")
+            if time.monotonic() > limit:
+                raise LabError(f"{self.name} was not ready within {READY_TIMEOUT_S} s")
+
+    def check(self, kind: str) -> None:
+        """Raises LabError where it has ended without having said `kind`."""
+        # The pipe is read by another thread: an ended client may have said it a moment before.
+        if not self.process.running and not self.said[kind].wait(_LAST_WORDS_S):
+            raise LabError(self.ended())
+
+    def ended(self) -> str:
+        """How it ended on its own, in a sentence."""
+        lines = self.stderr.read_text(errors="replace").strip().splitlines()[-5:]
+        why = self.trouble or "\n".join(lines) or "it said nothing"
+        return f"{self.name} ended on its own ({_how(self.process.returncode)}): {why}"
+
+    def _write(self, line: bytes) -> bool:
+        stdin = self.process.popen.stdin
+        assert stdin is not None
+        try:
+            stdin.write(line)
+            stdin.flush()
+        except (BrokenPipeError, ValueError):  # ValueError: closed below, by an earlier line
+            with contextlib.suppress(OSError):
+                stdin.close()  # what it holds would be tried again at the end of the program
+            return False
+        return True
+
+    def _listen(self, on_said: OnSaid) -> None:
+        assert self.process.popen.stdout is not None
+        for line in self.process.popen.stdout:
+            try:
+                said = json.loads(line)
+            except ValueError:
+                continue  # the half line of a killed client
+            if said["kind"] == "trouble":
+                self.trouble = said["message"]
+            elif said["kind"] in self.said:
+                self.said[said["kind"]].set()
+            else:
+                on_said(said)
+
+
+def start(owner: Owner, scratch: Path, name: str, module: str, order: Any, on_said: OnSaid) -> Client:
+    """Starts `module` with an order (order.py), and a thread that listens to it. Raises LabError."""
+    path = scratch / f"{file_name(name)}.json"
+    write_order(path, order)
+    stderr = path.with_name(f"{file_name(name)}.err")
+    with stderr.open("wb") as errors:
+        process = owner.spawn(
+            [sys.executable, "-m", module, str(path)],
+            name=name,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+    client = Client(name, process, stderr)
+    threading.Thread(target=client._listen, args=(on_said,), name=f"listen-{name}", daemon=True).start()
+    return client
+
+
+def _how(status: int | None) -> str:
+    """An exit status in words."""
+    if status is not None and status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return f"exit status {status}"

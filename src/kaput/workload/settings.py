@@ -1,0 +1,38 @@
+"""librdkafka's settings of each client: kaput's own, and the scenario's, which go through as they are."""
+
+from __future__ import annotations
+
+from kaput.scenario.model import Config, Group, Producers
+
+
+def producer_config(bootstrap_servers: str, number: int, spec: Producers) -> Config:
+    """Of one producer."""
+    config: Config = {
+        "bootstrap.servers": bootstrap_servers,
+        "client.id": f"kaput-producer-{number}",
+        "acks": spec.acks,
+        "enable.idempotence": spec.idempotence,
+    }
+    if spec.partitioner != "round-robin":
+        config["partitioner"] = spec.partitioner
+    return {**config, **spec.config}
+
+
+def member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
+    """Of one member of a group; it reads from the start unless told otherwise."""
+    config: Config = {
+        "bootstrap.servers": bootstrap_servers,
+        "client.id": f"kaput-{group.id}-{member}",
+        "group.id": group.id,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": group.commit == "auto",
+        # By default the client stops fetching for a whole second when its queue is full for a moment.
+        "fetch.queue.backoff.ms": 10,
+    }
+    if group.type == "consumer":
+        config["group.protocol"] = "consumer"
+    if group.assignor is not None:
+        config["partition.assignment.strategy"] = group.assignor
+    if group.static:
+        config["group.instance.id"] = f"{group.id}-{member}"
+    return {**config, **group.config}

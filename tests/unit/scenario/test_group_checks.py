@@ -1,0 +1,114 @@
+"""What must agree within a consumer group: each disagreement is found, at its path, and nothing else is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaput.errors import UsageError
+from kaput.scenario.checks import check
+from kaput.scenario.loader import load_file
+from kaput.scenario.model import Group, Scenario
+from kaput.scenario.source import dotted
+
+
+def found(*groups: dict[str, Any], kafka: str = "4.3.1") -> dict[str, str]:
+    """Mistakes in groups of one topic, by their path below `workload.groups`."""
+    raw = {
+        "version": 1,
+        "title": "x",
+        "cluster": {"kafka": kafka},
+        "topics": [{"name": "orders"}],
+        "workload": {
+            "producers": [{"topic": "orders", "messages": 10}],
+            "groups": [{"topics": ["orders"], "id": f"g{i}", **group} for i, group in enumerate(groups)],
+        },
+    }
+    mistakes = check(Scenario.model_validate(raw))
+    return {dotted(m.path).removeprefix("workload.groups."): m.text for m in mistakes}
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        {"type": "consumer", "static": True, "commit": "before", "commit-every": 10, "processing": "5ms"},
+        {"assignor": "cooperative-sticky", "commit-mode": "sync", "members": 20},
+        {"config": {"partition.assignment.strategy": "range", "session.timeout.ms": 6000}},
+        {"commit": "auto", "config": {"auto.commit.interval.ms": 100, "enable.auto.commit": True}},
+        {"config": {"enable.auto.commit": True}},
+        {"config": {"enable.auto.commit": "false"}},
+    ],
+)
+def test_a_sound_group_has_no_mistake(group: dict[str, Any]) -> None:
+    """Everything that goes together."""
+    assert found(group, {}) == {}
+
+
+CONSUMER = {"type": "consumer"}
+
+
+@pytest.mark.parametrize(
+    ("group", "place", "said"),
+    [
+        ({"id": "g1"}, "1.id", "a second group of the id g1"),
+        ({**CONSUMER, "assignor": "range"}, "0.assignor", "divide nothing, the broker does; leave it out"),
+        (
+            {**CONSUMER, "config": {"session.timeout.ms": 6000}},
+            "0.config.session.timeout.ms",
+            "set group.consumer.session.timeout.ms in cluster.config",
+        ),
+        (
+            {"assignor": "range", "config": {"partition.assignment.strategy": "range"}},
+            "0.config.partition.assignment.strategy",
+            "assignor is given too; write one of the two",
+        ),
+        ({"config": {"group.protocol": "consumer"}}, "0.config.group.protocol", "use the key type"),
+        ({"config": {"group.instance.id": "a"}}, "0.config.group.instance.id", "use the key static"),
+        (
+            {"commit": "after", "config": {"enable.auto.commit": True}},
+            "0.config.enable.auto.commit",
+            "true contradicts commit: after",
+        ),
+        (
+            {"commit": "auto", "config": {"enable.auto.commit": False}},
+            "0.config.enable.auto.commit",
+            "false contradicts commit: auto",
+        ),
+        ({"commit": "auto", "commit-every": 5}, "0.commit-every", "the client commits by itself"),
+        ({"commit": "auto", "commit-mode": "sync"}, "0.commit-mode", "the client commits by itself"),
+    ],
+)
+def test_what_does_not_go_together(group: dict[str, Any], place: str, said: str) -> None:
+    """One mistake, at its place, with what to write."""
+    mistakes = found(group, {})
+    assert list(mistakes) == [place] and said in mistakes[place]
+
+
+def test_the_broker_must_know_the_protocol() -> None:
+    """KIP-848 came with Kafka 4.0; before that the sentence names the version that is there."""
+    assert "not 3.9.2" in found(CONSUMER, kafka="3.9.2")["0.type"]
+
+
+def test_words_of_a_group_are_reported_with_line_and_nearest_word(tmp_path: Any) -> None:
+    """Like every other mistake in a file."""
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "version: 1\ntitle: x\ntopics: [{name: orders}]\nworkload:\n"
+        "  producers: [{topic: orders, messages: 10}]\n  groups:\n"
+        "    - {id: a, topics: [orders], assignor: cooperative_sticky}\n"
+        "    - {id: b, topics: [orders], comit: before}\n"
+        "    - {id: c, topics: [orders], type: classical, processing: fast}\n"
+    )
+    with pytest.raises(UsageError) as caught:
+        load_file(path)
+    said = str(caught.value)
+    for text in (":7: ", "cooperative-sticky", ":8: ", "did you mean commit", ":9: ", "classic", "duration"):
+        assert text in said
+
+
+def test_the_default_group_is_as_it_always_was() -> None:
+    """Classic, librdkafka's assignor, committed after the records, asynchronously, by time, at full speed."""
+    group = Group(id="g", topics=["orders"])
+    assert (group.type, group.assignor, group.static) == ("classic", None, False)
+    assert (group.commit, group.commit_mode, group.commit_every, group.processing) == ("after", "async", 0, 0)

@@ -1,0 +1,115 @@
+"""What is committed, and when; what becomes of commits that are refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from kaput.workload.commits import COMMIT_S, Commits
+from kaput.workload.order import MemberOrder
+from kaput.workload.pace import Pace
+
+ORDERS = ("orders", 0)
+
+
+class Client:
+    """Notes what it is asked to commit; may refuse."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[dict[tuple[str, int], int], bool]] = []
+        self.refuses = False
+
+    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
+        self.asked.append(({(at.topic, at.partition): at.offset for at in offsets}, asynchronous))
+        if self.refuses:
+            raise KafkaException("refused")
+        return offsets
+
+
+def made(clock: Callable[[], float] = time.monotonic, **order: Any) -> tuple[Commits, Client, list[int]]:
+    """Commits, the client behind them, and the offsets that were committed."""
+    arrived: list[int] = []
+    commits = Commits(
+        MemberOrder("f", "r", "billing", "member-1", ["orders"], {}, **order),
+        lambda at: arrived.append(at.offset),
+        clock,
+    )
+    client = Client()
+    commits.client = client  # type: ignore[assignment]
+    return commits, client, arrived
+
+
+def answer(offset: int, partition: int = 0) -> list[TopicPartition]:
+    """What the client says of one partition."""
+    return [TopicPartition("orders", partition, offset)]
+
+
+def test_by_time_an_idle_member_commits_at_once() -> None:
+    """A busy one every half second; without anything to commit never."""
+    now = [100.0]
+    commits, _, _ = made(lambda: now[0])
+    assert not commits.due(idle=True)
+    commits.note({ORDERS: 5}, 5)
+    assert commits.due(idle=True) and not commits.due(idle=False)
+    now[0] += COMMIT_S
+    assert commits.due(idle=False)
+
+
+def test_by_number_the_time_does_not_matter() -> None:
+    """After so many records, and when idle; `room` says how many are left until then."""
+    commits, _, _ = made(commit_every=3)
+    assert commits.room() == 3
+    commits.note({ORDERS: 2}, 2)
+    assert not commits.due(idle=False) and commits.due(idle=True) and commits.room() == 1
+    commits.note({ORDERS: 3}, 1)
+    assert commits.due(idle=False)
+    commits.now(wait=False)
+    assert commits.room() == 3 and not commits.due(idle=True)
+
+
+def test_a_refused_commit_is_tried_again_unless_newer_ones_took_its_place() -> None:
+    """Told by the client later (async), or at once (sync)."""
+    commits, client, arrived = made()
+    commits.note({ORDERS: 5}, 5)
+    commits.now(wait=False)
+    commits.answered("error", answer(5))
+    commits.now(wait=False)
+    assert [offsets for offsets, _ in client.asked] == [{ORDERS: 5}, {ORDERS: 5}]
+    commits.note({ORDERS: 9}, 4)
+    commits.answered("error", answer(5))
+    client.refuses = True
+    commits.now(wait=True)
+    client.refuses = False
+    commits.now(wait=True)
+    assert client.asked[2:] == [({ORDERS: 9}, False), ({ORDERS: 9}, False)]
+    assert arrived == [9]
+
+
+def test_what_was_taken_away_is_never_committed_again() -> None:
+    """A zombie's late answers must not throw the group back, also when the partition is its own again."""
+    commits, client, _ = made()
+    commits.note({ORDERS: 5, ("orders", 1): 7}, 12)
+    commits.now(wait=False)
+    commits.forget(ORDERS)
+    commits.answered("error", answer(5) + answer(7, partition=1))
+    commits.now(wait=False)
+    assert client.asked[-1][0] == {("orders", 1): 7}
+
+
+def test_a_pace_counts_from_its_change() -> None:
+    """Records and their real time, since each of them took so long."""
+    pace = Pace(0)
+    pace.change(2)
+    pace.settle()
+    assert pace.ms == 2 and pace.told() == {"ms": 2, "records": 0, "spent_ns": 0}
+    for _ in range(3):
+        pace.work()
+    told = pace.told()
+    assert told["records"] == 3 and told["spent_ns"] >= 3 * 2_000_000
+    pace.change(0)
+    assert pace.told()["ms"] == 2  # until the record in hand is done
+    pace.settle()
+    assert pace.told() == {"ms": 0, "records": 0, "spent_ns": 0}
