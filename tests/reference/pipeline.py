@@ -162,7 +162,7 @@ class _Analysis:
             account.losses = causes.counted(self._find_homeless()).collect()
         if self.reached is not None:
             rows = faults.in_windows(self.ledger, self.frames, self.reached, account.spans()).collect()
-            account.windows = {row.fault: row for row in rows}
+            account.window_counts = {row.fault: row for row in rows}
 
     def _find_homeless(self) -> DataFrame:
         if self.homeless is None:
