@@ -76,6 +76,7 @@ def anomalies_of(cells: dict[str, int]) -> dict[str, int]:
         "recovered": count(["unknown"], "1n"),
         "ghost": count(["failed"], "1n"),
         "unseen": count(OUTCOMES, "1n", "0"),
+        "vanished": count(OUTCOMES, "0", "1n"),
     }
 
 

@@ -116,6 +116,7 @@ class Oracle:
             "nonmonotonic-poll": self.steps(mine, events, lambda one, two: two["offset"] <= one["offset"]),
             "commit-ahead": sum(self.ahead(e, mine, events) for e in events if e["kind"] == "committed"),
             "unassigned-delivery": self.unassigned(mine, events),
+            "vanished": len(self.vanished(group)),
         }
 
     def unseen(self, group: str) -> int:
@@ -127,6 +128,11 @@ class Oracle:
         return sum(
             self.copies[who(s)] > 0 and handed[who(s)] == 0 and s["topic"] in topics for s in self.sends
         )
+
+    def vanished(self, group: str) -> list[Row]:
+        """The sends of what was handed to a group and is stored nowhere."""
+        handed = self.delivered(group)
+        return [s for s in self.sends if handed[who(s)] and self.stored(s) == "0"]
 
     def redelivered_after_commit(self, group: str) -> int:
         """Offsets handed out once more after a commit that covers them."""

@@ -6,9 +6,10 @@ Written from the definitions, one acknowledgement at a time. Counts and fates ar
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
-from fakes.oracle import Oracle, Place, Row, place, who
+from fakes.oracle import Oracle, Place, Row, named, place, who
 
 MS = 1_000_000
 
@@ -30,6 +31,29 @@ class Causes:
         found = [(self.why(send), send) for send in gone]
         causes = ["acks-0" if self.acks(send) == "0" else why["cause"] for why, send in found]
         return Counter(causes), sum(self.permitted(*pair) for pair in found)
+
+    def vanished(self, group: str) -> tuple[Counter[str], int]:
+        """The same of what was delivered to a group and is gone: first deliveries stand in for
+        acknowledgements that were never given.
+        """
+        found = [(self.why(claim), claim) for claim in map(self.claim(group), self.oracle.vanished(group))]
+        causes = ["acks-0" if self.acks(claim) == "0" else why["cause"] for why, claim in found]
+        return Counter(causes), sum(self.permitted(*pair) for pair in found)
+
+    def claim(self, group: str) -> Callable[[Row], Row]:
+        """What is said of where a message was: by its acknowledgement, else by its first delivery."""
+
+        def of(send: Row) -> Row:
+            if send["outcome"] == "acked":
+                return send
+            polls = [
+                d for d in self.oracle.deliveries if d["group"] == group and named(d) and who(d) == who(send)
+            ]
+            first = min(polls, key=lambda d: (d["polled_ns"], *place(d), d["offset"]))
+            where = {key: first[key] for key in ("topic", "partition", "offset")}
+            return {**send, **where, "done_ns": first["polled_ns"]}
+
+        return of
 
     def acks(self, send: Row) -> str:
         """Whose acknowledgement its producer asked for."""

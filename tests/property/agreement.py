@@ -82,8 +82,9 @@ def summary(findings: Findings) -> Told:
                 "fates": {(f.outcome, f.stored, f.delivered): f.count for f in g.fates},
                 "after commit": g.redelivered_after_commit,
                 "counts": {a.name: a.count for a in findings.anomalies if a.group == g.group},
+                "vanished": {**gone.causes, "permitted": gone.permitted},
             }
-            for g in findings.groups
+            for g, gone in zip(findings.groups, findings.anomaly("vanished"), strict=True)
         },
     }
 
@@ -118,7 +119,8 @@ def expected(parts: Sequence[Part]) -> Told:
 
 def _of(history: History, first: int) -> Told:
     oracle = Oracle(history)
-    causes, permitted = Causes(oracle).lost()
+    why = Causes(oracle)
+    causes, permitted = why.lost()
     stored = (
         (s["producer"] + first, s["outcome"], oracle.copies[s["producer"], s["seq"]]) for s in oracle.sends
     )
@@ -132,8 +134,10 @@ def _of(history: History, first: int) -> Told:
                 "fates": dict(oracle.group_fates(group)),
                 "after commit": oracle.redelivered_after_commit(group),
                 "counts": oracle.group_counts(group),
+                "vanished": {**gone, "permitted": allowed},
             }
             for group in oracle.groups
+            for gone, allowed in [why.vanished(group)]
         },
         "by producer": dict(Counter(stored)),
     }

@@ -37,6 +37,7 @@ class _Model:
     def __init__(self, of: Failovers, history: History, producer: int) -> None:
         self.of, self.history, self.producer = of, history, producer
         self.random = Random(f"{of.seed}/{of.number}")
+        self.readers = Random(f"{of.seed}/{of.number}/readers")
         self.ms, self.seq, self.epoch = 10.0, 0, 0
         self.leader, self.isr = 1, list(_BROKERS)
         self.log: list[tuple[int, int]] = []  # (seq, epoch) of what the leader has
@@ -90,8 +91,18 @@ class _Model:
             self.acks[seq] = self.epoch, len(self.log)
         if appended:
             self.log.append((seq, self.epoch))
+            self._read()
         if sure or self.of.acks == "all" or self.random.random() < 0.3:
             self.synced = len(self.log)
+
+    def _read(self) -> None:
+        """Whoever reads now and then is handed what the leader has, also what is gone later."""
+        for group in ("audit", "billing", "ledger"):
+            if self.readers.random() < 0.2:
+                offset, (seq, _) = len(self.log) - 1, self.log[-1]
+                reader = {"group": group, "member": f"{self.of.topic}-reader"}
+                ms = self.ms - self.readers.choice((1, 9, 10))
+                self.history.handed(offset, self.producer, seq, ms, **reader, **self._row())
 
     def _change(self) -> None:
         """A new epoch: of another broker, in or outside the ISR, or of the same one with less than it had."""

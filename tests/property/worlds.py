@@ -69,6 +69,7 @@ class _Play:
     def __init__(self, world: World, history: History, producers: tuple[int, int]) -> None:
         self.world, self.history, self.producers = world, history, producers
         self.random = Random(f"{world.seed}/{world.number}")
+        self.readers = Random(f"{world.seed}/{world.number}/readers")
         self.taken: set[tuple[Any, ...]] = set()
         self.stored: list[dict[str, Any]] = []
         # Where all is read by one member from one partition, its steps and commits are many.
@@ -84,6 +85,8 @@ class _Play:
             self._store(*self.random.choice(strange), self._place(), None)
         for _ in range(self._upto(14 if self.narrow else 8)):
             self._hand()
+        for _ in range(self.readers.choice((0, 0, 1, 3))):
+            self._hand_sent()
         for _ in range(self._upto(5)):
             self._event()
         for _ in range(self.random.choice((0, 0, 1, 4))):
@@ -140,6 +143,26 @@ class _Play:
         producer, seq = self.random.choice(some)
         intact = producer is not None or self._once_in(2)
         self.history.handed(self._upto(6), producer, seq, ms, intact=intact, **reader, **self._place())
+
+    def _hand_sent(self) -> None:
+        """What a producer has sent, where it was sent to or elsewhere, whether or not it is stored now."""
+        sends = [s for s in self.history.rows["sends"] if s["producer"] in self.producers]
+        if not sends:
+            return
+        send = self.readers.choice(sends)
+        known = send["partition"] is not None and self.readers.random() < 0.8
+        where = (
+            {"topic": send["topic"], "partition": send["partition"]}
+            if known
+            else {"topic": self.readers.choice(self.world.names), "partition": self.readers.randint(0, 1)}
+        )
+        offset = self.readers.randint(0, 6) if send["offset"] is None else send["offset"]
+        reader = {
+            "group": self.readers.choice(sorted(GROUPS)),
+            "member": self.readers.choice(self.world.members),
+        }
+        ms = self.readers.randint(0, 8)
+        self.history.handed(offset, send["producer"], send["seq"], ms, **reader, **where)
 
     def _event(self) -> None:
         reader, kind, ms = self._reader(), self.random.choice(_KINDS), self._upto(8)

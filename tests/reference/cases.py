@@ -22,7 +22,8 @@ from reference.load import Frames
 from reference.words import listed
 
 EXAMPLES = 10
-_MESSAGES = ("lost", "duplicate", "recovered", "ghost", "reordered", "unseen")  # shown by producer and seq
+# Shown by producer and seq.
+_MESSAGES = ("lost", "duplicate", "recovered", "ghost", "reordered", "unseen", "vanished")
 _SHAPE = {
     "grp": "int",
     "member": "int",
@@ -86,6 +87,19 @@ def unseen(ledger: DataFrame, names: Names, subscribed: Mapping[int, Sequence[st
         .selectExpr("*", "posexplode(delivered) AS (grp, times)")
         .where(f"times = 0 AND ({reads or 'false'})")
         .selectExpr("'unseen' AS name", "grp", "producer", "seq", "topic", "place", "first_offset AS offset")
+    )
+
+
+def vanished(gone: DataFrame) -> DataFrame:
+    """Cases of vanished (causes.gone): where and when each was delivered first."""
+    return gone.selectExpr(
+        "'vanished' AS name",
+        "grp",
+        "producer",
+        "seq",
+        "first.place AS place",
+        "first.offset AS offset",
+        "first.polled_ns AS at_ns",
     )
 
 

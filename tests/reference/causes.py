@@ -99,6 +99,51 @@ def homeless(
     return _classified(known, unacknowledging, attempted)
 
 
+def gone(ledger: DataFrame, frames: Frames) -> DataFrame:
+    """What vanished, a row for each message and group: its send, and `first`, its first delivery."""
+    keys = ["grp", "producer", "seq"]
+    first = frames.handed.groupBy(*keys).agg(F.expr("min(struct(polled_ns, place, offset)) AS first"))
+    gone_ = ledger.where("sent > 0 AND stored = 0 AND NOT unread").drop("polled_ns")
+    each = gone_.selectExpr("*", "posexplode(delivered) AS (grp, times)").where("times > 0")
+    return each.join(first, keys)
+
+
+def vanished(
+    ledger: DataFrame,
+    frames: Frames,
+    places: DataFrame,
+    unacknowledging: Collection[int],
+    attempted: Sequence[Attempted],
+) -> DataFrame:
+    """How many vanished, by group and by everything that a contract may ask for."""
+    columns = ("grp", "producer", "seq", "topic", "place", "offset", "attempt_ns", "done_ns")
+    shape = (*columns, "outcome", "stored", "unread", "leader_epoch")
+    acks = ledger.where("outcome = 'acked'").withColumn("grp", F.lit(None).cast("int"))
+    acked = "CASE WHEN outcome = 'acked' THEN {} ELSE {} END AS {}"
+    claims = gone(ledger, frames).selectExpr(
+        "grp",
+        "producer",
+        "seq",
+        "topic",
+        acked.format("place", "first.place", "place"),
+        acked.format("offset", "first.offset", "offset"),
+        "attempt_ns",
+        acked.format("done_ns", "first.polled_ns", "done_ns"),
+        "outcome",
+        "stored",
+        "unread",
+        "leader_epoch",
+    )
+    every = _with_own_epoch(acks.select(*shape).unionByName(claims)).where("grp IS NOT NULL")
+    taken = frames.log.select("place", "offset").distinct().selectExpr("*", "true AS taken", "1 AS holder")
+    beside = every.join(taken, ["place", "offset"], "left").join(F.broadcast(places), "place", "left")
+    return (
+        _classified(beside, unacknowledging, attempted, "grp AS group")
+        .groupBy("group", "producer", "topic", "cause", "known")
+        .agg(F.count("*").alias("messages"))
+    )
+
+
 def _with_own_epoch(acks: DataFrame) -> DataFrame:
     """own_epoch: the greatest epoch that the producer was acknowledged under by then, as far as stored."""
     by_then = (
@@ -150,7 +195,7 @@ _KNOWN: Mapping[str, str] = {
 
 
 def _classified(
-    known: DataFrame, unacknowledging: Collection[int], attempted: Sequence[Attempted]
+    known: DataFrame, unacknowledging: Collection[int], attempted: Sequence[Attempted], *more: str
 ) -> DataFrame:
     begun = "array_max(transform(filter(epochs, e -> e.at_ns <= done_ns), e -> e.number))"
     silent = f"producer IN ({', '.join(map(str, sorted(unacknowledging)))})" if unacknowledging else "false"
@@ -187,6 +232,7 @@ def _classified(
             f"CASE WHEN {by_start} THEN overwritten.start END AS later_start",
             "overwritten.at_ns AS later_ns",
             "holder",
+            *more,
         )
     )
 

@@ -118,6 +118,9 @@ class _Analysis:
             topics = self.given.subscribed.get(group, [])
             if topics is None or topic in topics:
                 cases["unseen", group, False] += messages
+        for (group, _, stored, delivered), messages in counts.group_fates.items():
+            if stored == "0" and delivered != "0":
+                cases["vanished", group, False] += messages
 
     def _first_looks(self) -> Iterator[DataFrame]:
         """What settles a clean run; where the ledger shows that it is none, the full steps at once."""
@@ -160,6 +163,9 @@ class _Analysis:
         self.homeless: DataFrame | None = None
         if account.lost:
             account.losses = causes.counted(self._find_homeless()).collect()
+        if any(s == "0" and d != "0" for _, _, s, d in self.counts.group_fates):
+            asked = self.given.unacknowledging, account.attempted()
+            account.vanished = causes.vanished(self.ledger, self.frames, self.places, *asked).collect()
         if self.reached is not None:
             rows = faults.in_windows(self.ledger, self.frames, self.reached, account.spans()).collect()
             account.window_counts = {row.fault: row for row in rows}
@@ -219,6 +225,8 @@ class _Analysis:
         if counts.stored("n") or any(counts.fates[o, s] for o in ("unknown", "failed") for s in ("1", "n")):
             shown.append(cases.fates(self.ledger))
         subscribed = self.given.subscribed
+        if any(name == "vanished" for name, _, _ in account.cases):
+            shown.append(cases.vanished(causes.gone(self.ledger, self.frames)))
         if any(name == "unseen" for name, _, _ in account.cases):
             shown.append(cases.unseen(self.ledger, names, subscribed))
         if counts.phantom_records:

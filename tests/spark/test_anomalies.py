@@ -109,6 +109,15 @@ def unassigned_delivery() -> History:
     return _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11).event("lost", 12).handed(2, 0, 2, 13)
 
 
+def vanished() -> History:
+    """Message 1 was delivered, and epoch 1 begins at its offset; its producer never learned what became of
+    it.
+    """
+    history = History(producers=[{"topic": "orders", "acks": 1}], groups={"billing": True})
+    history.acked(0, 0, 0).sent(0, 1, None, "unknown").led(1, 0, -10, [1, 2, 3]).led(2, 1, 500, [2, 3])
+    return history.handed(0, 0, 0, 10).handed(1, 0, 1, 11)
+
+
 # The history, the exact count of every anomaly that it shows, and the story of the first of them.
 CASES = {
     "lost": (
@@ -185,6 +194,12 @@ CASES = {
         unassigned_delivery,
         {"unassigned-delivery": 1},
         "member m1 was handed orders/0 offset 2 while the partition was not assigned to it",
+    ),
+    "vanished": (
+        vanished,
+        {"vanished": 1},
+        "producer 0's message 1 was delivered as orders/0 offset 1 at 22:13:20.011, "
+        "and is stored nowhere any more",
     ),
 }
 

@@ -32,6 +32,17 @@ class LossRow(NamedTuple):
     last_ns: int | None
 
 
+class VanishedRow(NamedTuple):
+    """Messages of one kind that a group was delivered and that are gone."""
+
+    group: int
+    producer: int
+    topic: int
+    cause: str
+    messages: int
+    known: Circumstances
+
+
 class DisplacedRow(NamedTuple):
     """Inconsistent offsets of one place, by the acknowledgement that is not borne out there."""
 
@@ -80,6 +91,7 @@ class Account:
     first_acks: Mapping[str, int] = field(default_factory=dict)
     quiet: Mapping[str, int] = field(default_factory=dict)
     losses: Sequence[LossRow] = ()
+    vanished: Sequence[VanishedRow] = ()
     displaced: Sequence[DisplacedRow] = ()
     deposed: Sequence[Deposed] = ()
     under: Under = field(default_factory=dict)

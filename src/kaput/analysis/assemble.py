@@ -6,6 +6,7 @@ No Spark and no counting: every number here was counted by a step, or is a sum o
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from kaput.analysis import measured, stories
 from kaput.analysis.account import Account
@@ -128,6 +129,11 @@ def _facts(given: Inputs, account: Account) -> Facts:
                 given.drained[index],
                 {name: _count(account, name, index) for name in GROUP_ANOMALIES},
                 account.cases["redelivered", index, True],
+                [
+                    Loss(r.producer, names.topics[r.topic], r.cause, r.messages, Circumstances._make(r.known))
+                    for r in account.vanished
+                    if r.group == index
+                ],
             )
             for index, group in enumerate(given.groups)
         ],
@@ -223,6 +229,7 @@ def _anomalies(given: Inputs, account: Account, facts: Facts, judgement: Judgeme
                     count=group.counts[name],
                     permitted=judgement.permitted.get((name, group.group), 0),
                     group=group.group,
+                    causes=_added(group.vanished) if name == "vanished" else {},
                     examples=examples.get((name, index), []),
                 )
             )
@@ -232,13 +239,16 @@ def _anomalies(given: Inputs, account: Account, facts: Facts, judgement: Judgeme
 
 
 def _causes(name: str, facts: Facts) -> dict[str, int]:
-    found: Counter[str] = Counter()
     if name == "lost":
-        for loss in facts.losses:
-            found[loss.cause] += loss.count
-    elif name == "inconsistent-offset":
-        for places in facts.displaced:
-            found[places.cause] += places.count
+        return _added(facts.losses)
+    return _added(facts.displaced) if name == "inconsistent-offset" else {}
+
+
+def _added(kinds: Sequence[Loss | Displaced]) -> dict[str, int]:
+    """How many of them have which cause."""
+    found: Counter[str] = Counter()
+    for kind in kinds:
+        found[kind.cause] += kind.count
     return dict(sorted(found.items()))
 
 

@@ -120,4 +120,7 @@ _STORIES: dict[str, Callable[[Row], str]] = {
     "unassigned-delivery": lambda r: (
         f"member {r['member']} was handed {_at(r)} while the partition was not assigned to it"
     ),
+    "vanished": lambda r: (
+        f"{_message(r)} was delivered as {_at(r)} at {clock(r['at_ns'])}, and is stored nowhere any more"
+    ),
 }

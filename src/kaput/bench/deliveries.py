@@ -112,6 +112,7 @@ def _part(slab: Slab, log: Log, group: int) -> _Part:
     times[of(Kind.UNSEEN)] = times[of(Kind.UNSEEN) + 1] = 0
     times[of(Kind.FOREIGN_SKIPPED) + 1] = 0
     times[of(Kind.REDELIVERED)] = times[of(Kind.REDELIVERED_AFTER_REASSIGNMENT)] = 2
+    times[of(Kind.VANISHED)] += 1  # before what stands behind the hole
     producer, seq, intact = log.producer.copy(), log.seq.copy(), log.intact.copy()
     misread, damaged = of(Kind.MISREAD), of(Kind.DAMAGED_DELIVERY)
     producer[misread], seq[misread] = log.producer[misread - 1], log.seq[misread - 1]
@@ -121,11 +122,16 @@ def _part(slab: Slab, log: Log, group: int) -> _Part:
     poll = np.maximum.accumulate(-(-fetched_ns[log.batch] // _POLL_NS))
     position = np.cumsum(times) - times
     which = np.repeat(which, times)
+    offset, producer, seq = log.offset[which], producer[which], seq[which]
+    gone = plants.only(plants.kind == Kind.VANISHED)
+    first = position[of(Kind.VANISHED)]
+    offset[first] -= 1
+    producer[first], seq[first] = gone.producer, gone.batch * slab.shape.batch + gone.at
     return _Part(
         log,
-        log.offset[which],
-        producer[which],
-        seq[which],
+        offset,
+        producer,
+        seq,
         intact[which],
         poll[which],
         plants,

@@ -21,6 +21,7 @@ class Kind(IntEnum):
 
     LOST_OVERWRITTEN = auto()  # m acknowledged at an offset that holds the next message
     LOST_AT_A_HOLE = auto()  # m acknowledged at an offset that holds nothing
+    VANISHED = auto()  # the same, and the group was handed m there
     DUPLICATE = auto()  # m stored twice
     TRIPLICATE = auto()  # m stored three times
     RECOVERED = auto()  # m of unknown outcome, stored
@@ -69,8 +70,10 @@ class Effect:
     share: float = 1.0
 
 
+HOLES = (Kind.LOST_AT_A_HOLE, Kind.VANISHED)  # nothing stands where their message was acknowledged
 PLAIN = Fate("acked", "1", "1", "1")
 _GONE = Fate("acked", "0", "0", "0")
+_VANISHED = Fate("acked", "0", "1", "0")
 _NOT_HERE = Fate("acked", "1", "0", "1")
 _TWICE_HERE = Fate("acked", "1", "n", "1")
 _COPIED = Fate("acked", "n", "n", "n")
@@ -78,6 +81,7 @@ _COPIED = Fate("acked", "n", "n", "n")
 EFFECTS: Mapping[Kind, Effect] = {
     Kind.LOST_OVERWRITTEN: Effect((_GONE,), {"lost": 1, "inconsistent-offset": 1}, slots=-1, share=0.4),
     Kind.LOST_AT_A_HOLE: Effect((_GONE,), {"lost": 1}, share=0.4),
+    Kind.VANISHED: Effect((_VANISHED,), {"lost": 1}, {"vanished": 1}, in_group=True, share=0.2),
     Kind.DUPLICATE: Effect((_COPIED,), {"duplicate": 1}, slots=1, share=0.8),
     Kind.TRIPLICATE: Effect((_COPIED,), {"duplicate": 1}, slots=2, share=0.2),
     Kind.RECOVERED: Effect((Fate("unknown", "1", "1", "1"),), {"recovered": 1}),

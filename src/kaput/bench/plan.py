@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kaput.bench.kinds import EFFECTS, PLAIN, Kind, slots_more
+from kaput.bench.kinds import EFFECTS, HOLES, PLAIN, Kind, slots_more
 from kaput.bench.shape import Batches, Longs, Shape, commits_in
 from kaput.errors import UsageError
 from kaput.scenario.vocabulary import ANOMALIES, GROUP_ANOMALIES, OUTCOMES, RUN_ANOMALIES
@@ -87,7 +87,7 @@ class Plan:
     @property
     def holes(self) -> int:
         """Offsets that nothing stands at."""
-        return int((self.plants.kind == Kind.LOST_AT_A_HOLE).sum())
+        return int(np.isin(self.plants.kind, HOLES).sum())
 
     def slab(self, number: int) -> SlabPlan:
         """What one task is given."""

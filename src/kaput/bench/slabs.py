@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kaput.bench.kinds import Kind, slots_more
+from kaput.bench.kinds import HOLES, Kind, slots_more
 from kaput.bench.plan import Plants, SlabPlan
 from kaput.bench.shape import Batches, Longs, spread
 
@@ -124,7 +124,7 @@ class Slab:
         told[at[plants.kind == Kind.MISCLAIMED]] += 1
         self.offset[message] = told
         kept = np.ones(int(slots.sum()), bool)
-        kept[slot[at[plants.kind == Kind.LOST_AT_A_HOLE]]] = False
+        kept[slot[at[np.isin(plants.kind, HOLES)]]] = False
         row = np.cumsum(kept) - kept
         which = np.repeat(np.arange(len(message)), slots)
         producer = np.repeat(batches.producer[order], sizes)[which]

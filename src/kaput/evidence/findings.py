@@ -98,7 +98,7 @@ class Example(Part):
 class Anomaly(Part):
     """One anomaly's exact count; violations are count minus permitted. `group` is null for the run's own.
 
-    `causes`: of lost messages and inconsistent offsets, how many have which (vocabulary.CAUSES).
+    `causes`: of lost and vanished messages and inconsistent offsets, how many have which (vocabulary.CAUSES).
     """
 
     name: str

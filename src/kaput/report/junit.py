@@ -20,6 +20,8 @@ from kaput.scenario.vocabulary import RUN_ANOMALIES
 # XML 1.0 has no place for these, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+_GONE = ("lost", "vanished")  # what is said of messages that are not found
+
 
 def to_junit(findings: Findings) -> str:
     """The whole document."""
@@ -73,9 +75,9 @@ def _anomaly(anomaly: Anomaly, findings: Findings) -> TestCase:
 
 def _not_judged(anomaly: Anomaly, findings: Findings) -> str | None:
     """Why a clean result of this anomaly proves nothing, or None."""
-    if anomaly.name == "lost" and findings.totals.unread:
+    if anomaly.name in _GONE and findings.totals.unread:
         return f"{findings.totals.unread:,} messages were not read back"
-    if anomaly.name in RUN_ANOMALIES and findings.unread_partitions:
+    if anomaly.name in {*RUN_ANOMALIES, *_GONE} and findings.unread_partitions:
         return f"{plural(len(findings.unread_partitions), 'partition')} not read to the end"
     undrained = [g.group for g in findings.groups if g.group == anomaly.group and not g.drained]
     if anomaly.name == "unseen" and undrained:

@@ -200,6 +200,8 @@ class Expect(Block):
     """Commits past what was delivered."""
     unassigned_delivery: Comparison | None = None
     """Deliveries from partitions that the member did not own."""
+    vanished: Comparison | None = None
+    """Delivered, stored nowhere."""
 
 
 class Scenario(Block):

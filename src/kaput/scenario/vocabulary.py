@@ -31,6 +31,7 @@ GROUP_ANOMALIES: Mapping[str, str | None] = {
     "nonmonotonic-poll": "polls went back without a change of assignment",
     "commit-ahead": "commits passed records that had not been delivered yet",
     "unassigned-delivery": "records were delivered to a member that did not own their partition",
+    "vanished": None,
 }
 ANOMALIES = {**RUN_ANOMALIES, **GROUP_ANOMALIES}
 

@@ -69,12 +69,13 @@ class Reordered:
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """One consumer group. `counts` has its anomalies by name."""
+    """One consumer group. `counts` has its anomalies by name; `vanished`: why those are gone."""
 
     group: str
     drained: bool
     counts: Mapping[str, int] = field(default_factory=dict)
     redelivered_after_commit: int = 0
+    vanished: Sequence[Loss] = ()
 
 
 @dataclass(frozen=True)

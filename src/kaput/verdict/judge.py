@@ -44,16 +44,19 @@ class _Bench:
     permissions: list[str] = field(default_factory=list)
     permitted: Counter[tuple[str, str | None]] = field(default_factory=Counter)
 
-    def rule(self, name: str, what: str, rulings: list[tuple[Ruling, int]]) -> None:
-        """Adds the rulings on one of the run's anomalies, a sentence for each different one, most first."""
+    def rule(self, name: str, what: str, rulings: list[tuple[Ruling, int]], group: str | None = None) -> None:
+        """Adds the rulings on an anomaly of the run or of a group, a sentence for each different one, most
+        first.
+        """
+        of_group = "" if group is None else f"group {group}: "
         by_ruling: Counter[Ruling] = Counter()
         for ruling, count in rulings:
             by_ruling[ruling] += count
         for (word, why), count in sorted(by_ruling.items(), key=lambda found: (-found[1], found[0])):
-            sentence = f"{count:,} {what}: {why}."
+            sentence = f"{of_group}{count:,} {what}: {why}."
             if word == "permitted":
-                self.permitted[name, None] += count
-                self.permissions.append(f"{count:,} {what}, permitted: {why}.")
+                self.permitted[name, group] += count
+                self.permissions.append(f"{of_group}{count:,} {what}, permitted: {why}.")
             elif word == "violation":
                 self.violations.append(sentence)
             else:
@@ -73,7 +76,7 @@ def judge(facts: Facts, scenario: Scenario | None) -> Judgement:
         return Judgement("inconclusive", [reason], [], bench.permitted)
     _judge_messages(bench, facts, scenario)
     for group in facts.groups:
-        _judge_group(bench, group)
+        _judge_group(bench, group, scenario)
     _doubt_the_lab(bench, facts, scenario)
     exceeded, unmet = compare(scenario.expect, _totals(facts), facts.sent)
     bench.violations += exceeded
@@ -95,7 +98,9 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
             bench.violations.append(f"{count:,} {meaning} ({name}).")
 
 
-def _judge_group(bench: _Bench, group: GroupFacts) -> None:
+def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario) -> None:
+    gone = [(on_loss(scenario, kind), kind.count) for kind in group.vanished]
+    bench.rule("vanished", "messages were delivered and are stored nowhere any more", gone, group.group)
     for name, meaning in _never(GROUP_ANOMALIES):
         if count := group.counts.get(name):
             bench.violations.append(f"group {group.group}: {count:,} {meaning} ({name}).")

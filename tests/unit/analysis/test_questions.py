@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
 from kaput.analysis.questions import commits, fault_windows, losses, offsets, order, polls
 from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.messages import messages, unread
+from kaput.analysis.questions.vanished import claims, vanished
 
 
 def _runs(*rows: tuple[int | None, ...], **same: object) -> pl.DataFrame:
@@ -56,6 +58,21 @@ def test_unread_is_not_lost() -> None:
     rows = pl.DataFrame({"stored": [0, 0, 1, 0], "place": [7, 8, 8, None], "topic": [0, 0, 0, 0]})
     assert rows.select(unread({7}, ())).to_series().to_list() == [False, True, False, True]
     assert rows.select(unread({7, 8}, {0})).to_series().to_list() == [False] * 4
+
+
+def test_what_was_delivered_and_is_gone_has_vanished() -> None:
+    """Seqs 3 and 4 of ten: 3 was delivered twice, of which the first counts; 4 was never acknowledged."""
+    sends = pl.concat([_sends((0, 0, 7, 10, 4)), _sends((0, 4, 7, None, 6), outcome="unknown")])
+    sends = sends.with_columns(row=pl.Series([0, 4]))
+    delivered = _delivered((0, 3, 7, 13, 1, 5, 5), (0, 2, 7, 12, 3, 2, 4)).with_columns(row=pl.Series([0, 1]))
+    found = messages(sends, _log((0, 0, 7, 10, 3), (0, 5, 7, 15, 5)), delivered, [0])
+    stretches = found.stretches.with_columns(unread=pl.lit(False))
+    times = {"attempts": np.arange(10), "dones": np.arange(10) + 1}
+    gone = vanished(stretches, found.deliveries, times, np.array([5, 2, 3, 4])).sort("seq")
+    assert gone.select("seq", "offset", "at_ns", "n").rows() == [(3, 13, 3, 1), (4, 14, 4, 1)]
+    assert claims(gone).select("seq", "offset", "done_ns").rows() == [(3, 13, 4), (4, 14, 4)]
+    unread_ = found.stretches.with_columns(unread=pl.lit(True))
+    assert vanished(unread_, found.deliveries, times, np.array([5, 2, 3, 4])).is_empty()
 
 
 def test_one_offset_with_two_identities() -> None:

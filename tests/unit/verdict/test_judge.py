@@ -157,6 +157,22 @@ def test_redelivery_after_a_commit_is_told(scenario: Make) -> None:
     assert judgement.permitted["redelivered", "billing"] == 2000
 
 
+GONE = "messages were delivered and are stored nowhere any more"
+
+
+def test_what_vanished_is_ruled_as_its_loss_would_be(scenario: Make) -> None:
+    """By what the producer asked for and by the cause; what nothing explains is a violation."""
+    kinds = [Loss(0, "orders", "deposed-leader", 7), Loss(0, "orders", "unexplained", 2)]
+    groups = [GroupFacts("audit", True), GroupFacts("billing", True, {"vanished": 9}, vanished=kinds)]
+    judgement = judge(facts_of(groups=groups), scenario(acks=1))
+    assert (judgement.verdict, judgement.permitted["vanished", "billing"]) == ("violated", 7)
+    assert judgement.reasons == [
+        f"Group billing: 2 {GONE}: acks=1, and no change of leader explains it.",
+        f"Group billing: 7 {GONE}, permitted: acks=1 promises nothing across a change of leader.",
+    ]
+    assert judge(facts_of(groups=groups), scenario(acks="all")).permitted["vanished", "billing"] == 0
+
+
 def test_recovered_is_permitted(scenario: Make) -> None:
     """An unknown outcome that turns out stored is no error."""
     judgement = judge(facts_of(acked=998, counts={"recovered": 2}), scenario())

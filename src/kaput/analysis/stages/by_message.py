@@ -16,6 +16,7 @@ from kaput.analysis import ledger
 from kaput.analysis.names import Names
 from kaput.analysis.questions import fates, latency
 from kaput.analysis.questions.messages import ACKED, HAS_OFFSET, LOST, MESSAGE, Messages, messages, unread
+from kaput.analysis.questions.vanished import CLAIMS, claims, vanished
 from kaput.analysis.runs.run import NULL, Ints, kept, unpacked
 from kaput.analysis.stages.cases import COUNTED, Cases, counted, shown
 from kaput.analysis.stages.encode import DELIVERED, no_rows
@@ -69,8 +70,9 @@ class MessageContext:
 @dataclass(frozen=True)
 class MessageResults:
     """One task's results: SUMS; `shown`: the first cases of each name; `pieces` for the tasks of places:
-    `astray` (acknowledgements that the log does not bear out) and `phantoms`; `doubled`: the least message
-    that was sent twice, and the least that the log has twice at one offset, where there are any.
+    `astray` (acknowledgements that the log does not bear out), `phantoms`, and `claims` of what vanished;
+    `doubled`: the least message that was sent twice, and the least that the log has twice at one offset,
+    where there are any.
     """
 
     sums: Mapping[str, pl.DataFrame]
@@ -91,7 +93,8 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
     )
     phantoms = found.copies.filter(~pl.col("sent"))
     ledger.write_part(stretches, times, context.names, context.ledger, part, context.rows)
-    cases = _cases(stretches, phantoms, context)
+    gone = vanished(stretches, found.deliveries, times, polls["polls"])
+    cases = _cases(stretches, phantoms, context) | {"vanished": gone}
     return MessageResults(
         sums={
             "fates": fates.fates(stretches),
@@ -104,12 +107,17 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
             "cases": counted(cases),
         },
         shown=_shown(cases, times["attempts"]),
-        pieces=[*_astray(stretches, times, context), *_phantoms(phantoms, context)],
+        pieces=[*_astray(stretches, times, context), *_phantoms(phantoms, context), *_claims(gone, context)],
         doubled={"sends": _doubled(stretches, MESSAGE), "log": _doubled(found.copies, RECORD)},
     )
 
 
 RECORD = ["place", "offset", "producer", "seq"]
+
+
+def order(name: str) -> list[str]:
+    """In which order the cases of a name are shown."""
+    return RECORD if name == "phantom" else MESSAGE
 
 
 def _no_groups() -> pl.DataFrame:
@@ -200,6 +208,11 @@ def _phantoms(phantoms: pl.DataFrame, context: MessageContext) -> Iterable[tuple
     return by_part(rows, parts.place(pl.col("place")), parts.places, "phantoms")
 
 
+def _claims(gone: pl.DataFrame, context: MessageContext) -> Iterable[tuple[int, Piece]]:
+    parts = context.parts
+    return by_part(claims(gone), parts.place(pl.col("place")), parts.places, "claims")
+
+
 def no_pieces() -> dict[str, pl.DataFrame]:
     """What tasks of places get from those of messages, without rows."""
     none = {"producer": pl.Int64, "seq": pl.Int64, "topic": pl.Int64, "place": pl.Int64, "offset": pl.Int64}
@@ -208,6 +221,7 @@ def no_pieces() -> dict[str, pl.DataFrame]:
     return {
         "astray": pl.DataFrame(schema={**none, "lost": pl.Boolean, **lists}),
         "phantoms": pl.DataFrame(schema={**dict.fromkeys(RECORD, pl.Int64), "n": pl.Int64}),
+        "claims": pl.DataFrame(schema=dict.fromkeys(CLAIMS, pl.Int64)),
     }
 
 
@@ -232,14 +246,14 @@ def _cases(
 
 
 def _shown(cases: Cases, attempts: Ints) -> dict[str, pl.DataFrame]:
-    """The first of each. Of messages: when they were attempted, and where they are stored first."""
-    found = {name: shown(rows, RECORD if name == "phantom" else MESSAGE) for name, rows in cases.items()}
+    """The first of each. Of stretches: when they were attempted, and where they are stored first."""
+    found = {name: shown(rows, order(name)) for name, rows in cases.items()}
     return {
-        name: rows
-        if name == "phantom"
-        else rows.drop("offset")
+        name: rows.drop("offset")
         .rename({"first_offset": "offset"})
         .with_columns(pl.Series("at_ns", attempts[rows["row"].to_numpy()], pl.Int64))
+        if "first_offset" in rows.columns
+        else rows
         for name, rows in found.items()
     }
 

@@ -1,7 +1,7 @@
 """Stage 3: what some partitions hold, and what was delivered of it to groups: runs in the order of offsets.
 
 What the tasks of messages found out comes along: acknowledgements that the log does not bear out (astray),
-and records that nobody sent (phantoms).
+records that nobody sent (phantoms), and what is said of messages that vanished (claims).
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from kaput.analysis.examples import SHOWN
 from kaput.analysis.faults import Attempted
 from kaput.analysis.ledger import write
 from kaput.analysis.names import Names, Place
-from kaput.analysis.questions import commits, losses, offsets, order, polls
+from kaput.analysis.questions import commits, losses, offsets, polls
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.questions.order import reordered
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
-from kaput.analysis.runs.run import in_order, unpacked
+from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.stages.by_message import no_pieces
 from kaput.analysis.stages.cases import COUNTED, counted, shown
 from kaput.analysis.stages.encode import no_rows
@@ -33,9 +34,15 @@ SUMS: Mapping[str, Sum] = {
         ("producer", "topic", "cause", *losses.KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
     ),
     "lost_by_fault": Sum(("fault",), ("n",)),
+    "vanished": Sum(("group", "producer", "topic", "cause", *losses.KNOWN), ("messages",)),
 }
 BY_PLACE = ["place", "offset", "at_ns", "producer", "seq", "member"]
 _WHO = ["producer", "seq"]
+
+
+def order(name: str) -> list[str]:
+    """In which order the cases of a name are shown."""
+    return _WHO if name == "lost" else BY_PLACE
 
 
 @dataclass(frozen=True)
@@ -78,15 +85,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     if polls.torn(deliveries):
         return None
     astray, times = unpacked(tables["astray"], ("attempts", "dones"))
-    rows = losses.explained(
-        losses.beside_the_log(astray, times, log),
-        context.under,
-        context.timeline,
-        context.ends,
-        context.names,
-        context.silent,
-        context.attempted,
-    )
+    rows = _explained(astray, times, log, context)
     lost = rows.filter("lost").sort(_WHO)
     if lost.height:
         write(losses.table(lost, context.names), context.lost, part)
@@ -101,13 +100,37 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
             "cases": counted(cases),
             "losses": losses.kinds(lost),
             "lost_by_fault": _lost_by_fault(context.fault_windows, lost),
+            "vanished": _vanished(tables["claims"], log, context),
         },
         shown=examples,
-        late=order.reordered(_sent(log, tables["phantoms"])),
+        late=reordered(_sent(log, tables["phantoms"])),
         deposed=losses.deposed(rows, context.healed),
         displaced=_displaced(cases["inconsistent-offset"], rows),
         loss_windows=losses.loss_windows(lost, log),
     )
+
+
+def _explained(
+    claims: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame, context: PlaceContext
+) -> pl.DataFrame:
+    """What was said to be at an offset, and why it is not there."""
+    return losses.explained(
+        losses.beside_the_log(claims, times, log),
+        context.under,
+        context.timeline,
+        context.ends,
+        context.names,
+        context.silent,
+        context.attempted,
+    )
+
+
+def _vanished(claims: pl.DataFrame, log: pl.DataFrame, context: PlaceContext) -> pl.DataFrame:
+    """What vanished, by group and by everything that a contract may ask for."""
+    times = {"attempts": claims["attempt_ns"], "dones": claims["done_ns"].fill_null(NULL)}
+    one_by_one = claims.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64))
+    rows = _explained(one_by_one, {name: kept.to_numpy() for name, kept in times.items()}, log, context)
+    return SUMS["vanished"].of(rows.with_columns(messages=pl.lit(1, pl.Int64)))
 
 
 def _no_runs() -> dict[str, pl.DataFrame]:

@@ -38,7 +38,7 @@ def add(results: Sequence[MessageResults], given: Inputs, account: Account) -> O
     account.first_acks = dict(found["first_acks"].drop_nulls().iter_rows())
     account.latencies |= end_to_end(found["end_to_end"], len(given.groups))
     account.under = _under(found["under"], given.names)
-    cases.add(found["cases"], [part.shown for part in results], RECORD, account, given.names)
+    cases.add(found["cases"], [part.shown for part in results], by_message.order, account, given.names)
     pieces: dict[int, list[Piece]] = {}
     for number, piece in (keyed for part in results for keyed in part.pieces):
         pieces.setdefault(number, []).append(piece)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from kaput.analysis.account import Account, DisplacedRow, LossRow
+from kaput.analysis.account import Account, DisplacedRow, LossRow, VanishedRow
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
@@ -56,8 +56,12 @@ def fault_windows(given: Inputs, account: Account) -> list[FaultWindow]:
 def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict[str, int]:
     """Adds the results of places to the account. By fault: how many lost messages it affected."""
     found = total([part.sums for part in results], by_place.SUMS)
-    cases.add(found["cases"], [part.shown for part in results], by_place.BY_PLACE, account, names)
+    cases.add(found["cases"], [part.shown for part in results], by_place.order, account, names)
     account.losses = [_loss(row) for row in found["losses"].iter_rows(named=True)]
+    account.vanished = [
+        VanishedRow(**{n: row[n] for n in VanishedRow._fields if n != "known"}, known=_known(row))
+        for row in found["vanished"].iter_rows(named=True)
+    ]
     account.displaced = [_displaced(row) for part in results for row in part.displaced.iter_rows(named=True)]
     account.deposed = [
         Deposed(**{**row, "place": names.located(row["place"])})
