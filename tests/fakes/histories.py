@@ -28,12 +28,15 @@ def at(ms: float) -> int:
 
 @dataclass
 class History:
-    """One run's rows, in the order they were added. `groups`: whether each was drained."""
+    """One run's rows, in the order they were added. `groups`: whether each was drained; `blocks`: what else
+    the scenario says of each.
+    """
 
     producers: list[dict[str, Any]] = field(default_factory=lambda: [{"topic": "orders", "acks": "all"}])
     topics: list[dict[str, Any]] = field(default_factory=lambda: [{"name": "orders"}])
     groups: dict[str, bool] = field(default_factory=dict)
     subscriptions: dict[str, list[str]] = field(default_factory=dict)
+    blocks: dict[str, dict[str, Any]] = field(default_factory=dict)
     cluster: dict[str, Any] = field(default_factory=dict)
     faults: list[dict[str, Any]] = field(default_factory=list)
     expect: dict[str, Any] = field(default_factory=dict)
@@ -74,6 +77,15 @@ class History:
         """A group event of member m1 of group billing, of orders/0 unless told."""
         row = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0} | more
         return self.add("group_events", kind=kind, at_ns=at(ms), offset=offset, **row)
+
+    def shared(self, kind: str, offset: int, ms: float, count: int | None = None, **more: Any) -> History:
+        """A share event of member m1 of group billing; what is acquired is a delivery as well."""
+        row = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0} | more
+        if kind == "acquired":
+            record = [r for r in self.rows["log"] if all(r[k] == row[k] for k in ("topic", "partition"))]
+            found = next((r for r in record if r["offset"] == offset), {"producer": None, "seq": None})
+            self.handed(offset, found["producer"], found["seq"], ms, **row)
+        return self.add("share_events", kind=kind, offset=offset, at_ns=at(ms), delivery_count=count, **row)
 
     def led(
         self, leader: int | None, epoch: int | None, ms: float, isr: list[int] | None = None, **more: Any
@@ -118,6 +130,7 @@ class History:
         """The scenario as its file has it."""
         groups = [
             {"id": group, "topics": self.subscriptions.get(group, [t["name"] for t in self.topics])}
+            | self.blocks.get(group, {})
             for group in self.groups
         ]
         producers = [{"messages": 1, **spec} for spec in self.producers]
@@ -169,6 +182,7 @@ def side_by_side(histories: list[History]) -> History:
         merged.producers += [{**spec, "topic": f"{number}-{spec['topic']}"} for spec in history.producers]
         merged.topics += [{**topic, "name": f"{number}-{topic['name']}"} for topic in history.topics]
         merged.groups |= {f"{number}-{group}": drained for group, drained in history.groups.items()}
+        merged.blocks |= {f"{number}-{group}": block for group, block in history.blocks.items()}
         for group in history.groups:
             names = history.subscriptions.get(group, [topic["name"] for topic in history.topics])
             merged.subscriptions[f"{number}-{group}"] = [f"{number}-{name}" for name in names]

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from fakes.histories import History
+from fakes.oracle_shares import Shares
 
 Row = dict[str, Any]
 Place = tuple[str, int]
@@ -30,7 +31,10 @@ class Oracle:
         self.read_to_end = {
             place(e) for e in history.rows["end_offsets"] if e["end_offset"] == e["drained_to"]
         }
-        self.groups = sorted({*history.groups, *(d["group"] for d in self.deliveries + self.events)})
+        self.shared = history.rows["share_events"]
+        self.groups = sorted(
+            {*history.groups, *(d["group"] for d in self.deliveries + self.events + self.shared)}
+        )
 
     def places_of(self, topic: str) -> set[Place]:
         """The known partitions of a topic."""
@@ -109,7 +113,10 @@ class Oracle:
         """The anomalies of one group."""
         mine = [d for d in self.deliveries if d["group"] == group]
         events = [e for e in self.events if e["group"] == group]
-        return {
+        shares = Shares(self.history, group)
+        if shares.is_share_group:
+            mine, events = [], []  # order is promised to nobody, and redelivery is no anomaly
+        return shares.counts() | {
             "unseen": self.unseen(group),
             "redelivered": sum(n > 1 for n in Counter(map(spot, mine)).values()),
             "poll-skip": self.steps(mine, events, self.skips),
@@ -136,6 +143,8 @@ class Oracle:
 
     def redelivered_after_commit(self, group: str) -> int:
         """Offsets handed out once more after a commit that covers them."""
+        if Shares(self.history, group).is_share_group:
+            return 0
         mine = [d for d in self.deliveries if d["group"] == group]
         commits = [e for e in self.events if e["group"] == group and e["kind"] == "committed"]
         again = set()

@@ -27,6 +27,7 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from property.agreement import by_pipeline, culprits, parts_of
+from property.shares import Queue
 from property.worlds import together
 from reference import pipeline as reference
 
@@ -38,6 +39,13 @@ BATCH = 100
 def test_ledger_equals_oracle(batch: int, spark: SparkContext) -> None:
     """Fates, the count of every anomaly and the causes of losses are those of the plain definitions."""
     parts = parts_of(SEED, range(batch * BATCH, (batch + 1) * BATCH))
+    found = culprits(parts, by_pipeline(spark))
+    assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
+
+
+def test_share_groups_equal_oracle(spark: SparkContext) -> None:
+    """What became of their records, many queues in one folder."""
+    parts = [Queue(SEED, number) for number in range(4_000, 4_150)]
     found = culprits(parts, by_pipeline(spark))
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
@@ -55,7 +63,7 @@ def test_analysis_equals_sql(spark: SparkContext, tmp_path: Path) -> None:
 def test_any_cut_finds_the_same(way: str, tmp_path: Path) -> None:
     """Tasks of few rows, many parts, rows in any order: whatever may meet its neighbour does."""
     for first in range(2_000, 2_060, 3):
-        history = together(parts_of(SEED, range(first, first + 3)))
+        history = together([*parts_of(SEED, range(first, first + 3)), Queue(SEED, first)])
         folder = history.write(tmp_path / str(first))
         evidence = inputs.read(check(folder))
         whole = _found(evidence, InProcess(), plan(evidence.evidence))

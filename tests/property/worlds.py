@@ -32,11 +32,14 @@ class Part(Protocol):
 
 def together(parts: Sequence[Part]) -> History:
     """One run folder's history of all parts."""
+    blocks = {group: block for part in parts for group, block in getattr(part, "blocks", {}).items()}
+    drained = {group: done for part in parts for group, done in getattr(part, "groups", {}).items()}
     history = History(
         producers=[{**spec, "messages": 1} for part in parts for spec in part.producers],
         topics=[topic for part in parts for topic in part.topics],
-        groups=dict(GROUPS),
+        groups={**GROUPS, **drained},
         subscriptions={"ledger": [topic for part in parts for topic in part.ledger]},
+        blocks=blocks,
     )
     first = 0
     for part in parts:

@@ -118,6 +118,37 @@ def vanished() -> History:
     return history.handed(0, 0, 0, 10).handed(1, 0, 1, 11)
 
 
+def _queue() -> History:
+    """Three messages, of which a member of a share group has accepted the first two."""
+    history = History(groups={"billing": True}, blocks={"billing": {"type": "share"}})
+    history.acked(0, 0, 0).acked(0, 1, 1).acked(0, 2, 2)
+    for offset in (0, 1):
+        history.shared("acquired", offset, 10, 1).shared("accepted", offset, 11)
+    return history
+
+
+def double_accept() -> History:
+    """Member m1 accepts message 2 after its lock has timed out and m2 has accepted it."""
+    history = _queue().shared("acquired", 2, 12, 1).shared("acquired", 2, 20, 2, member="m2")
+    return history.shared("accepted", 2, 21, member="m2").shared("accepted", 2, 22)
+
+
+def delivered_after_accept() -> History:
+    """Message 2 is handed out again although it was accepted."""
+    history = _queue().shared("acquired", 2, 12, 1).shared("accepted", 2, 13)
+    return history.shared("acquired", 2, 20, 1, member="m2")
+
+
+def over_delivered() -> History:
+    """Message 2 is delivered for the sixth time."""
+    return _queue().shared("acquired", 2, 12, 6).shared("accepted", 2, 13)
+
+
+def lost_release() -> History:
+    """Message 2 is released, and nobody is handed it again."""
+    return _queue().shared("acquired", 2, 12, 1).shared("released", 2, 13)
+
+
 # The history, the exact count of every anomaly that it shows, and the story of the first of them.
 CASES = {
     "lost": (
@@ -200,6 +231,28 @@ CASES = {
         {"vanished": 1},
         "producer 0's message 1 was delivered as orders/0 offset 1 at 22:13:20.011, "
         "and is stored nowhere any more",
+    ),
+    "double-accept": (
+        double_accept,
+        {"double-accept": 1},
+        "orders/0 offset 2 was accepted 2 times, the first time confirmed at 22:13:20.021",
+    ),
+    "delivered-after-accept": (
+        delivered_after_accept,
+        {"delivered-after-accept": 1},
+        "member m2 was handed orders/0 offset 2 at 22:13:20.020, although its accept had been confirmed at "
+        "22:13:20.013",
+    ),
+    "over-delivered": (
+        over_delivered,
+        {"over-delivered": 1},
+        "orders/0 offset 2 was delivered with delivery count 6, above the limit of 5",
+    ),
+    "lost-release": (
+        lost_release,
+        {"lost-release": 1},
+        "member m1 was handed orders/0 offset 2 at 22:13:20.012 with delivery count 1 (the limit is 5), "
+        "neither accepted nor rejected it, and nobody was handed it again",
     ),
 }
 

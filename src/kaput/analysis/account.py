@@ -81,7 +81,9 @@ class WindowCounts(NamedTuple):
 
 @dataclass
 class Account:
-    """Keys by fault are fault ids; `latencies` by what they are of (latency.py)."""
+    """Keys by fault are fault ids; `latencies` by what they are of (latency.py); `shared`: records by group,
+    member and kind of share_events, all three as numbers.
+    """
 
     partitions: Partitions
     tally: Tally
@@ -100,6 +102,7 @@ class Account:
     window_counts: dict[str, WindowCounts] = field(default_factory=dict)
     latencies: dict[int, Latency] = field(default_factory=dict)
     gaps: Sequence[Silence] = ()
+    shared: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     examples: list[Case] = field(default_factory=list)
 
     @property

@@ -197,11 +197,13 @@ def _group(given: Inputs, account: Account, index: int) -> GroupFindings:
     fates = account.tally.group_fates
     return GroupFindings(
         group=given.groups[index],
+        type=given.types[index],
         drained=given.drained[index],
         delivered_messages=sum(n for (g, _, _, d), n in fates.items() if g == index and d != "0"),
         fates=group_fates_of(account.tally, index),
         redelivered_after_commit=account.cases["redelivered", index, True],
         end_to_end_ms=measured.percentiles(account, index),
+        members=measured.share_members(account, index, given.names),
     )
 
 

@@ -16,7 +16,7 @@ from kaput.analysis.names import EVENTS, Names, Place
 from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
-from kaput.evidence.reading import Evidence
+from kaput.evidence.reading import GROUPED, Evidence
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import NOOP
@@ -41,9 +41,9 @@ class Inputs:
         """The names that anything in the folder uses."""
         topics = {topic for topic, _ in self.expected_places}
         topics |= {topic for topic, _ in self.ends}
-        tables = ("sends", "log", "deliveries", "group_events")
+        tables = ("sends", "log", *GROUPED)
         topics = topics.union(*(self.evidence.words[table, "topic"] for table in tables))
-        members = self.evidence.words["deliveries", "member"] | self.evidence.words["group_events", "member"]
+        members = frozenset[str]().union(*(self.evidence.words[table, "member"] for table in GROUPED))
         return Names(sorted(topics), self.groups, sorted(members))
 
     @cached_property
@@ -51,7 +51,22 @@ class Inputs:
         """Every consumer group that anything tells of, in alphabetical order."""
         known = {group.group for group in self.manifest.groups}
         known |= {group.id for group in self.scenario.workload.groups} if self.scenario else set()
-        return sorted(known.union(*(self.evidence.words[t, "group"] for t in ("deliveries", "group_events"))))
+        return sorted(known.union(*(self.evidence.words[table, "group"] for table in GROUPED)))
+
+    @property
+    def types(self) -> list[str]:
+        """For each group, its type: the scenario's word, or share where it has share_events."""
+        said = {group.id: group.type for group in self.scenario.workload.groups} if self.scenario else {}
+        shared = dict.fromkeys(self.evidence.words["share_events", "group"], "share")
+        return [shared.get(group, said.get(group, "classic")) for group in self.groups]
+
+    @property
+    def share_groups(self) -> dict[int, int | None]:
+        """By index of the share groups: how often each hands out a record at most, None where not known."""
+        scenario = self.scenario
+        limits = {g.id: scenario.delivery_limit(g) for g in scenario.workload.groups} if scenario else {}
+        every = enumerate(zip(self.groups, self.types, strict=True))
+        return {index: limits.get(group) for index, (group, kind) in every if kind == "share"}
 
     @property
     def drained(self) -> list[bool]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kaput.analysis.account import Account
 from kaput.analysis.names import Names
-from kaput.evidence.findings import Percentiles, Rates, Unavailability
+from kaput.evidence.findings import Percentiles, Rates, ShareMemberFindings, Unavailability
+from kaput.evidence.schemas import SHARE_EVENT_KINDS
 
 _MS = 1_000_000
 
@@ -33,6 +34,25 @@ def unavailability(account: Account, names: Names) -> list[Unavailability]:
         if (place := names.place(row.place)) is not None
     ]
     return sorted(found, key=lambda u: (u.producer, u.topic, u.partition))
+
+
+def share_members(account: Account, group: int, names: Names) -> list[ShareMemberFindings]:
+    """What each member of a share group did, by name; nobody where it is none."""
+
+    def records(member: int, kind: str) -> int:
+        return account.shared.get((group, member, SHARE_EVENT_KINDS.index(kind)), 0)
+
+    return [
+        ShareMemberFindings(
+            member=names.members[member],
+            delivered=records(member, "acquired"),
+            accepted=records(member, "accepted"),
+            released=records(member, "released"),
+            rejected=records(member, "rejected"),
+            failed=records(member, "failed"),
+        )
+        for member in sorted({member for of, member, _ in account.shared if of == group})
+    ]
 
 
 def rates(account: Account) -> Rates:

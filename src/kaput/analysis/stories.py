@@ -120,6 +120,19 @@ _STORIES: dict[str, Callable[[Row], str]] = {
     "unassigned-delivery": lambda r: (
         f"member {r['member']} was handed {_at(r)} while the partition was not assigned to it"
     ),
+    "double-accept": lambda r: (
+        f"{_at(r)} was accepted {r['times']:,} times, the first time confirmed at {clock(r['accepted_ns'])}"
+    ),
+    "delivered-after-accept": lambda r: (
+        f"{_poll(r)}, although its accept had been confirmed at {clock(r['accepted_ns'])}"
+    ),
+    "over-delivered": lambda r: (
+        f"{_at(r)} was delivered with delivery count {r['times']:,}, above the limit of {r['limit']:,}"
+    ),
+    "lost-release": lambda r: (
+        f"{_poll(r)} with delivery count {r['times']:,} (the limit is {r['limit']:,}), neither accepted nor "
+        "rejected it, and nobody was handed it again"
+    ),
     "vanished": lambda r: (
         f"{_message(r)} was delivered as {_at(r)} at {clock(r['at_ns'])}, and is stored nowhere any more"
     ),

@@ -18,7 +18,7 @@ from kaput.cluster.requests import TopicPartition
 from kaput.cluster.wire import Endpoint, Unanswered, ask, error_name
 from kaput.cluster.znodes import read_znode
 from kaput.errors import LabError
-from kaput.scenario.model import Topic
+from kaput.scenario.model import Config, Topic
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,35 @@ class Admin:
             }
 
         return self._asker.retry(look, f"the committed offsets of {group}")
+
+    def set_group_config(self, group: str, config: Config) -> None:
+        """Settings of a group at the brokers. Raises LabError with what Kafka has against them."""
+        answer = self._asker.ask_any(
+            self._cluster.broker_endpoints,
+            lambda: requests.set_group_config(group, config),
+            f"configure group {group}",
+            self._timeout_s,
+        )
+        for result in answer.responses:
+            if result.error_code:
+                why = result.error_message or error_name(result.error_code)
+                raise LabError(f"group {group} cannot be configured: {why}")
+
+    def share_lags(self, group: str) -> dict[TopicPartition, int]:
+        """For each partition of a share group, how many records are neither accepted, rejected nor given up.
+
+        Partitions of which the group does not know it, since it has not begun there, are left out.
+        """
+
+        def look() -> dict[TopicPartition, int]:
+            endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
+            (found,) = ask(endpoint, requests.share_group_offsets(group), ANSWER_TIMEOUT_S).groups
+            if found.error_code:
+                raise LabError(f"offsets of share group {group}: {error_name(found.error_code)}")
+            every = [(topic.topic_name, p) for topic in found.topics for p in topic.partitions]
+            return {(n, p.partition_index): p.lag for n, p in every if not p.error_code and p.lag >= 0}
+
+        return self._asker.retry(look, f"the offsets of share group {group}")
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The end offset that consumers are shown."""

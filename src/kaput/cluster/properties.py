@@ -114,6 +114,8 @@ def _lab_settings(spec: Cluster) -> dict[str, str]:
         "share.coordinator.state.topic.num.partitions": "3",
         "share.coordinator.state.topic.replication.factor": str(factor),
         "share.coordinator.state.topic.min.isr": str(in_sync),
+        # Bounds of what a scenario may ask for, not of what it gets when it asks for nothing.
+        "group.share.min.record.lock.duration.ms": "1000",
         # The cleaner takes its buffer from the heap at once: Kafka's default is half of ours.
         "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
         "num.io.threads": "4",

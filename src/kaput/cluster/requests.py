@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafka.protocol.admin import CreateTopicsRequest, DescribeQuorumRequest
+from kafka.protocol.admin import CreateTopicsRequest, DescribeQuorumRequest, IncrementalAlterConfigsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
-from kaput.scenario.model import Topic
+from kaput.cluster.messages import DescribeShareGroupOffsetsRequest
+from kaput.scenario.model import Config, Topic
 
 TopicPartition = tuple[str, int]
 
@@ -17,6 +18,8 @@ CONSUMER = -1
 # Kafka's own debugging replica id: its answer is not cut off at the high watermark, as a consumer's is.
 DEBUGGER = -2
 _LATEST = -1
+_GROUP = 32  # the kind of a resource
+_SET = 0
 
 
 def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
@@ -51,6 +54,25 @@ def fetch_offsets(group: str) -> Any:
     return OffsetFetchRequest(version=5, group_id=group, topics=None)
 
 
+def set_group_config(group: str, config: Config) -> Any:
+    """IncrementalAlterConfigs of a group; brokers pass it on to the controller."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    settings = [
+        resource.AlterableConfig(name=key, config_operation=_SET, value=value)
+        for key, value in _texts(config).items()
+    ]
+    wanted = resource(resource_type=_GROUP, resource_name=group, configs=settings)
+    return IncrementalAlterConfigsRequest(version=0, resources=[wanted], validate_only=False)
+
+
+def share_group_offsets(group: str) -> Any:
+    """DescribeShareGroupOffsets of every partition, which the group's coordinator answers."""
+    wanted = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(
+        group_id=group, topics=None
+    )
+    return DescribeShareGroupOffsetsRequest(version=1, groups=[wanted])
+
+
 def list_offsets(places: Sequence[TopicPartition], replica_id: int) -> Any:
     """ListOffsets, of the end, as CONSUMER or as DEBUGGER."""
     topic_class = ListOffsetsRequest.ListOffsetsTopic
@@ -69,12 +91,17 @@ def _creatable(topic: Topic) -> Any:
         new.CreatableReplicaAssignment(partition_index=partition, broker_ids=replicas)
         for partition, replicas in enumerate(topic.assignment or [])
     ]
-    texts = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in topic.config.items()}
     return new(
         name=topic.name,
         # With an assignment Kafka counts for itself.
         num_partitions=-1 if assigned else topic.partitions,
         replication_factor=-1 if assigned else topic.replication_factor,
         assignments=assigned,
-        configs=[new.CreatableTopicConfig(name=key, value=value) for key, value in texts.items()],
+        configs=[
+            new.CreatableTopicConfig(name=key, value=value) for key, value in _texts(topic.config).items()
+        ],
     )
+
+
+def _texts(config: Config) -> dict[str, str]:
+    return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in config.items()}

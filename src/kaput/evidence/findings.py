@@ -73,15 +73,30 @@ class Percentiles(Part):
     max: float | None = None
 
 
+class ShareMemberFindings(Part):
+    """One member of a share group: records that it was handed, and those of which what it asked for was
+    confirmed; `failed`: asks that were refused, or of which nobody knows whether they took effect.
+    """
+
+    member: str
+    delivered: int
+    accepted: int
+    released: int
+    rejected: int
+    failed: int = 0
+
+
 class GroupFindings(Part):
-    """One consumer group."""
+    """One consumer group. `type`: classic or share; `members`: of a share group."""
 
     group: str
+    type: str = "classic"
     drained: bool
     delivered_messages: int
     fates: list[GroupFate]
     redelivered_after_commit: int = 0
     end_to_end_ms: Percentiles = Percentiles()
+    members: list[ShareMemberFindings] = []
 
 
 class Example(Part):

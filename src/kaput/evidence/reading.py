@@ -29,19 +29,21 @@ from kaput.evidence.parquet import (
     table_of,
     words_of,
 )
-from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, TABLES, Table
+from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, SHARE_EVENT_KINDS, TABLES, Table
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("sends", "outcome"): ("acked", "failed", "unknown"),
     ("group_events", "kind"): GROUP_EVENT_KINDS,
+    ("share_events", "kind"): SHARE_EVENT_KINDS,
     ("cluster_events", "kind"): CLUSTER_EVENT_KINDS,
 }
+GROUPED = ("deliveries", "group_events", "share_events")  # what tells of groups, members and topics
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 # Which distinct words the analysis needs to know beforehand.
 _LISTED = (
     ("sends", "topic"),
     ("log", "topic"),
-    *((table, column) for table in ("deliveries", "group_events") for column in ("group", "member", "topic")),
+    *((table, column) for table in GROUPED for column in ("group", "member", "topic")),
 )
 
 

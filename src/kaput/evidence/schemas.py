@@ -10,6 +10,18 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 GROUP_EVENT_KINDS = ("joined", "left", "killed", "assigned", "revoked", "lost", "committed")
+# What a member of a share group was handed, what it asked for (flushed before it asks), what a broker
+# confirmed, and asks that were refused or of which it is not known whether they took effect.
+SHARE_EVENT_KINDS = (
+    "acquired",
+    "accepting",
+    "releasing",
+    "rejecting",
+    "accepted",
+    "released",
+    "rejected",
+    "failed",
+)
 CLUSTER_EVENT_KINDS = ("leader", "isr", "fenced", "unfenced", "started", "stopped")
 
 
@@ -85,6 +97,21 @@ _ALL = (
             ("offset", LONG, True),
             ("at_ns", LONG),
         ),
+    ),
+    Table(
+        "share_events",
+        _schema(
+            ("group", TEXT),
+            ("member", TEXT),
+            ("kind", TEXT),
+            ("topic", TEXT),
+            ("partition", INT),
+            ("offset", LONG),
+            ("delivery_count", INT, True),
+            ("at_ns", LONG),
+            ("error", TEXT, True),
+        ),
+        optional_columns=("error",),
     ),
     Table(
         "cluster_events",

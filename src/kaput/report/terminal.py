@@ -148,7 +148,19 @@ def _group(group: GroupFindings, findings: Findings) -> Text:
     said = f"  {group.group}: {drained}, {plural(group.delivered_messages, 'message')} delivered"
     text = Text(said + (f", {again:,} delivered again after their commit" if again else "") + "\n")
     header = ["outcome", "times stored", "times delivered", "messages"]
-    return text.append_text(columns(header, [*rows, [_sum(total, findings), "", "", f"{total:,}"]], 3))
+    text.append_text(columns(header, [*rows, [_sum(total, findings), "", "", f"{total:,}"]], 3))
+    return text.append_text(_members(group))
+
+
+def _members(group: GroupFindings) -> Text:
+    """Of a share group, what each member did."""
+    if not group.members:
+        return Text()
+    rows = [
+        [m.member, *(f"{n:,}" for n in (m.delivered, m.accepted, m.released, m.rejected, m.failed))]
+        for m in group.members
+    ]
+    return columns(["member", "delivered", "accepted", "released", "rejected", "failed"], rows)
 
 
 def _latency(findings: Findings) -> Text:

@@ -98,6 +98,11 @@ class Experiment:
         )
         self._admin = stack.enter_context(Admin(self._cluster))
         self._admin.create_topics(self._scenario.topics)
+        for group in self._scenario.workload.groups:
+            if group.type == "share":
+                # It would begin at the end of the log, when its first member comes.
+                config = {"share.auto.offset.reset": "earliest", **group.group_config}
+                self._admin.set_group_config(group.id, config)
 
     def _warm_up(self, owner: Owner, stack: ExitStack) -> None:
         self._begin("warm up")
@@ -181,8 +186,8 @@ class Experiment:
             # Kafka's dump tool is a process of its own: it works while the log is read.
             events = pool.submit(collect_cluster_events, self._cluster)
             self._troubles += reader.read(rest.ends, left_s, self._progress.drained)
-            topics_of = {group.id: list(group.topics) for group in self._scenario.workload.groups}
-            drained = await_groups(self._admin, topics_of, rest.ends, max(5.0, limit - time.monotonic()))
+            groups = self._scenario.workload.groups
+            drained = await_groups(self._admin, groups, rest.ends, max(5.0, limit - time.monotonic()))
             self._events, missing = events.result()
             self._troubles += missing
         self._crew.stop_members()

@@ -18,6 +18,7 @@ from kaput.scenario.model import (
 )
 from kaput.scenario.nearest import hint
 from kaput.scenario.options import NETWORK_FAULTS, OPTIONS
+from kaput.scenario.share_checks import check_limit
 from kaput.scenario.source import DataPath
 from kaput.scenario.steps import AtMessage, FaultStep
 from kaput.scenario.timeline import longest_duration_ms, total_messages
@@ -59,6 +60,7 @@ def _cluster(scenario: Scenario) -> Found:
             f"Kafka {scenario.cluster.kafka} has no ZooKeeper mode; leave it out or write "
             f"{LAST_KAFKA_WITH_ZOOKEEPER}",
         )
+    yield from check_limit(scenario.cluster.config, "group.share.delivery.count.limit", ("cluster", "config"))
 
 
 def _topics(scenario: Scenario) -> Found:

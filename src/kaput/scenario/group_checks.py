@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.nearest import hint
+from kaput.scenario.share_checks import check_share
 from kaput.scenario.source import DataPath
 
 Found = Iterator[tuple[DataPath, str]]
@@ -40,7 +41,7 @@ def check_groups(scenario: Scenario) -> Found:
         place = ("workload", "groups", index)
         if group.id in ids[:index]:
             yield (*place, "id"), f"a second group of the id {group.id}"
-        for part in (_topics, _type, _commits):
+        for part in (_topics, _type, _commits, check_share):
             for path, text in part(group, scenario):
                 yield (*place, *path), text
 
@@ -59,6 +60,8 @@ def _type(group: Group, scenario: Scenario) -> Found:
         if group.assignor is not None and "partition.assignment.strategy" in group.config:
             yield ("config", "partition.assignment.strategy"), "assignor is given too; write one of the two"
         return
+    if group.type == "share":
+        return
     kafka = scenario.cluster.kafka
     if re.match(r"\d+\.", kafka) and int(kafka.partition(".")[0]) < _FIRST_KAFKA_WITH_CONSUMER_GROUPS:
         yield ("type",), f"groups of type consumer (KIP-848) need Kafka 4.0 or newer, not {kafka}"
@@ -76,6 +79,8 @@ def _type(group: Group, scenario: Scenario) -> Found:
 
 
 def _commits(group: Group, scenario: Scenario) -> Found:
+    if group.type == "share":
+        return
     given = group.config.get("enable.auto.commit")
     if given is not None and (str(given).lower() == "true") != (group.commit == "auto"):
         yield (

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from kaput.scenario.block import Block
-from kaput.scenario.values import Config, Count, DurationOrZeroMs, no_bool
+from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_bool
 from kaput.scenario.vocabulary import GroupType
 
 
@@ -24,7 +24,8 @@ class Group(Block):
     members: Count = 1
     """How many members, numbered from 1; each is a process. More than partitions: some are idle."""
     type: GroupType = "classic"
-    """Who divides the partitions: the members (`classic`), or the broker (`consumer`, KIP-848)."""
+    """Who divides the partitions: the members (`classic`), the broker (`consumer`, KIP-848), or nobody: the
+    group is a queue, whose records go to whoever asks (`share`, KIP-932)."""
     assignor: Literal["range", "roundrobin", "cooperative-sticky"] | None = None
     """How a classic group divides its partitions; without it librdkafka's default (range, roundrobin)."""
     static: bool = False
@@ -38,6 +39,14 @@ class Group(Block):
     """Commit each time after so many records. 0: every half second (`after`), or each poll (`before`)."""
     processing: DurationOrZeroMs = 0
     """How long a member works on each record, before its delivery counts; a poll then gives up to 500."""
+    acknowledge: Literal["implicit", "explicit"] = "implicit"
+    """Of a share group: the next poll accepts everything, or each record is acknowledged by itself."""
+    release_every: Positive | None = None
+    """Of explicit acknowledgements: each N-th record of a partition is released at its first delivery."""
+    reject_every: Positive | None = None
+    """Of explicit acknowledgements: each N-th record of a partition is rejected."""
+    group_config: Config = {}
+    """Settings of a share group at the brokers, in Kafka's own names; reads from the start unless told."""
     config: Config = {}
     """Settings of the client, in librdkafka's own names."""
 

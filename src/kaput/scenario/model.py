@@ -43,6 +43,7 @@ MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see evidence/
 FIRST_CONTROLLER_ID = 101  # dedicated controllers are numbered from here, brokers from 1
 FIRST_ZOOKEEPER_ID = 201
 LAST_KAFKA_WITH_ZOOKEEPER = "3.9.2"
+KAFKAS_DELIVERY_LIMIT = 5
 
 
 class Cluster(Block):
@@ -202,6 +203,14 @@ class Expect(Block):
     """Deliveries from partitions that the member did not own."""
     vanished: Comparison | None = None
     """Delivered, stored nowhere."""
+    double_accept: Comparison | None = None
+    """Records that a share group accepted more than once."""
+    delivered_after_accept: Comparison | None = None
+    """Records that a share group delivered after an accept of them was confirmed."""
+    over_delivered: Comparison | None = None
+    """Records that a share group delivered more often than its limit."""
+    lost_release: Comparison | None = None
+    """Records that came back to a share group and were never delivered again."""
 
 
 class Scenario(Block):
@@ -233,6 +242,12 @@ class Scenario(Block):
     def producer_specs(self) -> list[Producers]:
         """One entry for each producer id, in the order of the file."""
         return [spec for spec in self.workload.producers for _ in range(spec.count)]
+
+    def delivery_limit(self, group: Group) -> int:
+        """How often a share group hands out a record before it gives it up."""
+        key = "share.delivery.count.limit"
+        limit = group.group_config.get(key, self.cluster.config.get(f"group.{key}", KAFKAS_DELIVERY_LIMIT))
+        return int(limit)
 
     def topic_setting(self, topic: str, key: str, default: str) -> str:
         """A topic's effective setting as text: its own, else the cluster's, else `default` (Kafka's)."""

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 Verdict = Literal["held", "violated", "inconclusive"]
 Outcome = Literal["acked", "failed", "unknown"]
 Acks = Literal["0", "1", "all"]
-GroupType = Literal["classic", "consumer"]
+GroupType = Literal["classic", "consumer", "share"]
 
 OUTCOMES: tuple[Outcome, ...] = ("acked", "failed", "unknown")
 
@@ -24,6 +24,12 @@ RUN_ANOMALIES: Mapping[str, str | None] = {
     "reordered": None,
     "inconsistent-offset": None,
 }
+SHARE_ANOMALIES: Mapping[str, str] = {
+    "double-accept": "records were accepted more than once, each time confirmed by a broker",
+    "delivered-after-accept": "records were delivered although a broker had confirmed their accept",
+    "over-delivered": "records were delivered with a delivery count beyond the group's limit",
+    "lost-release": "records came back to the group, below its limit, and were never delivered again",
+}
 GROUP_ANOMALIES: Mapping[str, str | None] = {
     "unseen": "stored messages were never delivered",
     "redelivered": None,
@@ -32,6 +38,7 @@ GROUP_ANOMALIES: Mapping[str, str | None] = {
     "commit-ahead": "commits passed records that had not been delivered yet",
     "unassigned-delivery": "records were delivered to a member that did not own their partition",
     "vanished": None,
+    **SHARE_ANOMALIES,
 }
 ANOMALIES = {**RUN_ANOMALIES, **GROUP_ANOMALIES}
 

@@ -17,9 +17,9 @@ from kaput.processes.ownership import Owner
 from kaput.scenario.model import Group, Producers, Scenario
 from kaput.workload.client import READY_TIMEOUT_S, Client, OnSaid, start
 from kaput.workload.counters import FIELDS, Counters
-from kaput.workload.order import MemberOrder, ProducerOrder
+from kaput.workload.order import MemberOrder, ProducerOrder, ShareMemberOrder
 from kaput.workload.seat import Seat
-from kaput.workload.settings import member_config, producer_config
+from kaput.workload.settings import member_config, producer_config, share_member_config
 
 _RETRIES = ("retries", "message.send.max.retries")
 
@@ -148,6 +148,8 @@ class Crew:
             self._on_threshold(said["n"], said["at_ns"])
 
     def _start_member(self, group: Group, number: int, name: str, on_said: OnSaid) -> Client:
+        if group.type == "share":
+            return self._start_share_member(group, number, name, on_said)
         order = MemberOrder(
             folder=str(self._folder.path),
             run_id=str(self._run_id),
@@ -162,6 +164,22 @@ class Crew:
             processing_ms=group.processing,
         )
         return self._start(f"{group.id}-{name}", "kaput.workload.member", order, on_said)
+
+    def _start_share_member(self, group: Group, number: int, name: str, on_said: OnSaid) -> Client:
+        order = ShareMemberOrder(
+            folder=str(self._folder.path),
+            run_id=str(self._run_id),
+            group=group.id,
+            member=name,
+            topics=list(group.topics),
+            config=share_member_config(self._bootstrap, group, f"member-{number}"),
+            type="share",
+            processing_ms=group.processing,
+            explicit=group.acknowledge == "explicit",
+            release_every=group.release_every,
+            reject_every=group.reject_every,
+        )
+        return self._start(f"{group.id}-{name}", "kaput.workload.share_member", order, on_said)
 
     def _start(self, name: str, module: str, order: ProducerOrder | MemberOrder, on_said: OnSaid) -> Client:
         return start(self._owner, self._scratch, name, module, order, on_said)

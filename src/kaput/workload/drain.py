@@ -18,6 +18,7 @@ from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import NULL_INT, NULL_LONG, Recorder
+from kaput.scenario.model import Group
 from kaput.workload.quiet import quiet_logger
 
 Place = tuple[str, int]  # (topic, partition)
@@ -140,19 +141,36 @@ class LogReader:
 
 
 def await_groups(
-    admin: Admin, topics_of: dict[str, list[str]], ends: dict[Place, int], timeout_s: float
+    admin: Admin, groups: Iterable[Group], ends: dict[Place, int], timeout_s: float
 ) -> dict[str, bool]:
-    """Whether each group has committed up to every end in time, which it does only after recording."""
+    """Whether each group has done with everything up to every end in time, which it is only after recording:
+    it has committed so far, or as a share group has accepted or rejected (or given up) every record.
+    """
     limit = time.monotonic() + timeout_s
-    drained = dict.fromkeys(topics_of, False)
+    waiting, drained = list(groups), {}
     while True:
-        for group in (g for g, done in drained.items() if not done):
-            wanted = {place: end for place, end in ends.items() if place[0] in topics_of[group] and end > 0}
+        for group in waiting:
+            wanted = {place: end for place, end in ends.items() if place[0] in group.topics and end > 0}
             try:
-                committed = admin.committed(group)
+                done = (
+                    _nothing_left(admin, group.id, wanted)
+                    if group.type == "share"
+                    else (_committed_all(admin, group.id, wanted))
+                )
             except LabError:
-                continue
-            drained[group] = all(committed.get(place, -1) >= end for place, end in wanted.items())
-        if all(drained.values()) or time.monotonic() >= limit:
+                done = False
+            drained[group.id] = done
+        waiting = [group for group in waiting if not drained[group.id]]
+        if not waiting or time.monotonic() >= limit:
             return drained
         time.sleep(_POLL_S)
+
+
+def _committed_all(admin: Admin, group: str, wanted: dict[Place, int]) -> bool:
+    committed = admin.committed(group)
+    return all(committed.get(place, -1) >= end for place, end in wanted.items())
+
+
+def _nothing_left(admin: Admin, group: str, wanted: dict[Place, int]) -> bool:
+    lags = admin.share_lags(group)
+    return all(lags.get(place) == 0 for place in wanted)

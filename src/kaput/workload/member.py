@@ -8,7 +8,6 @@ place in the group, also one without partitions, and `done` at its end; ends at 
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import threading
 import time
@@ -26,6 +25,7 @@ from kaput.workload.garbage import collect_seldom
 from kaput.workload.order import MemberOrder, say
 from kaput.workload.pace import Pace
 from kaput.workload.quiet import quiet_logger
+from kaput.workload.serving import serve
 from kaput.workload.standing import Standing
 
 AT_ONCE = 2048  # messages taken from the client together
@@ -208,25 +208,10 @@ class Member:
         say("owns", partitions=sorted(self._assigned), at_ns=time.time_ns())
 
 
-def listen(member: Member) -> None:
-    """Does what the parent says on stdin, until that closes: then the member is to end."""
-    for line in sys.stdin:
-        told = json.loads(line)
-        if told["kind"] == "pace":
-            member.pace.change(told["ms"])
-        elif told["kind"] == "tell":
-            say("pace", **member.pace.told())
-    member.stopping.set()
-
-
 def main() -> None:
     """Runs one order until told to stop."""
     collect_seldom()
-    member = Member(MemberOrder(**json.loads(Path(sys.argv[1]).read_text())))
-    signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
-    threading.Thread(target=listen, args=(member,), daemon=True).start()
-    member.run()
-    say("done")
+    serve(Member(MemberOrder(**json.loads(Path(sys.argv[1]).read_text()))))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from kaput.scenario.vocabulary import GroupType
 # done: every outcome is known and recorded. trouble: the client cannot go on.
 # owns: a member's partitions from now on. pace: how long its records take.
 Said = Literal["ready", "threshold", "sent", "done", "trouble", "owns", "pace"]
+Ask = Literal["accepting", "releasing", "rejecting"]  # as share_events has them
 # What a member is told on its stdin, one JSON object a line. pace: each record takes `ms`. tell: say `pace`.
 Told = Literal["pace", "tell"]
 
@@ -71,6 +72,27 @@ class MemberOrder:
     def writer(self) -> str:
         """What the member's evidence files are called: a name of its own, whatever its group is called."""
         return file_name(f"{self.group}-{self.member}")
+
+
+@dataclass(frozen=True)
+class ShareMemberOrder(MemberOrder):
+    """A share group member's task. `release_every` and `reject_every`: None for never."""
+
+    explicit: bool = False
+    release_every: int | None = None
+    reject_every: int | None = None
+
+    def ask(self, offset: int | None, delivery_count: int | None) -> Ask:
+        """What is asked for a record: the same of every member, whoever is handed it.
+
+        What is released is accepted when it comes again: all that is drained has been accepted or rejected.
+        """
+        assert offset is not None
+        if self.reject_every is not None and (offset + 1) % self.reject_every == 0:
+            return "rejecting"
+        if delivery_count == 1 and self.release_every is not None and (offset + 1) % self.release_every == 0:
+            return "releasing"
+        return "accepting"
 
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")

@@ -36,3 +36,14 @@ def member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
     if group.static:
         config["group.instance.id"] = f"{group.id}-{member}"
     return {**config, **group.config}
+
+
+def share_member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
+    """Of one member of a share group, which knows no offsets of its own."""
+    config: Config = {
+        "bootstrap.servers": bootstrap_servers,
+        "client.id": f"kaput-{group.id}-{member}",
+        "group.id": group.id,
+        "share.acknowledgement.mode": group.acknowledge,
+    }
+    return {**config, **group.config}

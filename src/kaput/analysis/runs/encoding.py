@@ -23,6 +23,7 @@ _BLOCK_BITS = 16  # a block has 65,536 seqs of a producer: few runs are cut, and
 SENDS = ("producer", "topic", "place", "outcome", "error", "block")
 LOG = ("producer", "place", "epoch", "intact", "block")
 DELIVERIES = ("group", "member", "place", "topic", "producer", "intact", "block")
+SHARE_EVENTS = ("group", "member", "kind", "place", "delivery_count", "at_ns")
 
 
 class Encoded(NamedTuple):
@@ -70,6 +71,13 @@ def deliveries(rows: Rows, events: pl.DataFrame) -> Encoded:
     times = ("polled_ns_first", "polled_ns_last")
     runs = runs.select(*DELIVERIES, *STEPS, *times, "n", "row", pl.col(CLOCKS[:2]).cast(pl.Int64), CLOCKS[2])
     return Encoded(runs, {"polls": numbers(frame["polled_ns"])})
+
+
+def share_events(rows: Rows) -> Encoded:
+    """SHARE_EVENTS, offset and n: what happened at one moment to records that stand one after the other."""
+    frame = _ordered(rows, (*SHARE_EVENTS, "offset")).with_columns(seq=pl.lit(None, pl.Int64))
+    runs = rows.with_same(encode(frame, _differing(frame, SHARE_EVENTS)))
+    return Encoded(runs.select(*SHARE_EVENTS, "offset", "n"), {})
 
 
 def _ordered(rows: Rows, by: Sequence[str], bearable: int = 0) -> pl.DataFrame:

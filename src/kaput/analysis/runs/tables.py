@@ -3,6 +3,7 @@
     sends       producer, seq, topic, place, offset, outcome, error, attempt_ns, done_ns
     log         producer, seq, place, offset, epoch, intact
     deliveries  group, member, producer, seq, topic, place, offset, intact, polled_ns
+    share_events  group, member, kind, place, offset, delivery_count, at_ns
 
 Numbers are those of names.py. Not here: what becomes of the rows (encoding.py).
 """
@@ -29,7 +30,7 @@ from kaput.evidence.parquet import (
     statistics_of,
     words_of,
 )
-from kaput.evidence.schemas import TABLES
+from kaput.evidence.schemas import SHARE_EVENT_KINDS, TABLES
 from kaput.scenario.vocabulary import OUTCOMES
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
     "sends": ("producer", "seq", "topic", "place", "offset", "outcome", "error", "attempt_ns", "done_ns"),
     "log": ("producer", "seq", "place", "offset", "epoch", "intact"),
     "deliveries": ("group", "member", "producer", "seq", "topic", "place", "offset", "intact", "polled_ns"),
+    "share_events": ("group", "member", "kind", "place", "offset", "delivery_count", "at_ns"),
 }
 # Which columns of the contract these are made of.
 _FROM = {"place": ("topic", "partition"), "epoch": ("leader_epoch",)}
-_TEXTS = ("topic", "outcome", "error", "group", "member")
+_TEXTS = ("topic", "outcome", "error", "group", "member", "kind")
 # These are columns of the frame in any case: they are what runs go along, and what is kept row by row.
 _ALWAYS = ("seq", "offset", "attempt_ns", "done_ns", "polled_ns")
 _TYPES: Mapping[str, pl.DataType] = {
@@ -139,8 +141,8 @@ def _same(file: pq.ParquetFile, unit: Unit, columns: Sequence[str]) -> dict[str,
 
 def _vocabulary(name: str, names: Names) -> Sequence[str] | None:
     """The words of a text column, whose numbers are their positions; None for other columns."""
-    words = {"topic": names.topics, "group": names.groups, "member": names.members, "outcome": OUTCOMES}
-    return words.get(name)
+    words = {"topic": names.topics, "group": names.groups, "member": names.members}
+    return {**words, "outcome": OUTCOMES, "kind": SHARE_EVENT_KINDS}.get(name)
 
 
 def _value(unit: Unit, name: str, value: Any, names: Names) -> Any:

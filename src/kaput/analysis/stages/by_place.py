@@ -7,7 +7,7 @@ records that nobody sent (phantoms), and what is said of messages that vanished 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from kaput.analysis.examples import SHOWN
 from kaput.analysis.faults import Attempted
 from kaput.analysis.ledger import write
 from kaput.analysis.names import Names, Place
-from kaput.analysis.questions import commits, losses, offsets, polls
+from kaput.analysis.questions import commits, losses, offsets, polls, shares
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.order import reordered
@@ -49,7 +49,8 @@ def order(name: str) -> list[str]:
 class PlaceContext:
     """What the tasks of places work with. `events`: group_events; `under`: (producer, place, epoch,
     first_ns); `ends`: the offset after the last; `silent`: producers with acks=0; `attempted` and
-    `fault_windows`: of faults; `healed`: when each fault ended; `lost`: the directory of lost messages.
+    `fault_windows`: of faults; `healed`: when each fault ended; `lost`: the directory of lost messages;
+    `share_groups`: of each its limit of deliveries, if that is known; `drained`: the groups that are.
     """
 
     names: Names
@@ -62,6 +63,8 @@ class PlaceContext:
     fault_windows: Sequence[FaultWindow]
     healed: Mapping[str, int | None]
     lost: str
+    share_groups: Mapping[int, int | None] = field(default_factory=dict)
+    drained: Collection[int] = ()
 
 
 @dataclass(frozen=True)
@@ -81,16 +84,19 @@ class PlaceResults:
 def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceResults | None:
     """All of one task's places."""
     tables = gathered(pieces, _no_runs() | no_pieces())
-    log, deliveries = in_order(tables["log"], PLACES.columns), polls.in_time(tables["deliveries"])
-    if polls.torn(deliveries):
+    log, deliveries = in_order(tables["log"], PLACES.columns), tables["deliveries"]
+    # Share groups promise no order.
+    ordered = polls.in_time(deliveries.filter(~pl.col("group").is_in(list(context.share_groups))))
+    if polls.torn(ordered):
         return None
     astray, times = unpacked(tables["astray"], ("attempts", "dones"))
     rows = _explained(astray, times, log, context)
     lost = rows.filter("lost").sort(_WHO)
     if lost.height:
         write(losses.table(lost, context.names), context.lost, part)
-    owed = commits.owed(log, deliveries, _committed(context), commits.positions(deliveries, context.events))
-    cases = _of_groups(log, deliveries, owed, context) | _of_offsets(astray, log, deliveries)
+    owed = commits.owed(log, ordered, _committed(context), commits.positions(ordered, context.events))
+    cases = _of_groups(log, ordered, owed, context) | _of_offsets(astray, log, deliveries)
+    cases |= _of_share_groups(log, tables["share_events"], context)
     examples = {name: shown(found, BY_PLACE) for name, found in cases.items()}
     examples["commit-ahead"] = commits.passed(examples["commit-ahead"], owed)
     examples["corrupt"] = offsets.claimed(examples["corrupt"], astray, log, deliveries)
@@ -134,7 +140,12 @@ def _vanished(claims: pl.DataFrame, log: pl.DataFrame, context: PlaceContext) ->
 
 
 def _no_runs() -> dict[str, pl.DataFrame]:
-    return {"log": no_rows()["log"].runs, "deliveries": no_rows()["deliveries"].runs.drop("row")}
+    none = no_rows()
+    return {
+        "log": none["log"].runs,
+        "deliveries": none["deliveries"].runs.drop("row"),
+        "share_events": none["share_events"].runs,
+    }
 
 
 def _of_offsets(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> dict[str, pl.DataFrame]:
@@ -160,8 +171,21 @@ def _of_groups(
     }
 
 
+def _of_share_groups(
+    log: pl.DataFrame, events: pl.DataFrame, context: PlaceContext
+) -> dict[str, pl.DataFrame]:
+    records = shares.records(events, log)
+    return {
+        "double-accept": shares.double_accept(records),
+        "delivered-after-accept": shares.delivered_after_accept(records),
+        "over-delivered": shares.over_delivered(records, context.share_groups),
+        "lost-release": shares.lost_release(records, context.share_groups, context.drained),
+    }
+
+
 def _committed(context: PlaceContext) -> pl.DataFrame:
     rows = context.events.filter(kind="committed").drop_nulls(["place", "offset"])
+    rows = rows.filter(~pl.col("group").is_in(list(context.share_groups)))
     return rows.select("group", "place", "offset", "at_ns", "member")
 
 

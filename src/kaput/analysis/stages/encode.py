@@ -28,6 +28,7 @@ _SECOND_NS = 1_000_000_000
 SUMS: Mapping[str, Sum] = {
     "log": Sum(("place", "epoch"), ("records", "foreign", "damaged"), ("low",), ("high",)),
     "delivered": Sum(("place",), ("records", "damaged")),
+    "shared": Sum(("group", "member", "kind"), ("records",)),
     "sent": Sum(
         ("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")
     ),
@@ -84,6 +85,7 @@ def no_rows() -> Mapping[str, Encoded]:
         "sends": encoding.sends(empty("sends")),
         "log": encoding.log(empty("log")),
         "deliveries": encoding.deliveries(empty("deliveries"), pl.DataFrame(schema=EVENTS)),
+        "share_events": encoding.share_events(empty("share_events")),
     }
 
 
@@ -91,6 +93,7 @@ _ENCODE: Mapping[str, Callable[[Rows, EncodeContext], Encoded]] = {
     "sends": lambda rows, context: encoding.sends(rows),
     "log": lambda rows, context: encoding.log(rows),
     "deliveries": lambda rows, context: encoding.deliveries(rows, context.events),
+    "share_events": lambda rows, context: encoding.share_events(rows),
 }
 
 
@@ -111,7 +114,11 @@ def _deliveries(coded: Encoded, context: EncodeContext) -> Iterator[tuple[int, P
     yield from by_part(runs, context.parts.place(pl.col("place")), context.parts.places, "deliveries")
 
 
-_SPLIT = {"sends": _sends, "log": _log, "deliveries": _deliveries}
+def _share_events(coded: Encoded, context: EncodeContext) -> Iterator[tuple[int, Piece]]:
+    yield from by_part(coded.runs, context.parts.place(pl.col("place")), context.parts.places, "share_events")
+
+
+_SPLIT = {"sends": _sends, "log": _log, "deliveries": _deliveries, "share_events": _share_events}
 
 
 def _message(context: EncodeContext) -> pl.Expr:
@@ -150,11 +157,20 @@ def _sums_of_deliveries(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFram
     }
 
 
+def _sums_of_share_events(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
+    return {"shared": SUMS["shared"].of(coded.runs.rename({"n": "records"}))}
+
+
 def _damaged() -> pl.Expr:
     return (pl.col("n") * (~pl.col("intact")).cast(pl.Int64)).alias("damaged")
 
 
-_SUMS = {"sends": _sums_of_sends, "log": _sums_of_log, "deliveries": _sums_of_deliveries}
+_SUMS = {
+    "sends": _sums_of_sends,
+    "log": _sums_of_log,
+    "deliveries": _sums_of_deliveries,
+    "share_events": _sums_of_share_events,
+}
 
 
 def _sent(sends: Encoded) -> pl.DataFrame:

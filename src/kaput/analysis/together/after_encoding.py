@@ -35,6 +35,7 @@ def account(given: Inputs, sums: Tables) -> Account:
     own = [e for e in given.cluster_events if (e["topic"], e["partition"]) in partitions.complete]
     found.timeline = build(own, given.faults, partitions.logged, partitions.ends)
     found.reaches = faults.plan(given.faults, found.timeline, given.replicas)
+    found.shared = {(group, member, kind): n for group, member, kind, n in sums["shared"].iter_rows()}
     found.latencies |= percentiles(ACK, sums["acked_us"])
     return found
 

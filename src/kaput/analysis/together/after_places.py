@@ -33,6 +33,8 @@ def place_context(given: Inputs, account: Account, events: pl.DataFrame, under: 
         fault_windows(given, account),
         given.healed,
         str(given.evidence.folder.analysis.resolve() / "lost"),
+        given.share_groups,
+        {index for index, drained in enumerate(given.drained) if drained},
     )
 
 

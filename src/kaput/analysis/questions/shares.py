@@ -1,0 +1,92 @@
+"""What became of the records of share groups, by what their members were told.
+
+double-accept: more than one accept of a record was confirmed. delivered-after-accept: it was handed out
+after an accept was confirmed. over-delivered: with a delivery count above its group's limit. lost-release: it
+came back to a drained group, below the limit, and did not go out again. Each counted as distinct
+topic-partition-offsets of stored records, per group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import polars as pl
+
+from kaput.analysis.runs.cutting import PLACES, READ, covered, overlay
+from kaput.evidence.schemas import SHARE_EVENT_KINDS
+
+
+def _is(*kinds: str) -> pl.Expr:
+    return pl.col("kind").is_in([SHARE_EVENT_KINDS.index(kind) for kind in kinds])
+
+
+_ACQUIRED, _ACCEPTED = _is("acquired"), _is("accepted")
+_SETTLED = _is("accepted", "rejected")
+# Who asked for one of these may have been heard, unless it was handed out again afterwards.
+_SETTLING = _is("accepting", "accepted", "rejecting", "rejected", "failed")
+
+
+def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+    """(group, place, offset, n, ...): stretches of stored records with the same story in a group.
+
+    accepts: how often accepted, accepted_ns: when first; acquired_ns, member, last_count: the last time that
+    they were handed out, to whom (of several the first by name), with which delivery count; count: the
+    greatest; settled: whether an accept or reject was confirmed; settling_ns: when one was last asked for.
+    `events`: runs of share_events.
+    """
+    stored = events.select(READ.keys).unique().join(covered(log, PLACES), on="place")
+    parts, there = overlay([events, stored], READ)
+    last = _ACQUIRED & (pl.col("at_ns") == pl.col("at_ns").filter(_ACQUIRED).max())
+    beside = parts.join(there, on="part", how="semi").group_by("part")
+    return beside.agg(
+        pl.col(*READ.columns, "n").first(),
+        accepts=_ACCEPTED.sum().cast(pl.Int64),
+        accepted_ns=pl.col("at_ns").filter(_ACCEPTED).min(),
+        acquired_ns=pl.col("at_ns").filter(_ACQUIRED).max(),
+        member=pl.col("member").filter(last).min(),
+        last_count=pl.col("delivery_count").filter(last).max(),
+        count=pl.col("delivery_count").filter(_ACQUIRED).max(),
+        settled=_SETTLED.any(),
+        settling_ns=pl.col("at_ns").filter(_SETTLING).max(),
+    )
+
+
+def double_accept(records_: pl.DataFrame) -> pl.DataFrame:
+    """Those that were accepted more than once, with `times`."""
+    return records_.filter(pl.col("accepts") > 1).with_columns(times="accepts")
+
+
+def delivered_after_accept(records_: pl.DataFrame) -> pl.DataFrame:
+    """Those that were handed out after an accept, with `at_ns` of the last time."""
+    return records_.filter(pl.col("acquired_ns") > pl.col("accepted_ns")).with_columns(at_ns="acquired_ns")
+
+
+def over_delivered(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:
+    """Those whose delivery count is above the limit, with `times` and `limit`."""
+    found = _limited(records_, limits).filter(pl.col("count") > pl.col("limit"))
+    return found.with_columns(times="count", at_ns="acquired_ns")
+
+
+def lost_release(
+    records_: pl.DataFrame, limits: Mapping[int, int | None], drained: Collection[int]
+) -> pl.DataFrame:
+    """Those that came back to a drained group and did not go out again, with `at_ns` and `times` of the last
+    time that they did.
+    """
+    asked = (pl.col("settling_ns") >= pl.col("acquired_ns")).fill_null(False)
+    back = _limited(records_, limits).filter(
+        pl.col("group").is_in(list(drained)),
+        ~pl.col("settled"),
+        ~asked,
+        pl.col("last_count") < pl.col("limit"),
+    )
+    return back.with_columns(times="last_count", at_ns="acquired_ns")
+
+
+def _limited(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:
+    known = {group: limit for group, limit in limits.items() if limit is not None}
+    of = pl.DataFrame({"group": list(known), "limit": list(known.values())}, schema=_LIMITS)
+    return records_.join(of, on="group", how="inner")
+
+
+_LIMITS = {"group": pl.Int64, "limit": pl.Int64}

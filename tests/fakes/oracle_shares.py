@@ -1,0 +1,70 @@
+"""What share groups did, in plain Python: the definitions of docs/GLOSSARY.md, record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fakes.histories import History
+
+Row = dict[str, Any]
+Spot = tuple[str, int, int]
+_KAFKAS_LIMIT = 5
+_SETTLING = ("accepting", "accepted", "rejecting", "rejected", "failed")
+
+
+class Shares:
+    """One group's part in a history."""
+
+    def __init__(self, history: History, group: str) -> None:
+        self.events = [e for e in history.rows["share_events"] if e["group"] == group]
+        block = history.blocks.get(group, {})
+        self.is_share_group = bool(self.events) or block.get("type") == "share"
+        self.drained = history.groups.get(group, False)
+        # Of a group that the scenario does not have nobody knows the limit.
+        limit = block.get("group-config", {}).get("share.delivery.count.limit", _KAFKAS_LIMIT)
+        self.limit: int | None = limit if group in history.groups else None
+        self.stored = {_spot(record) for record in history.rows["log"]}
+
+    def counts(self) -> dict[str, int]:
+        """The anomalies of share groups."""
+        return {
+            "double-accept": self._records(lambda rows: len(_of(rows, "accepted")) > 1),
+            "delivered-after-accept": self._records(self._after_accept),
+            "over-delivered": self._records(self._over),
+            "lost-release": self._records(self._lost) if self.drained else 0,
+        }
+
+    def _records(self, odd: Callable[[list[Row]], bool]) -> int:
+        spots = {_spot(event) for event in self.events} & self.stored
+        return sum(odd([event for event in self.events if _spot(event) == spot]) for spot in spots)
+
+    def _after_accept(self, rows: list[Row]) -> bool:
+        return any(
+            later["at_ns"] > accept["at_ns"]
+            for accept in _of(rows, "accepted")
+            for later in _of(rows, "acquired")
+        )
+
+    def _over(self, rows: list[Row]) -> bool:
+        counts = [row["delivery_count"] for row in _of(rows, "acquired")]
+        return self.limit is not None and any(n is not None and n > self.limit for n in counts)
+
+    def _lost(self, rows: list[Row]) -> bool:
+        handed = _of(rows, "acquired")
+        if not handed or _of(rows, "accepted") or _of(rows, "rejected"):
+            return False
+        last_ns = max(row["at_ns"] for row in handed)
+        if any(row["at_ns"] >= last_ns for kind in _SETTLING for row in _of(rows, kind)):
+            return False
+        counts = [row["delivery_count"] for row in handed if row["at_ns"] == last_ns]
+        known = [n for n in counts if n is not None]
+        return bool(known) and self.limit is not None and max(known) < self.limit
+
+
+def _of(rows: list[Row], kind: str) -> list[Row]:
+    return [row for row in rows if row["kind"] == kind]
+
+
+def _spot(row: Row) -> Spot:
+    return row["topic"], row["partition"], row["offset"]

@@ -1,0 +1,56 @@
+"""Histories of share groups, made from a seed: records are handed out, and acknowledged, sound or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from fakes.histories import History
+from kaput.evidence.schemas import SHARE_EVENT_KINDS
+
+_MEMBERS = ("one", "two")
+
+
+class Queue:
+    """One producer, one topic of two partitions; two share groups, one of which is not drained."""
+
+    def __init__(self, seed: int, number: int) -> None:
+        self.seed, self.number = seed, number
+        topic = f"jobs{number}"
+        self.topics = [{"name": topic, "partitions": 2}]
+        self.producers: Sequence[dict[str, Any]] = [{"topic": topic, "acks": "all"}]
+        self.ledger = [topic]
+        self.groups = {"shop": True, "store": False}
+        limit = {"share.delivery.count.limit": 3}
+        self.blocks = {"shop": {"type": "share", "group-config": limit}, "store": {"type": "share"}}
+
+    def play(self, history: History, first: int) -> None:
+        """Adds this queue's rows."""
+        random, topic = Random(f"{self.seed}/{self.number}"), self.topics[0]["name"]
+        where = [{"topic": topic, "partition": partition} for partition in (0, 1)]
+        for offset in range(random.randint(1, 5)):
+            if random.randrange(5):
+                history.acked(first, offset, offset, **where[0])
+        history.acked(first, 9, 0, **where[1])
+        # A group that the scenario does not have, and of which no limit is known.
+        history.shared("acquired", 0, 0, 9, group="unheard", member=_name(self, random), **where[1])
+        for _ in range(random.randint(0, 24)):
+            who = {
+                "group": random.choice(("shop", "shop", "store", "unheard")),
+                "member": _name(self, random),
+            }
+            kind = random.choice(
+                (*SHARE_EVENT_KINDS, "acquired", "acquired", "accepted", "accepted", "released")
+            )
+            count = random.choice((1, 1, 2, 3, 4, 6, None)) if kind == "acquired" else None
+            at = (random.choice((0, 1, 1, 2, 3, 6)), random.randint(0, 8))
+            history.shared(kind, *at, count, **who, **where[random.randrange(4) == 0])
+        for place in where:
+            rows = [r["offset"] for r in history.rows["log"] if place.items() <= r.items()]
+            end = max(rows, default=-1) + 1
+            history.add("end_offsets", **place, end_offset=end, drained_to=end)
+
+
+def _name(queue: Queue, random: Random) -> str:
+    return f"{queue.number}-{random.choice(_MEMBERS)}"

@@ -1,0 +1,174 @@
+"""What share groups did, judged on histories of a few events: what is an anomaly, and what is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fakes.histories import History
+from fakes.in_process import InProcess
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
+
+Case = Callable[[History], History]
+
+
+def queue(drained: bool = True, **config: int) -> History:
+    """One message, and a share group."""
+    block = {"type": "share", "group-config": config}
+    return History(groups={"billing": drained}, blocks={"billing": block}).acked(0, 0, 0)
+
+
+def judged(history: History, path: Path) -> Findings:
+    """The findings."""
+    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
+
+
+def counts(history: History, path: Path) -> dict[str, int]:
+    """Every anomaly that there is."""
+    return {a.name: a.count for a in judged(history, path).anomalies if a.count}
+
+
+INNOCENT: dict[str, Case] = {
+    "accepted": lambda h: h.shared("acquired", 0, 1, 1).shared("accepting", 0, 2).shared("accepted", 0, 3),
+    "rejected": lambda h: h.shared("acquired", 0, 1, 1).shared("rejected", 0, 2),
+    "released, and handed out again": lambda h: (
+        h.shared("acquired", 0, 1, 1)
+        .shared("released", 0, 2)
+        .shared("acquired", 0, 3, 2, member="m2")
+        .shared("accepted", 0, 4, member="m2")
+    ),
+    "its member died, and it was handed out again": lambda h: (
+        h.shared("acquired", 0, 1, 1).shared("acquired", 0, 3, 1).shared("accepted", 0, 4)
+    ),
+    "a late accept was refused": lambda h: (
+        h.shared("acquired", 0, 1, 1)
+        .shared("acquired", 0, 3, 2, member="m2")
+        .shared("accepted", 0, 4, member="m2")
+        .shared("accepting", 0, 5)
+        .shared("failed", 0, 6)
+    ),
+    "given up at the limit": lambda h: h.shared("acquired", 0, 1, 5).shared("released", 0, 2),
+    "an accept that nobody answered": lambda h: h.shared("acquired", 0, 1, 1).shared("accepting", 0, 2),
+    "an accept that failed": lambda h: (
+        h.shared("acquired", 0, 1, 1).shared("accepting", 0, 2).shared("failed", 0, 3)
+    ),
+    "accepted at the moment of its delivery": lambda h: h.shared("acquired", 0, 1, 1).shared(
+        "accepted", 0, 1
+    ),
+    "a count that was not told": lambda h: h.shared("acquired", 0, 1, None).shared("released", 0, 2),
+}
+
+
+@pytest.mark.parametrize("name", INNOCENT)
+def test_what_is_no_anomaly(name: str, tmp_path: Path) -> None:
+    """Redelivery has reasons, and what may have been done is not called lost."""
+    findings = judged(INNOCENT[name](queue()), tmp_path)
+    assert {a.name: a.count for a in findings.anomalies if a.count} == {}
+    assert findings.verdict == "held", findings.reasons
+
+
+GUILTY: dict[str, tuple[str, Case]] = {
+    "an earlier accept was asked for in vain": (
+        "lost-release",
+        lambda h: (
+            h.shared("acquired", 0, 1, 1)
+            .shared("accepting", 0, 2)
+            .shared("failed", 0, 3)
+            .shared("acquired", 0, 4, 2, member="m2")
+        ),
+    ),
+    "asked to be released": (
+        "lost-release",
+        lambda h: h.shared("acquired", 0, 1, 1).shared("releasing", 0, 2),
+    ),
+    "held until the end": ("lost-release", lambda h: h.shared("acquired", 0, 1, 4)),
+    "never handed out": ("unseen", lambda h: h),
+    "accepted twice by the same member": (
+        "double-accept",
+        lambda h: h.shared("acquired", 0, 1, 1).shared("accepted", 0, 2).shared("accepted", 0, 2),
+    ),
+    "delivered for the sixth time": (
+        "over-delivered",
+        lambda h: h.shared("acquired", 0, 1, 6).shared("accepted", 0, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GUILTY)
+def test_what_is_one(name: str, tmp_path: Path) -> None:
+    """And nothing else; the verdict is that a promise was broken."""
+    anomaly, case = GUILTY[name]
+    findings = judged(case(queue()), tmp_path)
+    assert {a.name: a.count for a in findings.anomalies if a.count} == {anomaly: 1}
+    assert findings.verdict == "violated"
+    assert f"({anomaly})" in " ".join(findings.reasons)
+
+
+def test_nothing_is_missing_where_the_group_was_not_drained(tmp_path: Path) -> None:
+    """What is still to come is no loss: inconclusive."""
+    findings = judged(queue(drained=False).shared("acquired", 0, 1, 1).shared("released", 0, 2), tmp_path)
+    assert {a.name: a.count for a in findings.anomalies if a.count} == {}
+    assert findings.verdict == "inconclusive"
+
+
+def test_the_limit_is_the_groups_own(tmp_path: Path) -> None:
+    """A third delivery is beyond a limit of two, and a second is the last one."""
+    history = queue(**{"share.delivery.count.limit": 2})
+    history.shared("acquired", 0, 1, 2).shared("released", 0, 2)
+    assert counts(history, tmp_path / "last") == {}
+    history.shared("acquired", 0, 3, 3).shared("accepted", 0, 4)
+    history.rows["end_offsets"].clear()
+    assert counts(history, tmp_path / "over") == {"over-delivered": 1}
+
+
+def test_the_limit_is_the_brokers_where_the_group_has_none(tmp_path: Path) -> None:
+    """Kafka's own is five."""
+    history = queue().shared("acquired", 0, 1, 6).shared("accepted", 0, 2)
+    history.cluster = {"config": {"group.share.delivery.count.limit": 6}}
+    assert counts(history, tmp_path) == {}
+
+
+def test_a_record_that_is_gone_is_not_judged(tmp_path: Path) -> None:
+    """The anomalies are of stored records; of offset 7 the log knows nothing."""
+    history = queue().shared("acquired", 0, 1, 1).shared("accepted", 0, 2)
+    history.shared("acquired", 7, 1, 9).shared("accepted", 7, 2).shared("accepted", 7, 3)
+    assert counts(history, tmp_path) == {}
+
+
+def test_order_is_promised_to_nobody(tmp_path: Path) -> None:
+    """Steps back, jumps and redelivery in a share group, which another group beside it may not make."""
+    history = History(groups={"audit": True, "billing": True}, blocks={"billing": {"type": "share"}})
+    for seq in range(3):
+        history.acked(0, seq, seq)
+    for ms, offset in enumerate((2, 0, 2, 1)):
+        history.shared("acquired", offset, 10 + ms, 1)
+        history.handed(offset, 0, offset, 10 + ms, group="audit")
+    for offset in range(3):
+        history.shared("accepted", offset, 20)
+    found = {(a.name, a.group): a.count for a in judged(history, tmp_path).anomalies if a.count}
+    assert found == {
+        ("nonmonotonic-poll", "audit"): 2,
+        ("poll-skip", "audit"): 1,
+        ("redelivered", "audit"): 1,
+    }
+
+
+def test_findings_say_what_each_member_did(tmp_path: Path) -> None:
+    """By name, with what was confirmed, and the type of the group."""
+    history = queue().shared("acquired", 0, 1, 1, member="m2").shared("released", 0, 2, member="m2")
+    history.shared("acquired", 0, 3, 2).shared("accepting", 0, 4).shared("accepted", 0, 5)
+    (group,) = judged(history, tmp_path).groups
+    assert (group.type, group.delivered_messages) == ("share", 1)
+    told = [(m.member, m.delivered, m.accepted, m.released, m.rejected, m.failed) for m in group.members]
+    assert told == [("m1", 1, 1, 0, 0, 0), ("m2", 1, 0, 1, 0, 0)]
+
+
+def test_evidence_without_share_events_is_of_other_groups(tmp_path: Path) -> None:
+    """Groups are classic, and nobody is listed."""
+    history = History(groups={"billing": True}).acked(0, 0, 0).handed(0, 0, 0, 5)
+    (group,) = judged(history, tmp_path).groups
+    assert (group.type, group.members) == ("classic", [])
