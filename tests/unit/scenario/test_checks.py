@@ -204,3 +204,60 @@ def test_who_is_who_in_zookeeper_mode() -> None:
     assert cluster.voter_ids() == cluster.dedicated_controller_ids() == []
     assert cluster.zookeeper_ids() == [201, 202, 203]
     assert Cluster(zookeepers=3).zookeeper_ids() == []
+
+
+SHARE = {"id": "g", "type": "share", "topics": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("group", "place", "said"),
+    [
+        ({"release-every": 5}, "release-every", "needs acknowledge: explicit"),
+        ({"reject-every": 5}, "reject-every", "needs acknowledge: explicit"),
+        ({"type": "classic", "acknowledge": "explicit"}, "acknowledge", "is of share groups"),
+        ({"type": "classic", "group-config": {"a": 1}}, "group-config", "is of share groups"),
+        (
+            {"group-config": {"share.delivery.count.limit": "x"}},
+            "group-config.share.delivery.count.limit",
+            "'x'",
+        ),
+        (
+            {"config": {"share.acknowledgement.mode": "explicit"}},
+            "config.share.acknowledgement.mode",
+            "acknowledge",
+        ),
+    ],
+)
+def test_what_a_share_group_may_say(group: dict[str, Any], place: str, said: str) -> None:
+    """Its settings make sense together, and are no other group's."""
+    raw = document()
+    raw["workload"]["groups"] = [{**SHARE, **group}]
+    ((path, text),) = found(raw).items()
+    assert path == f"workload.groups.0.{place}"
+    assert said in text
+
+
+@pytest.mark.parametrize("cluster", [{"mode": "zookeeper"}, {"kafka": "4.1.2"}, {"kafka": "3.9.2"}])
+def test_share_groups_need_a_kafka_that_has_them(cluster: dict[str, str]) -> None:
+    """4.2 was the first with share groups that need not be switched on."""
+    raw = document()
+    raw["workload"]["groups"] = [SHARE]
+    assert found(raw) == {}
+    raw["cluster"] |= cluster
+    assert "they need 4.2 or newer" in found(raw)["workload.groups.0.type"]
+
+
+def test_how_often_a_share_group_delivers() -> None:
+    """Its own limit, else that of the brokers, else Kafka's; a limit is a number."""
+    raw = document()
+    raw["workload"]["groups"] = [
+        SHARE,
+        {**SHARE, "id": "h", "group-config": {"share.delivery.count.limit": 3}},
+    ]
+    scenario = Scenario.model_validate(raw)
+    assert [scenario.delivery_limit(group) for group in scenario.workload.groups] == [5, 3]
+    raw["cluster"]["config"] = {"group.share.delivery.count.limit": "7"}
+    scenario = Scenario.model_validate(raw)
+    assert [scenario.delivery_limit(group) for group in scenario.workload.groups] == [7, 3]
+    raw["cluster"]["config"] = {"group.share.delivery.count.limit": 0}
+    assert list(found(raw)) == ["cluster.config.group.share.delivery.count.limit"]
