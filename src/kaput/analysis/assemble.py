@@ -164,6 +164,7 @@ def run_of(given: Inputs) -> Run:
         id=str(manifest.run_id),
         scenario=manifest.scenario,
         title=given.scenario.title if given.scenario else "",
+        varied=manifest.varied,
         seed=manifest.seed,
         kafka=manifest.versions.get("kafka"),
         mode=manifest.mode,

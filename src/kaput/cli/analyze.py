@@ -102,12 +102,13 @@ def _judge(
     found: list[Evidence], spark: Background, scratch: Scratch, json: bool, ledger: LedgerRows
 ) -> None:
     from kaput.cli.judging import judge_folder
-    from kaput.cli.showing import show
+    from kaput.cli.showing import result_of, show
 
     results = [
-        (evidence.folder, judge_folder(evidence, spark.session, scratch, ledger)) for evidence in found
+        result_of(evidence.folder, judge_folder(evidence, spark.session, scratch, ledger))
+        for evidence in found
     ]
-    for folder, _ in results:
+    for folder in (result.folder for result in results):
         if folder.origin is not None and folder.unkept is None:
             from kaput.analysis.spark.elsewhere import take_back
 

@@ -20,8 +20,9 @@ def demo_command(
 
     Example: kaput demo
     """
+    from kaput.cli.choosing import choose
     from kaput.cli.run import run_all
-    from kaput.cli.showing import show
+    from kaput.cli.showing import show_series
 
-    with run_all(PAIR, [], seed=None, repeat=1, runs=runs) as results:
-        show(results, json)
+    with run_all(choose(PAIR, [], [], []), seed=None, repeat=1, runs=runs) as series:
+        show_series(series, json, as_list=True)

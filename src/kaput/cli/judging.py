@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from kaput.evidence.folder import LedgerRows, RunFolder
     from kaput.evidence.reading import Evidence
 
-# Worst first: the exit status of several runs is that of the worst.
-_EXIT = {"violated": 1, "inconclusive": 3, "held": 0}
+# Worst first: the exit status of several runs is that of the worst. The lab's failure hides what a run would
+# have shown, so it is worse than a run that showed too little.
+_EXIT = {"violated": 1, "failed": 4, "inconclusive": 3, "held": 0}
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -51,9 +52,10 @@ def judge_folder(
     return findings
 
 
-def exit_status(verdicts: list[str]) -> int:
-    """0 held, 1 violated, 3 inconclusive; of several the worst."""
-    return next(status for verdict, status in _EXIT.items() if verdict in verdicts)
+def exit_status(verdicts: list[str], failed: bool = False) -> int:
+    """0 held, 1 violated, 3 inconclusive; of several the worst. `failed`: the lab failed in one more: 4."""
+    words = [*verdicts, "failed"] if failed else verdicts
+    return next(status for word, status in _EXIT.items() if word in words)
 
 
 class _Unkept:

@@ -1,4 +1,4 @@
-"""`kaput report`: shows the findings of a judged run, as text, JSON or JUnit XML."""
+"""`kaput report`: shows the findings of a judged run; of several, the table that puts them side by side."""
 
 from __future__ import annotations
 
@@ -9,44 +9,86 @@ from typing import Annotated
 
 import typer
 
+from kaput.cli.series import Result
+from kaput.cli.showing import entries, print_json, result_of, table
+
 
 class Format(StrEnum):
     """How findings may be shown."""
 
     TEXT = "text"
+    MARKDOWN = "markdown"
     JSON = "json"
     JUNIT = "junit"
     HTML = "html"
 
 
 def report_command(
-    run_dir: Annotated[Path, typer.Argument(help="A run folder that was judged (it has findings.json).")],
+    run_dir: Annotated[
+        list[Path], typer.Argument(help="Run folders that were judged (they have findings.json).")
+    ],
     format: Annotated[
-        Format, typer.Option("--format", help="text, json or junit (html is not built yet).")
+        Format,
+        typer.Option(
+            "--format", help="text, markdown (the table of runs), json or junit (html is not built yet)."
+        ),
     ] = Format.TEXT,
 ) -> None:
-    """Show the findings of a run on stdout. Judges nothing: that is `kaput analyze`.
+    """Show the findings of a run on stdout, or several runs side by side. Judges nothing (kaput analyze).
 
     Example: kaput report runs/20260101T120000-noop-1a2b3c --format junit
+
+    Example: kaput report runs/*leader-kill* --format markdown
     """
     from kaput.errors import UsageError
-    from kaput.evidence.findings import read_findings
-    from kaput.evidence.folder import RunFolder
 
     if format is Format.HTML:
-        raise UsageError("the HTML report is not built yet; write --format text, json or junit")
-    folder = RunFolder(run_dir)
-    findings = read_findings(folder.findings_path)
+        raise UsageError("the HTML report is not built yet; write --format text, markdown, json or junit")
+    if format is Format.JUNIT and len(run_dir) > 1:
+        raise UsageError("--format junit shows one run; name a single run folder")
+    results = _read(run_dir)
     match format:
         case Format.JSON:
-            sys.stdout.write(folder.findings_path.read_text(encoding="utf-8").rstrip() + "\n")
+            texts = [result.folder.findings_path.read_text(encoding="utf-8").rstrip() for result in results]
+            print_json(texts, as_list=len(texts) > 1)
         case Format.JUNIT:
             from kaput.report.junit import to_junit
 
-            sys.stdout.write(to_junit(findings).rstrip() + "\n")
+            sys.stdout.write(to_junit(results[0].findings).rstrip() + "\n")
+        case Format.MARKDOWN:
+            from kaput.report.comparison import compare
+            from kaput.report.tables import as_markdown
+
+            sys.stdout.write(as_markdown(compare(entries(results))))
         case Format.TEXT:
             from rich.console import Console
 
             from kaput.report.terminal import render
 
-            Console(highlight=False, soft_wrap=True).print(render(findings, folder.path), end="")
+            console = Console(highlight=False, soft_wrap=True)
+            if len(results) > 1:
+                console.print(table(results), end="")
+            else:
+                console.print(render(results[0].findings, results[0].folder.path), end="")
+
+
+def _read(run_dirs: list[Path]) -> list[Result]:
+    """What was found in each. Raises UsageError with every folder that cannot be shown."""
+    from kaput.errors import UsageError
+    from kaput.evidence.findings import read_findings
+    from kaput.evidence.folder import RunFolder
+
+    results, mistakes = [], []
+    seen: dict[str, Path] = {}
+    for path in run_dirs:
+        folder = RunFolder(path)
+        try:
+            result = result_of(folder, read_findings(folder.findings_path))
+            if (first := seen.setdefault(result.findings.run.id, path)) is not path:
+                mistakes.append(f"{path}: the same run as {first}")
+            results.append(result)
+        except UsageError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return results

@@ -1,12 +1,11 @@
-"""`kaput run`: plays a scenario on a real cluster and judges it."""
+"""`kaput run`: plays scenarios on a real cluster, one after the other, and judges them."""
 
 from __future__ import annotations
 
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,9 @@ import typer
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
+    from kaput.cli.choosing import Choice
     from kaput.cli.scratch import Scratch
+    from kaput.cli.series import Plan, Series
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.java import Java
@@ -24,69 +25,112 @@ DEFAULT_RUNS = Path("runs")
 
 
 def run_command(
-    scenario: Annotated[str, typer.Argument(help="A built-in name (kaput scenarios) or a YAML file.")],
+    scenario: Annotated[
+        list[str] | None,
+        typer.Argument(help="Built-in names (kaput scenarios) or YAML files.", show_default=False),
+    ] = None,
+    *,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="TAG", help="Run every built-in scenario with this tag.")
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change the scenario: workload.producers.0.acks=1"),
     ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=V1,V2,...",
+            help="Run once for each value; several make every combination. A path as for --set.",
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat a run's random choices.")] = None,
     repeat: Annotated[
         int,
-        typer.Option(min=1, help="How many times to run; the mean comes with its 95 % confidence interval."),
+        typer.Option(
+            min=1, help="How many times to run each; the mean comes with its 95 % confidence interval."
+        ),
     ] = 1,
     network: Annotated[str | None, typer.Option(help="loopback, or namespaces (Linux).")] = None,
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = DEFAULT_RUNS,
     kafka_home: Annotated[
         Path | None, typer.Option(help="Use this Kafka installation's jars instead of the locked ones.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print findings.json on stdout.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print findings.json on stdout; of several runs a list.")
+    ] = False,
 ) -> None:
-    """Run SCENARIO on a real cluster, judge it, and write the report.
+    """Run scenarios on a real cluster, judge them, and write the reports. Several end with one table.
 
     Example: kaput run leader-kill-acks-all --set workload.producers.0.rate=1000 --repeat 3
+
+    Example: kaput run leader-kill-acks-1 --vary workload.producers.0.acks=0,1,all --repeat 3
     """
-    from kaput.cli.showing import show
+    from kaput.cli.choosing import choose
+    from kaput.cli.showing import show_series
 
     overrides = [*(set_ or []), *([f"cluster.network={network}"] if network else [])]
-    with run_all([scenario], overrides, seed, repeat, runs, kafka_home) as results:
-        show(results, json, repeated=repeat > 1)
+    choices = choose(scenario or [], tag or [], overrides, vary or [])
+    with run_all(choices, seed, repeat, runs, kafka_home) as series:
+        show_series(series, json, as_list=repeat > 1 or len(choices) > 1)
 
 
 @contextmanager
 def run_all(
-    scenarios: list[str],
-    overrides: list[str],
+    choices: list[Choice],
     seed: int | None,
     repeat: int,
     runs: Path,
     kafka_home: Path | None = None,
-) -> Iterator[list[tuple[RunFolder, Findings]]]:
-    """Runs and judges each scenario `repeat` times; every mistake is found before anything starts.
+) -> Iterator[Series]:
+    """Runs and judges each choice `repeat` times; every mistake is found before anything starts.
 
     The results are there before Spark has gone: nobody needs to wait for that.
     """
     from kaput.analysis.spark.background import Background
     from kaput.cli.scratch import Scratch
+    from kaput.cli.series import play
     from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.run.opening import check_runs
-    from kaput.scenario.loader import load
 
-    loaded = [load(scenario, overrides) for scenario in scenarios]
     java = find_java()
     check_runs(runs)
-    _enter_network([scenario for _, scenario in loaded], java, kafka_home)
-    results = []
+    _enter_network([choice.scenario for choice in choices], java, kafka_home)
+    first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
+    plans = _plans(choices, first_seed, repeat, runs, kafka_home)
     with interrupts(), Scratch() as scratch, Background(rehearse=True) as spark:
         reap_orphans()
-        first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
-        for name, scenario in loaded:
-            for number in range(repeat):
-                title = name if repeat == 1 else f"{name} {number + 1}/{repeat}"
-                plan = Plan(title, name, scenario, first_seed + number, runs, kafka_home)
-                results.append(run_one(plan, java, spark, scratch))
-        yield results
+        yield play(plans, lambda plan: run_one(plan, java, spark, scratch))
+
+
+def _plans(
+    choices: list[Choice], first_seed: int, repeat: int, runs: Path, kafka_home: Path | None
+) -> list[Plan]:
+    """Every choice once, then every choice again: whatever changes meanwhile does so for all of them."""
+    from kaput.cli.series import Plan
+
+    every = [(number, index) for number in range(repeat) for index in range(len(choices))]
+    plans = []
+    for at, (number, index) in enumerate(every, 1):
+        choice = choices[index]
+        again = "" if repeat == 1 else f" ({number + 1} of {repeat})"
+        label = choice.name if len(every) == 1 else f"{choice.name} {at}/{len(every)}"
+        plans.append(
+            Plan(
+                choice.title + again,
+                label,
+                choice.name,
+                choice.scenario,
+                choice.varied,
+                str(index),
+                first_seed + number,
+                runs,
+                kafka_home,
+            )
+        )
+    return plans
 
 
 def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
@@ -96,29 +140,21 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
     """
     from kaput.cli.jars import distribution_for
     from kaput.cluster.network.entering import enter
+    from kaput.errors import DistributionError
     from kaput.faults.catalogue import CATALOGUE
 
     if not any(scenario.cluster.network == "namespaces" for scenario in scenarios):
         return
-    for version in {scenario.cluster.kafka for scenario in scenarios}:
-        distribution_for(version, java, kafka_home)
+    versions = {scenario.cluster.kafka for scenario in scenarios}
+    for version in versions:
+        # Of several, one that cannot be had fails its own runs alone.
+        with suppress(DistributionError) if len(versions) > 1 else nullcontext():
+            distribution_for(version, java, kafka_home)
     faults = {step.fault for scenario in scenarios for step in scenario.faults}
     needs = {need for fault in faults for need in CATALOGUE[fault].needs}
     if any(scenario.cluster.disk_mb for scenario in scenarios):
         needs.add("tmpfs")
     enter(sys.argv[1:], needs)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One run to make: what the progress calls it, the scenario, its seed, and where it goes."""
-
-    title: str
-    name: str
-    scenario: Scenario
-    seed: int
-    runs: Path
-    kafka_home: Path | None
 
 
 def run_one(plan: Plan, java: Java, spark: Background, scratch: Scratch) -> tuple[RunFolder, Findings]:
@@ -131,7 +167,7 @@ def run_one(plan: Plan, java: Java, spark: Background, scratch: Scratch) -> tupl
     from kaput.run.experiment import Experiment
 
     distribution = distribution_for(plan.scenario.cluster.kafka, java, plan.kafka_home)
-    with RunProgress(plan.title) as progress:
+    with RunProgress(plan.label) as progress:
         experiment = Experiment(
             plan.name,
             plan.scenario,
@@ -140,6 +176,7 @@ def run_one(plan: Plan, java: Java, spark: Background, scratch: Scratch) -> tupl
             distribution,
             java,
             progress,
+            varied=plan.varied,
             on_load=spark.prepare,
             on_last_heal=spark.begin,
         )

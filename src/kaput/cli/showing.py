@@ -3,40 +3,95 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
 from kaput.cli.judging import exit_status
+from kaput.cli.series import Result, Series
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
+    from kaput.report.comparison import Entry
 
 
-def show(results: list[tuple[RunFolder, Findings]], as_json: bool, repeated: bool = False) -> None:
-    """Prints every result and ends the program with the status of the worst."""
-    findings = [found for _, found in results]
+def show_series(series: Series, as_json: bool, as_list: bool) -> None:
+    """Prints every result, then ends the program: with what ended the series, else with the worst status.
+
+    A violated run is the worst, then one that the lab failed, an inconclusive one, one that held.
+    """
+    if series.results or series.failed or (as_json and as_list):
+        _print(series, as_json, as_list)
+    if series.ended is not None:
+        raise series.ended
+    raise typer.Exit(exit_status([r.findings.verdict for r in series.results], failed=bool(series.failed)))
+
+
+def show(results: list[Result], as_json: bool) -> None:
+    """The same of runs that were judged, whenever they were made."""
+    show_series(Series(results), as_json, as_list=len(results) > 1)
+
+
+def _print(series: Series, as_json: bool, as_list: bool) -> None:
     if as_json:
-        _print_json([found.to_json() for found in findings], as_list=len(findings) > 1 or repeated)
-    else:
-        _print_text(results, repeated)
-    raise typer.Exit(exit_status([found.verdict for found in findings]))
+        print_json([result.findings.to_json() for result in series.results], as_list)
+        return
+    from rich.console import Console
+
+    from kaput.report.terminal import render
+
+    console = Console(highlight=False, soft_wrap=True)
+    for result in series.results:
+        console.print(render(result.findings, result.folder.title))
+    if len(series.results) + len(series.failed) > 1:
+        console.print(table(series.results, series))
 
 
-def _print_json(documents: list[str], as_list: bool) -> None:
+def print_json(documents: Sequence[str], as_list: bool) -> None:
+    """One document, or a list of them."""
     sys.stdout.write("[" + ",\n".join(documents) + "]\n" if as_list else documents[0] + "\n")
 
 
-def _print_text(results: list[tuple[RunFolder, Findings]], repeated: bool) -> None:
-    from rich.console import Console
+def table(results: Sequence[Result], series: Series | None = None) -> Text:
+    """The runs side by side; of the repetitions of a single variant their statistics, too."""
+    from kaput.report.comparison import compare
+    from kaput.report.tables import as_text, render_statistics
 
-    from kaput.report.terminal import render, render_statistics, side_by_side
+    text = as_text(compare(entries(results, series)))
+    if len(results) > 1 and len({result.variant for result in results}) == 1:
+        text.append("\n").append_text(render_statistics([result.findings for result in results]))
+    return text
 
-    console = Console(highlight=False, soft_wrap=True)
-    for folder, found in results:
-        console.print(render(found, folder.title))
-    if len(results) > 1:
-        console.print(side_by_side([found for _, found in results]))
-    if repeated:
-        console.print(render_statistics([found for _, found in results]))
+
+def entries(results: Sequence[Result], series: Series | None = None) -> list[Entry]:
+    """The lines of a comparison: runs that were judged, then those that the lab failed."""
+    from kaput.report.comparison import Entry
+
+    judged = [
+        Entry(
+            result.folder.path.resolve().name,
+            result.variant,
+            result.findings.run.scenario,
+            result.findings.run.varied,
+            result.findings,
+        )
+        for result in results
+    ]
+    failed = [
+        Entry("-", plan.variant, plan.name, plan.varied, None) for plan in (series.failed if series else ())
+    ]
+    return [*judged, *failed]
+
+
+def result_of(folder: RunFolder, findings: Findings) -> Result:
+    """A run that was made at any time: one of the same name and the same scenario is its repetition."""
+    try:
+        scenario = folder.scenario_path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        # Nothing tells what it was: it stands alone.
+        return Result(folder, findings, folder.title)
+    return Result(folder, findings, f"{findings.run.scenario}\n{scenario}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from kaput.errors import UsageError
 from kaput.scenario import vocabulary
@@ -25,11 +25,12 @@ class Part(BaseModel):
 
 
 class Run(Part):
-    """Which run this is about."""
+    """Which run this is about. `varied`: the settings that --vary gave it, by their keys in the scenario."""
 
     id: str
     scenario: str
     title: str = ""
+    varied: dict[str, JsonValue] = {}
     seed: int
     kafka: str | None
     mode: str

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from kaput.errors import EvidenceError
@@ -33,13 +33,16 @@ class GroupDrain(BaseModel):
 
 
 class Manifest(BaseModel):
-    """manifest.json. `troubles`: the lab's own failures, as sentences. `phases`: seconds each took."""
+    """manifest.json. `troubles`: the lab's own failures, as sentences. `phases`: seconds each took. `varied`:
+    the values of --vary by their keys.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
     schema_: Literal["kaput.evidence/1"] = EVIDENCE_SCHEMA  # type: ignore[assignment]
     run_id: uuid.UUID
     scenario: str
     seed: int = 0
+    varied: dict[str, JsonValue] = {}
     state: State
     mode: str = "kraft"
     versions: dict[str, str | None] = {}

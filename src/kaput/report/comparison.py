@@ -1,17 +1,23 @@
-"""Several runs in one table: side by side, or as statistics of repetitions."""
+"""Several runs in one table: a line for each run, or for each variant that was repeated.
+
+What differs stands first. Here the cells are made; tables.py renders them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.text import Text
+from pydantic import JsonValue
 
 from kaput.evidence.findings import Findings
-from kaput.report.layout import NOTHING, columns, number
-from kaput.report.statistics import Summary, summarise
+from kaput.report.layout import NOTHING, number
+from kaput.report.statistics import summarise
+from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES
 
-_RUNS_ACROSS = 4  # up to so many runs are columns, more are rows
+_FAILED = "failed"  # the lab did: there is nothing to judge
 
 
 @dataclass(frozen=True)
@@ -22,8 +28,50 @@ class Figure:
     of: Callable[[Findings], float | None]
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One run: its folder's name, and what it was. Runs of the same `variant` are repetitions.
+
+    findings: None where the lab failed.
+    """
+
+    run: str
+    variant: str
+    scenario: str
+    varied: Mapping[str, JsonValue]
+    findings: Findings | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table; `left`: its cells are words."""
+
+    name: str
+    cells: Sequence[str]
+    left: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """Whether the lines differ in it."""
+        return len(set(self.cells)) > 1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`naming`: what tells the lines apart, and their verdicts; `figures`: those that differ come first."""
+
+    title: str
+    naming: Sequence[Column]
+    figures: Sequence[Column]
+
+
 def _count(name: str) -> Callable[[Findings], float | None]:
-    return lambda findings: sum(a.count for a in findings.anomaly(name))
+    def count(findings: Findings) -> float | None:
+        if name in GROUP_ANOMALIES and not findings.groups:
+            return None
+        return sum(anomaly.count for anomaly in findings.anomaly(name))
+
+    return count
 
 
 def _longest(values: Iterable[float | None]) -> float | None:
@@ -32,44 +80,118 @@ def _longest(values: Iterable[float | None]) -> float | None:
 
 FIGURES = (
     Figure("sent", lambda f: f.totals.sent),
-    Figure("acknowledged", lambda f: f.totals.acked),
+    Figure("acked", lambda f: f.totals.acked),
     Figure("lost", _count("lost")),
-    Figure("loss window ms", lambda f: _longest(fault.loss_window_ms for fault in f.faults)),
-    Figure("election ms", lambda f: _longest(fault.election_ms for fault in f.faults)),
+    Figure("duplicate", _count("duplicate")),
+    Figure("unseen", _count("unseen")),
+    Figure("redelivered", _count("redelivered")),
     Figure("unavailable ms", lambda f: _longest(fault.unavailable_ms for fault in f.faults)),
-    Figure("duplicates", _count("duplicate")),
+    Figure("election ms", lambda f: _longest(fault.election_ms for fault in f.faults)),
+    Figure("loss window ms", lambda f: _longest(fault.loss_window_ms for fault in f.faults)),
     Figure("ack p99 ms", lambda f: f.latency_ms.ack.p99),
+    Figure("end-to-end p99 ms", lambda f: f.latency_ms.end_to_end.p99),
+)
+# Shown where any run has one.
+_RARE = tuple(
+    Figure(name, _count(name))
+    for name in (*RUN_ANOMALIES, *GROUP_ANOMALIES)
+    if name not in {figure.name for figure in FIGURES}
 )
 
 
-def side_by_side(findings: Sequence[Findings]) -> Text:
-    """The runs beside each other: a column a run while they fit, else a row a run."""
-    header = ["", *(f.run.scenario for f in findings)]
-    rows = [["verdict", *(f.verdict for f in findings)]]
-    rows += [[figure.name, *(number(figure.of(f)) for f in findings)] for figure in FIGURES]
-    table = [header, *rows]
-    if len(findings) > _RUNS_ACROSS:
-        table = [list(column) for column in zip(*table, strict=True)]
-    return Text.assemble(("Runs\n", "bold"), columns(table[0], table[1:]))
-
-
-def render_statistics(findings: Sequence[Findings]) -> Text:
-    """Mean, minimum, maximum and 95 % interval of each figure over repetitions of one scenario."""
-    header = ["", "runs", "mean", "minimum", "maximum", "95 % interval"]
-    rows = []
-    for figure in FIGURES:
-        values = [value for f in findings if (value := figure.of(f)) is not None]
-        rows.append([figure.name, *(_cells(summarise(values)) if values else ["0", *[NOTHING] * 4])])
-    verdicts = {v: sum(f.verdict == v for f in findings) for v in ("held", "violated", "inconclusive")}
-    said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if count)
-    return Text.assemble((f"Statistics over {len(findings)} runs: {said}\n", "bold"), columns(header, rows))
-
-
-def _cells(summary: Summary) -> list[str]:
-    interval = (
-        NOTHING
-        if summary.low is None or summary.high is None
-        else f"{number(summary.low)} to {number(summary.high)}"
+def compare(entries: Sequence[Entry]) -> Comparison:
+    """A line for each run; for each variant where there are several and any was repeated."""
+    variants: dict[str, list[Entry]] = {}
+    for entry in entries:
+        variants.setdefault(entry.variant, []).append(entry)
+    repeated = 1 < len(variants) < len(entries)
+    lines = list(variants.values()) if repeated else [[entry] for entry in entries]
+    figures = [_column(figure, lines) for figure in _shown(entries)]
+    scenarios = {entry.scenario for entry in entries}
+    of = f" of {min(scenarios)}" if len(scenarios) == 1 else ""
+    means = ", means with their 95 % intervals" if repeated else ""
+    return Comparison(
+        f"Runs{of}{means}",
+        _naming(lines, repeated),
+        [*(each for each in figures if each.differs), *(each for each in figures if not each.differs)],
     )
-    figures = (number(value) for value in (summary.mean, summary.minimum, summary.maximum))
-    return [str(summary.n), *figures, interval]
+
+
+def _shown(entries: Sequence[Entry]) -> list[Figure]:
+    judged = [entry.findings for entry in entries if entry.findings is not None]
+    return [*FIGURES, *(figure for figure in _RARE if any(figure.of(findings) for findings in judged))]
+
+
+def _column(figure: Figure, lines: Sequence[Sequence[Entry]]) -> Column:
+    return Column(figure.name, [_cell(figure, line) for line in lines])
+
+
+def _cell(figure: Figure, line: Sequence[Entry]) -> str:
+    """The figure, of several runs the mean and half the width of its interval; how many measured it."""
+    judged = [entry.findings for entry in line if entry.findings is not None]
+    values = [value for findings in judged if (value := figure.of(findings)) is not None]
+    if not values:
+        return NOTHING
+    if len(line) == 1:
+        return number(values[0])
+    summary = summarise(values)
+    interval = (
+        ""
+        if summary.high is None or summary.high == summary.low
+        else f" ± {number(summary.high - summary.mean)}"
+    )
+    few = f" (n={summary.n})" if summary.n < len(line) else ""
+    return number(summary.mean) + interval + few
+
+
+def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[Column]:
+    first = [line[0] for line in lines]
+    columns = []
+    if len({entry.scenario for entry in first}) > 1:
+        columns.append(Column("scenario", [entry.scenario for entry in first], left=True))
+    for key, short in _short(list(dict.fromkeys(key for entry in first for key in entry.varied))).items():
+        columns.append(Column(short, [_word(entry.varied, key) for entry in first], left=True))
+    if not columns or len(set(zip(*(column.cells for column in columns), strict=True))) < len(lines):
+        columns.append(Column("run", [entry.run for entry in first], left=True))
+    columns.append(Column("verdict", [_verdicts(line) for line in lines], left=True))
+    if repeated:
+        columns.append(Column("runs", [str(len(line)) for line in lines]))
+    return columns
+
+
+def _verdicts(line: Sequence[Entry]) -> str:
+    """`held`; of several runs how many of each."""
+    verdicts = [entry.findings.verdict if entry.findings else _FAILED for entry in line]
+    if len(line) == 1:
+        return verdicts[0]
+    return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
+
+
+def _word(varied: Mapping[str, JsonValue], key: str) -> str:
+    if key not in varied:
+        return NOTHING
+    value = varied[key]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _short(keys: Sequence[str]) -> dict[str, str]:
+    """The keys by their ends, as long as it takes to tell them apart; what is below `config` is one end."""
+    ends = {key: _ends(key) for key in keys}
+    found = {}
+    for key in keys:
+        others = [ends[other] for other in keys if other != key]
+        longer = (".".join(ends[key][-n:]) for n in range(1, len(ends[key]) + 1))
+        found[key] = next(
+            (
+                short
+                for n, short in enumerate(longer, 1)
+                if short != "verdict" and not any(other[-n:] == ends[key][-n:] for other in others)
+            ),
+            key,
+        )
+    return found
+
+
+def _ends(key: str) -> list[str]:
+    before, config, setting = key.partition(".config.")
+    return [*before.split("."), "config", setting] if config else key.split(".")

@@ -1,7 +1,7 @@
 """Findings as text for people: the verdict in one sentence first, then everything that it rests on.
 
 Renders, never judges. Long lines are the terminal's to wrap; tables are aligned, not boxed, so that the
-same text is good in a pipe. Several runs: comparison.py.
+same text is good in a pipe. Several runs: comparison.py and tables.py.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from pathlib import Path
 from rich.text import Text
 
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings, GroupFindings, Percentiles
-from kaput.report.comparison import render_statistics, side_by_side
 from kaput.report.layout import columns, milliseconds, number, percent, plural, verdict_style
 from kaput.report.leaders import leader_sentences
 from kaput.report.published import beside_published
 from kaput.report.sentences import arithmetic_sentence, not_proven, verdict_sentence
-
-__all__ = ["render", "render_statistics", "side_by_side"]
 
 _EXAMPLES = 3
 _UNAVAILABLE = 3

@@ -7,10 +7,12 @@ drawing progress (cli). Whatever goes wrong, the owner ends every process and th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.collecting import collect_cluster_events
@@ -38,8 +40,8 @@ READY_TIMEOUT_S = 60
 
 
 class Experiment:
-    """One run of one scenario. `on_load` is called once, when the load begins; `on_last_heal` once, when no
-    fault is active any more.
+    """One run of one scenario. `varied`: the settings that --vary gave it. `on_load` is called once, when the
+    load begins; `on_last_heal` once, when no fault is active any more.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Experiment:
         java: Java,
         progress: Progress,
         *,
+        varied: Mapping[str, JsonValue] | None = None,
         on_load: Callable[[], None] = lambda: None,
         on_last_heal: Callable[[], None] = lambda: None,
     ) -> None:
@@ -67,7 +70,9 @@ class Experiment:
         self._phase_since: tuple[str, float] | None = None
         self.folder: RunFolder
         self.manifest: Manifest
-        self.folder, self.manifest, self._hold = open_folder(runs, name, scenario, seed, distribution, java)
+        self.folder, self.manifest, self._hold = open_folder(
+            runs, name, scenario, seed, distribution, java, varied
+        )
 
     def run(self) -> RunFolder:
         """Runs every phase. Raises LabError or Interrupted; the folder then stays `recording`."""

@@ -8,11 +8,13 @@ import os
 import platform
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 import confluent_kafka
 import psutil
 import yaml
+from pydantic import JsonValue
 
 import kaput
 from kaput.cluster.distribution import Distribution
@@ -36,9 +38,17 @@ def check_runs(runs: Path) -> None:
 
 
 def open_folder(
-    runs: Path, name: str, scenario: Scenario, seed: int, distribution: Distribution, java: Java
+    runs: Path,
+    name: str,
+    scenario: Scenario,
+    seed: int,
+    distribution: Distribution,
+    java: Java,
+    varied: Mapping[str, JsonValue] | None = None,
 ) -> tuple[RunFolder, Manifest, Hold]:
     """Makes RUNS/TIME-NAME-ID with scenario and manifest, held for as long as the run is recorded.
+
+    `varied`: the settings that --vary gave it.
 
     Raises UsageError where RUNS cannot be written.
     """
@@ -49,6 +59,7 @@ def open_folder(
         run_id=run_id,
         scenario=name,
         seed=seed,
+        varied=dict(varied or {}),
         state="recording",
         mode=scenario.cluster.mode,
         versions={

@@ -1,4 +1,4 @@
-"""Reads scenarios: built-in or from a file, with `--set` changes, checked; all mistakes at once, with lines.
+"""Reads scenarios: built-in or a file, with changes (--set, --vary), checked; every mistake with its line.
 
 Its place: the command line loads here before anything starts; what comes out can be run as it stands.
 Recorded scenarios are read leniently (recorded.py, `read_resolved`): other tools and versions write them.
@@ -23,7 +23,7 @@ from kaput.scenario.overrides import Override, apply_override, parse_override
 from kaput.scenario.recorded import read_resolved
 from kaput.scenario.source import Source, dotted, parse, read
 
-__all__ = ["load", "load_builtin", "load_file", "read_resolved"]
+__all__ = ["find", "load", "load_builtin", "load_file", "read_resolved", "resolve"]
 
 # Keys whose absence would make checks between blocks see mistakes that are none.
 _LOAD_BEARING = {"brokers", "partitions", "replication-factor", "assignment", "messages", "duration", "count"}
@@ -32,11 +32,17 @@ _ANY_FAULT = {"at": "0s", "fault": "noop"}
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> tuple[str, Scenario]:
     """A built-in by name or a file by path: its short name and the scenario. Raises UsageError."""
+    name, source = find(name_or_path)
+    return name, resolve(source, overrides)
+
+
+def find(name_or_path: str) -> tuple[str, Source]:
+    """The same before anything is checked but that it is YAML: read once, for any number of `resolve`."""
     if name_or_path in builtin_names():
-        return name_or_path, load_builtin(name_or_path, overrides)
+        return name_or_path, _builtin(name_or_path)
     path = Path(name_or_path)
     if path.suffix.lower() in (".yaml", ".yml") or len(path.parts) > 1 or _is_file(path):
-        return path.stem, load_file(path, overrides)
+        return path.stem, parse(str(path), read(path))
     raise UsageError(_unknown_name(name_or_path))
 
 
@@ -51,12 +57,16 @@ def load_builtin(name: str, overrides: Sequence[str] = ()) -> Scenario:
     """The built-in of that name. Raises UsageError naming the nearest ones."""
     if name not in builtin_names():
         raise UsageError(_unknown_name(name))
-    return _load(parse(f"{name}.yaml", builtin_text(name)), overrides)
+    return resolve(_builtin(name), overrides)
 
 
 def load_file(path: Path, overrides: Sequence[str] = ()) -> Scenario:
     """The scenario in a file. Raises UsageError with every mistake, one a line, with its place."""
-    return _load(parse(str(path), read(path)), overrides)
+    return resolve(parse(str(path), read(path)), overrides)
+
+
+def _builtin(name: str) -> Source:
+    return parse(f"{name}.yaml", builtin_text(name))
 
 
 def _unknown_name(name: str) -> str:
@@ -65,17 +75,22 @@ def _unknown_name(name: str) -> str:
     return f"no scenario of the name {name}; did you mean {' or '.join(near)}? (a file's name ends in .yaml)"
 
 
-def _load(source: Source, overrides: Sequence[str]) -> Scenario:
+def resolve(source: Source, overrides: Sequence[str] = (), varied: Sequence[str] = ()) -> Scenario:
+    """The scenario with these changes: those of `--set`, then one value of each `--vary` (KEY=VALUE).
+
+    Raises UsageError with every mistake, one a line, with its place.
+    """
     said = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
     data: dict[Any, Any] = deepcopy(source.data)
     applied: list[Override] = []
-    for text in overrides:
+    changes = [*(("--set", text) for text in overrides), *(("--vary", text) for text in varied)]
+    for option, text in changes:
         try:
-            override = parse_override(text)
+            override = parse_override(text, option)
             apply_override(data, override)
             applied.append(override)
         except ValueError as error:
-            said.append((0, f"--set {text}: {error}"))
+            said.append((0, f"{option} {text}: {error}"))
     scenario, mistakes = _validate(data)
     said += [_placed(mistake, source, applied) for mistake in mistakes]
     if said or scenario is None:
@@ -128,11 +143,11 @@ def _leave_out(data: dict[Any, Any], mistake: Mistake) -> bool:
 
 
 def _placed(mistake: Mistake, source: Source, overrides: list[Override]) -> tuple[int, str]:
-    """The mistake as a line of text, behind the number that it is sorted by; the last --set there counts."""
+    """The mistake as a line of text, behind the number that it is sorted by; the last change there counts."""
     for override in reversed(overrides):
         if mistake.path[: len(override.path)] == override.path:
             inside = "" if mistake.path == override.path else f"{dotted(mistake.path)}: "
-            return 0, f"--set {override.text}: {inside}{mistake.text}"
+            return 0, f"{override.option} {override.text}: {inside}{mistake.text}"
     line = source.line(mistake.path)
     place = f"{dotted(mistake.path)}: " if mistake.path else ""
     return line, f"{source.name}:{line}: {place}{mistake.text}"

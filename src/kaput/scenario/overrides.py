@@ -1,4 +1,4 @@
-"""`--set a.0.b=value`: changes to a scenario's data before it is checked.
+"""`--set a.0.b=value`: changes to a scenario's data before it is checked. `--vary`: variation.py.
 
 A path of keys and list positions; the value is YAML; below a `config` key the whole rest is one key.
 Keys that are valid but absent may be set. What the value may be is the model's business.
@@ -21,14 +21,15 @@ from kaput.scenario.source import DataPath, dotted
 
 @dataclass(frozen=True)
 class Override:
-    """One `--set`, taken apart. `text` is what the user wrote."""
+    """One `--set`, or one value of a `--vary`, taken apart. `text` is what the user wrote after `option`."""
 
     text: str
     path: DataPath
     value: Any
+    option: str = "--set"
 
 
-def parse_override(text: str) -> Override:
+def parse_override(text: str, option: str = "--set") -> Override:
     """Takes `a.0.b=value` apart. Raises ValueError saying what is wrong."""
     place, equals, value = text.partition("=")
     parts = place.strip().split(".")
@@ -37,7 +38,7 @@ def parse_override(text: str) -> Override:
     path = _path(parts)
     try:
         # YAML would take the first character of '>0' for the beginning of a block.
-        return Override(text, path, value if value.startswith(">") else yaml.safe_load(value))
+        return Override(text, path, value if value.startswith(">") else yaml.safe_load(value), option)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ValueError(f"{value!r} is not a YAML value") from None
 

@@ -72,7 +72,7 @@ def test_a_full_disk_behind_stdout_is_said(judged: Path) -> None:
     [
         ("", "Usage:"),
         ("nonsense", "No such command 'nonsense'"),
-        ("run", "Missing argument"),
+        ("run", "no scenario is named"),
         ("run noop --repeat 0", "--repeat"),
         (
             "run noop --runs /dev/null",

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from junitparser import JUnitXml
@@ -55,6 +56,40 @@ def test_html_is_said_not_to_exist(run_dir: Path) -> None:
     result = runner.invoke(app, ["report", str(run_dir), "--format", "html"])
     assert isinstance(result.exception, UsageError)
     assert "not built yet" in str(result.exception) and result.exception.exit_status == 2
+
+
+def test_several_runs_are_one_table(tmp_path: Path, raw: dict[str, Any]) -> None:
+    """As text, Markdown and a list of JSON; repetitions are those of one resolved scenario."""
+    paths = []
+    for number, acks in enumerate(("all", "1", "1")):
+        raw["run"] |= {"id": str(number), "varied": {"workload.producers.0.acks": acks}}
+        path = tmp_path / f"run-{number}"
+        path.mkdir()
+        (path / "findings.json").write_text(Findings.model_validate(raw).to_json())
+        (path / "scenario.yaml").write_text(f"acks: {acks}")
+        paths.append(str(path))
+    text = runner.invoke(app, ["report", *paths[:2]]).stdout.splitlines()
+    assert [line.split() for line in text[1:4]] == [["acks", "verdict"], ["all", "held"], ["1", "held"]]
+    text = runner.invoke(app, ["report", *paths]).stdout.splitlines()
+    assert [line.split() for line in text[1:4]] == [
+        ["acks", "verdict", "runs"],
+        ["all", "held", "1"],
+        ["1", "2", "held", "2"],
+    ]
+    markdown = runner.invoke(app, ["report", *paths, "--format", "markdown"]).stdout
+    assert "| acks | verdict | runs |" in markdown
+    found = json.loads(runner.invoke(app, ["report", *paths, "--format", "json"]).stdout)
+    assert [each["run"]["id"] for each in found] == ["0", "1", "2"]
+
+
+def test_runs_that_cannot_be_compared_are_named(tmp_path: Path, run_dir: Path) -> None:
+    """The same one twice, one that was not judged, and several where a format has room for one."""
+    result = runner.invoke(app, ["report", str(run_dir), str(run_dir), str(tmp_path / "none")])
+    assert isinstance(result.exception, UsageError)
+    first, second = str(result.exception).splitlines()
+    assert first == f"{run_dir}: the same run as {run_dir}" and "no findings yet" in second
+    result = runner.invoke(app, ["report", str(run_dir), str(tmp_path), "--format", "junit"])
+    assert isinstance(result.exception, UsageError) and "shows one run" in str(result.exception)
 
 
 def test_a_run_that_was_not_judged_names_the_command(tmp_path: Path) -> None:

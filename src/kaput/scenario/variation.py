@@ -1,0 +1,86 @@
+"""`--vary a.0.b=value,value`: one scenario run once for each value; several make the product of them all.
+
+The values are YAML, with commas between them as in a list `[...]`. What each may be is the model's business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import product
+
+import yaml
+from pydantic import JsonValue
+
+from kaput.scenario.overrides import Override, parse_override
+from kaput.scenario.source import dotted
+
+Combination = tuple[str, ...]  # KEY=VALUE of each --vary, in the order in which they were given
+
+
+def combinations(varies: Sequence[str], overrides: Sequence[str] = ()) -> tuple[list[Combination], list[str]]:
+    """Every combination, the last `--vary` changing fastest, and what is wrong, as sentences.
+
+    `overrides`: what `--set` sets, which cannot be varied as well.
+    """
+    mistakes: list[str] = []
+    choices: list[list[str]] = []
+    taken = dict.fromkeys(_keys(overrides), "set by --set")
+    for text in varies:
+        try:
+            values = split(text)
+            key = dotted(parse_override(values[0], "--vary").path)
+            if key in taken:
+                raise ValueError(f"{key} is {taken[key]} as well")
+            taken[key] = "varied by another --vary"
+            choices.append(values)
+        except ValueError as error:
+            mistakes.append(f"--vary {text}: {error}")
+    return list(product(*choices)), mistakes
+
+
+def split(text: str) -> list[str]:
+    """`KEY=V1,V2` as `KEY=V1` and `KEY=V2`. Raises ValueError saying what is wrong."""
+    key, equals, values = text.partition("=")
+    if not equals or not key.strip() or not values.strip():
+        raise ValueError(
+            "write a path, an equals sign and values, for example workload.producers.0.acks=0,1,all"
+        )
+    try:
+        node = yaml.compose(f"[{values}]", yaml.SafeLoader)
+        assert isinstance(node, yaml.SequenceNode)
+        written = [values[each.start_mark.index - 1 : each.end_mark.index - 1].strip() for each in node.value]
+        found = [f"{key}={value}" for value in written]
+        read = [repr(parse_override(each).value) for each in found]
+    except (yaml.YAMLError, RecursionError):
+        raise ValueError(f"{values!r} are not YAML values with commas between them") from None
+    for index, value in enumerate(read):
+        if value in read[:index]:
+            raise ValueError(f"the value {written[index]} is given twice; --repeat runs each several times")
+    return found
+
+
+def varied(combination: Combination) -> dict[str, JsonValue]:
+    """The values of a combination by their keys, as the manifest keeps them."""
+    parsed = [parse_override(text, "--vary") for text in combination]
+    return {dotted(override.path): _plain(override) for override in parsed}
+
+
+def _plain(override: Override) -> JsonValue:
+    """What JSON has no word for (a date) is kept as it was written."""
+    try:
+        value: JsonValue = json.loads(json.dumps(override.value, allow_nan=False))
+    except (TypeError, ValueError):
+        return override.text.partition("=")[2]
+    return value
+
+
+def _keys(overrides: Sequence[str]) -> list[str]:
+    """The keys of those that can be read; the others are reported where they are applied."""
+    found = []
+    for text in overrides:
+        try:
+            found.append(dotted(parse_override(text).path))
+        except ValueError:
+            continue
+    return found

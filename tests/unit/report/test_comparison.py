@@ -1,0 +1,132 @@
+"""Several runs in one table: what differs first, means where a variant was repeated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handmade_findings import anomaly
+from pydantic import JsonValue
+
+from kaput.evidence.findings import Findings
+from kaput.report.comparison import Entry, compare
+from kaput.report.tables import as_markdown, as_text, render_statistics
+
+ACKS = "workload.producers.0.acks"
+
+
+def entry(
+    raw: dict[str, Any],
+    lost: int,
+    varied: dict[str, JsonValue] | None = None,
+    variant: str = "",
+    run: str = "r",
+) -> Entry:
+    """A run that lost so many; of a variant of its own, unless one is given."""
+    anomaly(raw, "lost")["count"] = lost
+    findings = Findings.model_validate(raw)
+    return Entry(run, variant or f"{varied}", findings.run.scenario, varied or {}, findings)
+
+
+def rows(entries: list[Entry]) -> list[list[str]]:
+    """The lines of the table, as words."""
+    return [line.split() for line in as_text(compare(entries)).plain.splitlines()]
+
+
+def test_what_differs_is_in_the_lines_and_the_rest_below(raw: dict[str, Any]) -> None:
+    """Two values of acks: the setting by its last word, the verdict, what was lost, and nothing else."""
+    title, header, *lines, same = rows([entry(raw, 0, {ACKS: "all"}), entry(raw, 23, {ACKS: 1})])
+    assert title == ["Runs", "of", "leader-kill-lagging-acks-1"]
+    assert header == ["acks", "verdict", "lost"]
+    assert lines == [["all", "held", "0"], ["1", "held", "23"]]
+    assert same[:8] == ["The", "same", "in", "all:", "sent", "40,000,", "acked", "39,997,"]
+    assert "duplicate 7" in " ".join(same) and "lost" not in same
+
+
+def test_scenarios_are_named_where_they_differ(raw: dict[str, Any]) -> None:
+    """And what some run did not measure is a dash."""
+    first = entry(raw, 1)
+    raw["run"]["scenario"], raw["faults"] = "twin", []
+    _, header, *lines, _ = rows([first, entry(raw, 1, variant="twin")])
+    assert header[:2] == ["scenario", "verdict"]
+    assert [line[0] for line in lines] == ["leader-kill-lagging-acks-1", "twin"]
+    assert lines[1][2:] == ["-"] * 3
+
+
+def test_runs_that_nothing_tells_apart_are_named_by_their_folders(raw: dict[str, Any]) -> None:
+    """Repetitions of a scenario."""
+    _, header, *lines, _ = rows([entry(raw, 1, run="a", variant="x"), entry(raw, 2, run="b", variant="x")])
+    assert header == ["run", "verdict", "lost"]
+    assert lines == [["a", "held", "1"], ["b", "held", "2"]]
+
+
+def test_repeated_variants_are_means_with_intervals(raw: dict[str, Any]) -> None:
+    """20 and 4.303 * 10 / sqrt(3) over three runs; what is the same each time has none. The verdicts are
+    counted, and a failed run is one."""
+    entries = [entry(raw, lost, {ACKS: 1}) for lost in (10, 20, 30)]
+    entries += [entry(raw, 0, {ACKS: "all"})] * 2
+    entries.append(Entry("-", f"{entries[-1].varied}", entries[-1].scenario, {ACKS: "all"}, None))
+    found = compare(entries)
+    lost = next(column for column in found.figures if column.name == "lost")
+    assert lost.cells == ["20 ± 24.8", "0 (n=2)"]
+    assert [(column.name, column.cells) for column in found.naming] == [
+        ("acks", ["1", "all"]),
+        ("verdict", ["3 held", "2 held, 1 failed"]),
+        ("runs", ["3", "3"]),
+    ]
+    assert found.title.endswith(", means with their 95 % intervals")
+
+
+def test_a_run_that_the_lab_failed_has_a_line(raw: dict[str, Any]) -> None:
+    """Without figures."""
+    failed = Entry("-", "2", "leader-kill-lagging-acks-1", {ACKS: 1}, None)
+    _, _, _, line = rows([entry(raw, 3, {ACKS: "all"}), failed])
+    assert line[:3] == ["1", "failed", "-"]
+
+
+def test_settings_of_the_same_end_are_told_apart(raw: dict[str, Any]) -> None:
+    """A config key is one end; where ends are alike, more of the path is shown."""
+    keys = [f"workload.groups.{n}.config.group.protocol" for n in (0, 1)]
+    varied: dict[str, JsonValue] = dict.fromkeys(keys, "x")
+    names = [column.name for column in compare([entry(raw, 0, varied)] * 2).naming]
+    assert names[:2] == ["0.config.group.protocol", "1.config.group.protocol"]
+
+
+def test_any_other_anomaly_is_shown_where_there_is_one(raw: dict[str, Any]) -> None:
+    """A ghost in one of the runs."""
+    first = entry(raw, 0, {ACKS: 1})
+    assert "ghost" not in [column.name for column in compare([first, first]).figures]
+    anomaly(raw, "ghost")["count"] = 2
+    found = compare([first, entry(raw, 0, {ACKS: "all"})])
+    assert found.figures[0].name == "ghost" and found.figures[0].cells == ["0", "2"]
+
+
+def test_markdown_has_every_figure(raw: dict[str, Any]) -> None:
+    """A table that other tools read; bars in names are escaped."""
+    raw["run"]["scenario"] = "a|b"
+    first = entry(raw, 0, {ACKS: 1})
+    raw["run"]["scenario"] = "c"
+    lines = as_markdown(compare([first, entry(raw, 5, {ACKS: "all"})])).splitlines()
+    assert lines[0] == "**Runs**" and lines[2].startswith("| scenario | acks | verdict | lost | sent |")
+    assert lines[3].startswith("| --- | --- | --- | ---: |")
+    assert lines[4].startswith("| a\\|b | 1 | held | 0 | 40,000 |") and len(lines) == 6
+
+
+def test_figures_of_groups_are_not_measured_without_any(raw: dict[str, Any]) -> None:
+    """Nobody reads: nothing is unseen, and nothing is seen."""
+    raw["groups"] = []
+    found = {column.name: column.cells for column in compare([entry(raw, 0)] * 2).figures}
+    assert found["unseen"] == found["redelivered"] == ["-", "-"]
+
+
+def test_repetitions_become_statistics(raw: dict[str, Any]) -> None:
+    """Mean, extremes and the interval of Student's t over three runs; unmeasured figures are a dash."""
+    runs = []
+    for lost in (10, 20, 30):
+        anomaly(raw, "lost")["count"] = lost
+        raw["faults"] = []
+        runs.append(Findings.model_validate(raw))
+    text = render_statistics(runs).plain
+    lost_row = next(line for line in text.splitlines() if line.strip().startswith("lost "))
+    # 20 +/- 4.303 * 10 / sqrt(3)
+    assert lost_row.split() == ["lost", "3", "20", "10", "30", "-4.84", "to", "44.8"]
+    assert "election ms" in text and text.startswith("Statistics over 3 runs: 3 held")

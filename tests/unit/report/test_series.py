@@ -1,0 +1,128 @@
+"""Several runs one after the other: what ends them all, and what one alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from handmade_findings import document
+
+from kaput.cli.choosing import choose
+from kaput.cli.judging import exit_status
+from kaput.cli.run import _plans
+from kaput.cli.series import Plan, Series, play
+from kaput.cli.showing import show_series
+from kaput.errors import BrokerError, DistributionError, Interrupted, JavaError
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+
+KAFKA = "cluster.kafka=4.1.0,4.3.1"
+
+
+def plans(vary: str = "title=a,b,c", repeat: int = 1) -> list[Plan]:
+    """Of noop."""
+    return _plans(choose(["noop"], [], [], [vary]), 7, repeat, Path("runs"), None)
+
+
+def played(outcomes: list[str | Exception], vary: str = "title=a,b,c") -> Series:
+    """The series of runs that end with these verdicts, or fail like this."""
+    left = iter(outcomes)
+
+    def run_one(plan: Plan) -> tuple[RunFolder, Findings]:
+        outcome = next(left)
+        if isinstance(outcome, Exception):
+            raise outcome
+        found = document() | {"verdict": outcome}
+        found["run"] |= {"varied": dict(plan.varied), "scenario": plan.name}
+        return RunFolder(Path("runs/x")), Findings.model_validate(found)
+
+    return play(plans(vary), run_one)
+
+
+def test_repetitions_take_turns() -> None:
+    """Every value once, then every value again: with the same seeds."""
+    found = plans("title=a,b", repeat=2)
+    assert [(plan.title, plan.label, plan.variant, plan.seed) for plan in found] == [
+        ("noop title=a (1 of 2)", "noop 1/4", "0", 7),
+        ("noop title=b (1 of 2)", "noop 2/4", "1", 7),
+        ("noop title=a (2 of 2)", "noop 3/4", "0", 8),
+        ("noop title=b (2 of 2)", "noop 4/4", "1", 8),
+    ]
+
+
+def test_progress_says_which_run_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """On stderr, before each."""
+    played(["held", "held", "held"])
+    said = [f"run {number} of 3: noop title={value}" for number, value in enumerate("abc", 1)]
+    assert capsys.readouterr().err.splitlines() == said
+
+
+def test_one_failure_of_the_lab_leaves_the_others_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said, has a line in the table, and its status is worse than inconclusive."""
+    series = played(["inconclusive", BrokerError("broker 1 died"), "held"])
+    assert len(series.results) == 2 and [plan.title for plan in series.failed] == ["noop title=b"]
+    with pytest.raises(typer.Exit) as ended:
+        show_series(series, as_json=False, as_list=True)
+    assert ended.value.exit_code == 4
+    said = capsys.readouterr()
+    assert "kaput: run 2 of 3 failed: broker 1 died" in said.err
+    lines = said.out.splitlines()
+    table = [line.split()[:2] for line in lines[lines.index("Runs of noop") + 2 :]]
+    assert table[:3] == [["a", "inconclusive"], ["c", "held"], ["b", "failed"]]
+
+
+@pytest.mark.parametrize(
+    ("error", "vary", "tried"),
+    [
+        (JavaError("none"), "title=a,b,c", 0),
+        (DistributionError("no jars"), "title=a,b,c", 0),
+        (DistributionError("no jars"), KAFKA, 1),
+        (OSError(28, "No space left on device"), "title=a,b,c", 0),
+    ],
+)
+def test_what_would_fail_all_ends_the_series(error: Exception, vary: str, tried: int) -> None:
+    """Jars of one version that cannot be had fail the runs of that version."""
+    series = played([error, "held", "held"], vary)
+    assert len(series.results) == tried
+    assert series.ended is (None if tried else error)
+
+
+def test_a_single_run_ends_as_it_always_did() -> None:
+    """With its own error, and nothing on stdout."""
+    series = played([BrokerError("died")], "title=a")
+    with pytest.raises(BrokerError):
+        show_series(series, as_json=True, as_list=False)
+
+
+@pytest.mark.parametrize("finished", [0, 2])
+def test_an_interrupted_series_shows_what_was_finished(
+    finished: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And ends as interrupted; the list of JSON has what there is."""
+    series = played([*["held"] * finished, Interrupted("SIGINT"), "held"])
+    with pytest.raises(Interrupted):
+        show_series(series, as_json=False, as_list=True)
+    text = capsys.readouterr().out
+    assert ("Runs of noop" in text) is (finished == 2) and text.count("HELD") == finished
+    with pytest.raises(Interrupted):
+        show_series(series, as_json=True, as_list=True)
+    found = json.loads(capsys.readouterr().out)
+    assert [run["run"]["varied"] for run in found] == [{"title": title} for title in "ab"[:finished]]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "failed", "status"),
+    [
+        (["held", "held"], False, 0),
+        (["held", "inconclusive"], False, 3),
+        (["held", "inconclusive", "violated"], False, 1),
+        (["inconclusive"], True, 4),
+        (["violated"], True, 1),
+        ([], True, 4),
+    ],
+)
+def test_the_worst_decides(verdicts: list[str], failed: bool, status: int) -> None:
+    """violated, then failed, then inconclusive, then held."""
+    assert exit_status(verdicts, failed) == status

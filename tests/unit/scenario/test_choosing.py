@@ -1,0 +1,75 @@
+"""What `kaput run` is to play, from names, tags and varied values; every mistake before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kaput.cli.choosing import choose
+from kaput.errors import UsageError
+from kaput.scenario.builtin import builtin_text
+
+ACKS = "workload.producers.0.acks"
+
+
+def test_each_scenario_with_each_combination() -> None:
+    """In the order of the command line, with the settings that were varied."""
+    names = ["leader-kill-acks-1", "leader-kill-acks-0"]
+    found = choose(names, [], ["cluster.brokers=3"], [f"{ACKS}=0,1", "title=a,b"])
+    assert [choice.title for choice in found[:3]] == [
+        f"leader-kill-acks-1 {ACKS}=0 title=a",
+        f"leader-kill-acks-1 {ACKS}=0 title=b",
+        f"leader-kill-acks-1 {ACKS}=1 title=a",
+    ]
+    assert [choice.name for choice in found] == [names[0]] * 4 + [names[1]] * 4
+    assert found[0].varied == {ACKS: 0, "title": "a"}
+    assert [choice.scenario.producer_specs()[0].acks for choice in found[1:3]] == ["0", "1"] or [
+        choice.scenario.producer_specs()[0].acks for choice in found[1:3]
+    ] == [0, 1]
+
+
+def test_a_tag_stands_for_all_that_have_it() -> None:
+    """Once, also where a name or another tag names it too."""
+    found = [choice.name for choice in choose(["noop"], ["control", "pause"], [], [])]
+    assert found == ["noop", "leader-pause-acks-1", "leader-pause-acks-all"]
+
+
+def test_all_mistakes_are_said_at_once() -> None:
+    """Names, tags, paths and values, each with its place."""
+    with pytest.raises(UsageError) as raised:
+        choose(["nope", "leader-kill-acks-1"], ["puase"], [], [f"{ACKS}=1,2,x", "topics.0.nme=a"])
+    assert str(raised.value).splitlines() == [
+        "--vary topics.0.nme=a: no such key: topics.0.nme; did you mean name?",
+        "no scenario of the name nope; did you mean noop? (a file's name ends in .yaml)",
+        "--tag puase: no scenario has it; did you mean pause?",
+        f"--vary {ACKS}=2: '2' is not valid here; write 0, 1 or all",
+        f"--vary {ACKS}=x: 'x' is not valid here; write 0, 1 or all",
+    ]
+
+
+def test_a_mistake_of_one_combination_names_it() -> None:
+    """What is wrong with two values together."""
+    idempotence = "workload.producers.0.idempotence"
+    with pytest.raises(UsageError) as raised:
+        choose(["leader-kill-acks-all"], [], [], [f"{ACKS}=1,all", f"{idempotence}=false,true"])
+    assert str(raised.value).endswith(f"(with {ACKS}=1 {idempotence}=true)")
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_a_file_is_read_once(tmp_path: Path) -> None:
+    """What comes from a pipe is there only once."""
+    import os
+    import threading
+
+    pipe = tmp_path / "piped.yaml"
+    os.mkfifo(pipe)
+    threading.Thread(target=pipe.write_text, args=(builtin_text("noop"),), daemon=True).start()
+    found = choose([str(pipe)], [], [], ["title=a,b"])
+    assert [choice.scenario.title for choice in found] == ["a", "b"]
+
+
+def test_nothing_to_run_is_said() -> None:
+    """Neither a name nor a tag."""
+    with pytest.raises(UsageError, match="no scenario is named"):
+        choose([], [], [], [])
