@@ -127,7 +127,9 @@ def _column(figure: Figure, lines: Sequence[Sequence[Entry]]) -> Column:
 
 
 def _cell(figure: Figure, line: Sequence[Entry]) -> str:
-    """The figure, of several runs the mean and half the width of its interval; how many measured it."""
+    """The figure; of several runs the mean and half the width of its interval (none where all are alike, or
+    only one measured it), and how many measured it where not all did.
+    """
     judged = [entry.findings for entry in line if entry.findings is not None]
     values = [value for findings in judged if (value := figure.of(findings)) is not None]
     if not values:
@@ -135,11 +137,8 @@ def _cell(figure: Figure, line: Sequence[Entry]) -> str:
     if len(line) == 1:
         return number(values[0])
     summary = summarise(values)
-    interval = (
-        ""
-        if summary.high is None or summary.high == summary.low
-        else f" ± {number(summary.high - summary.mean)}"
-    )
+    half = 0 if summary.high is None else summary.high - summary.mean
+    interval = f" ± {number(half)}" if half else ""
     few = f" (n={summary.n})" if summary.n < len(line) else ""
     return number(summary.mean) + interval + few
 
