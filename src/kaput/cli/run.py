@@ -151,7 +151,7 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
         with suppress(DistributionError) if len(versions) > 1 else nullcontext():
             distribution_for(version, java, kafka_home)
     faults = {step.fault for scenario in scenarios for step in scenario.faults}
-    needs = {need for fault in faults for need in CATALOGUE[fault].needs}
+    needs = {need for fault in faults if fault in CATALOGUE for need in CATALOGUE[fault].needs}
     if any(scenario.cluster.disk_mb for scenario in scenarios):
         needs.add("tmpfs")
     enter(sys.argv[1:], needs)

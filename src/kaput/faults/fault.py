@@ -1,4 +1,6 @@
-"""What every fault is: an action on nodes, and a proof that it bit. Who is hit is decided in targets.py."""
+"""What every fault is: an action on nodes, and a proof that it bit. Who is hit is decided in targets.py.
+
+Faults on members of groups are in members/."""
 
 from __future__ import annotations
 
@@ -12,6 +14,8 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.faults.clock import Clock
+from kaput.faults.members.member import Groups, NoGroups
+from kaput.faults.victim import Victim
 from kaput.scenario.options import Options
 
 
@@ -39,6 +43,8 @@ class Scene:
     admin: Admin
     topics: Sequence[str]  # of the scenario
     clock: Clock = field(default_factory=Clock)
+    groups: Groups = field(default_factory=NoGroups)
+    returns: bool = True  # whether the step has a duration, after which its victims come back
 
 
 class Fault(ABC):
@@ -68,7 +74,7 @@ class Fault(ABC):
         """The run is being ended: whatever the fault does on its own stops; nothing needs healing."""
 
 
-def name_all(nodes: Sequence[Node]) -> str:
+def name_all(nodes: Sequence[Victim]) -> str:
     """`broker 1 (pid 77)`, for proofs."""
     return ", ".join(f"{node.title} (pid {node.pid})" for node in nodes)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaput.cluster.node import Node
 from kaput.faults.fault import Effect, name_all, now_ns
 from kaput.faults.restarts import HealedByRestart
 from kaput.faults.together import together
+from kaput.faults.victim import Victim
 
 
 class Kill(HealedByRestart):
@@ -15,7 +15,7 @@ class Kill(HealedByRestart):
 
     name = "kill"
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
+    def inject(self, nodes: Sequence[Victim]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
@@ -17,17 +19,32 @@ from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
-from kaput.faults.targets import resolve
+from kaput.faults.members.catalogue import MEMBER_CATALOGUE
+from kaput.faults.members.fault import MemberFault
+from kaput.faults.members.member import Groups, Member, NoGroups
+from kaput.faults.targets import resolve, resolve_members
 from kaput.faults.witness import Nobody, Witness
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
+from kaput.scenario.values import members_meant
 
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
+
+
+@dataclass(frozen=True)
+class _Injection:
+    """One step on its resolved target: the fault, bound to whom it hits, and what is recorded of those."""
+
+    target: str
+    brokers: list[int]
+    fault: Fault | MemberFault
+    inject: Callable[[], Effect]
+    heal: Callable[[Effect], tuple[int | None, Effect]]
 
 
 class Nemesis:
     """Plays the steps; `recorder` takes the faults table, `on_fault` hears when each begins and ends.
 
-    `witness` is told of each before it takes hold.
+    `witness` is told of each before it takes hold. `groups` gives the members, once there are any.
     """
 
     def __init__(
@@ -42,10 +59,12 @@ class Nemesis:
         on_fault: OnFault,
         *,
         witness: Witness | None = None,
+        groups: Callable[[], Groups] = NoGroups,
     ) -> None:
         self._steps, self._nodes, self._brokers, self._admin = steps, nodes, brokers, admin
         self._network, self._topics = network, topics
-        self._active: dict[str, Fault] = {}
+        self._groups = groups
+        self._active: dict[str, Fault | MemberFault] = {}
         self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or Nobody()
         self._recording = threading.Lock()
         self._reached = {
@@ -96,29 +115,52 @@ class Nemesis:
             return
         injected = now_ns()
         try:
-            ids = resolve(step.target, self._admin, self._brokers, step.seed)
-            nodes = [self._nodes[i] for i in ids]
+            injection = self._resolved(step)
         except LabError as error:
             self._never(step, f"its target could not be found: {error}")
             return
         what = _title(step)
         self._on_fault(step.id, what, True)
-        scene = Scene(step.id, step.options, self._nodes, self._network, self._admin, self._topics)
-        fault = CATALOGUE[step.fault](scene)
-        self._active[step.id] = fault
-        self._witness.before(step.id, ids)
+        self._active[step.id] = injection.fault
+        self._witness.before(step.id, injection.brokers)
         # Whatever ends kaput from now on, the evidence knows that somebody was being hit.
-        self._record(step, ids, injected, Effect(None, False, "not injected to the end"), None)
-        effect, failed = _injected(fault, nodes)
-        self._record(step, ids, injected, effect, None)
+        record = partial(self._record, step, injection.target, injection.brokers, injected)
+        record(Effect(None, False, "not injected to the end"), None)
+        effect, failed = _injected(injection)
+        record(effect, None)
         if not failed:
             self._wait_out(step)
         if self._aborted.is_set():
             return
-        healed, effect = _healed(fault, nodes, effect)
-        self._record(step, ids, injected, effect, healed)
+        healed, effect = _healed(injection, effect)
+        record(effect, healed)
         self._witness.after(step.id)
         self._on_fault(step.id, what, False)
+
+    def _resolved(self, step: Step) -> _Injection:
+        """Whom the step hits right now. Raises LabError."""
+        groups = self._groups()
+        scene = Scene(
+            step.id,
+            step.options,
+            self._nodes,
+            self._network,
+            self._admin,
+            self._topics,
+            groups=groups,
+            returns=step.duration_ms is not None,
+        )
+        if members_meant(step.target) is not None:
+            members = resolve_members(step.target, groups, step.seed)
+            of_members = MEMBER_CATALOGUE[step.fault](scene)
+            inject, heal = partial(of_members.inject, members), partial(of_members.heal, members)
+            return _Injection(_named(members), [], of_members, inject, heal)
+        ids = resolve(step.target, self._admin, self._brokers, step.seed)
+        nodes = [self._nodes[i] for i in ids]
+        of_nodes = CATALOGUE[step.fault](scene)
+        return _Injection(
+            step.target, ids, of_nodes, partial(of_nodes.inject, nodes), partial(of_nodes.heal, nodes)
+        )
 
     def _wait_for_trigger(self, step: Step) -> bool:
         match step.trigger:
@@ -139,32 +181,41 @@ class Nemesis:
 
     def _never(self, step: Step, why: str) -> None:
         if not self._aborted.is_set():
-            self._record(step, [], now_ns(), Effect(None, False, why), None)
+            self._record(step, step.target, [], now_ns(), Effect(None, False, why), None)
 
-    def _record(self, step: Step, ids: list[int], injected: int, effect: Effect, healed: int | None) -> None:
+    def _record(
+        self, step: Step, target: str, brokers: list[int], injected: int, effect: Effect, healed: int | None
+    ) -> None:
         """Rows before and after the injection and after the heal: sealing keeps the last one."""
         with self._recording:
             self._recorder.row(
-                step.id, step.fault, step.target, ids, injected,
+                step.id, step.fault, target, brokers, injected,
                 effect.effective_ns, healed, effect.bit, effect.proof,
             )  # fmt: skip
             self._recorder.flush()
 
 
-def _injected(fault: Fault, nodes: Sequence[Node]) -> tuple[Effect, bool]:
+def _injected(injection: _Injection) -> tuple[Effect, bool]:
     """The effect, and whether the injection failed half-way: then it is to be healed at once."""
     try:
-        return fault.inject(nodes), False
+        return injection.inject(), False
     except LabError as error:
         return Effect(None, False, f"the injection failed: {error}"), True
 
 
-def _healed(fault: Fault, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+def _healed(injection: _Injection, effect: Effect) -> tuple[int | None, Effect]:
     """A heal that fails leaves a run that can be judged, though not be trusted: it ends nothing else."""
     try:
-        return fault.heal(nodes, effect)
+        return injection.heal(effect)
     except LabError as error:
         return None, effect.further(f"the heal failed: {error}", holds=False)
+
+
+def _named(members: Sequence[Member]) -> str:
+    """`member 2 of billing`, `members 1, 2 of billing`"""
+    if len(members) == 1:
+        return members[0].title
+    return f"members {', '.join(str(member.id) for member in members)} of {members[0].group}"
 
 
 def _title(step: Step) -> str:

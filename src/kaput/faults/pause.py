@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.victim import Victim
 
 TIMEOUT_S = 5.0  # for all threads to stand still, or to go on
 
@@ -22,7 +22,7 @@ class Pause(Fault):
         self._pids: dict[int, int | None] = {}  # by node, of the process that was told to stop
         self._cpu: dict[int, float] = {}
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
+    def inject(self, nodes: Sequence[Victim]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
@@ -39,7 +39,7 @@ class Pause(Fault):
         self._cpu = {node.id: node.cpu_seconds() for node in moving}
         return Effect(stopped, len(moving) == len(nodes), f"{name_all(moving)}: SIGSTOP, state stopped")
 
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, nodes: Sequence[Victim], effect: Effect) -> tuple[int | None, Effect]:
         ours = [node for node in nodes if node.id in self._pids]
         paused = [node for node in ours if node.running and node.pid == self._pids[node.id]]
         ended = [node for node in ours if node not in paused]
@@ -52,7 +52,8 @@ class Pause(Fault):
         if effect.effective_ns is None:
             return healed if goes_on else None, effect
         lasted_ms = (healed - effect.effective_ns) / 1e6
-        used = [f"node {i} used {ms:.0f} ms of CPU" for i, ms in used_ms.items()]
+        titles = {node.id: node.title for node in paused}
+        used = [f"{titles[i]} used {ms:.0f} ms of CPU" for i, ms in used_ms.items()]
         said = [f"in {lasted_ms:.0f} ms until SIGCONT {'; '.join(used)}"] if used else []
         said += [f"{node.title} had ended by then" for node in ended]
         said += [f"{node.title} was not stopped any more" for node in moved]
@@ -60,13 +61,13 @@ class Pause(Fault):
         holds = goes_on and not moved and not any(used_ms.values())
         return healed if goes_on else None, effect.further("; ".join(said), holds)
 
-    def _used_ms(self, node: Node) -> float | None:
+    def _used_ms(self, node: Victim) -> float | None:
         """CPU time since it stood still; None where that is not known, or it ends just now."""
         with contextlib.suppress(LabError):
             return (node.cpu_seconds() - self._cpu[node.id]) * 1000 if node.id in self._cpu else None
         return None
 
-    def _wait(self, nodes: Sequence[Node], *, stopped: bool) -> bool:
+    def _wait(self, nodes: Sequence[Victim], *, stopped: bool) -> bool:
         """Whether all of them come to be stopped, or not to be stopped, in time."""
         clock = self.scene.clock
         limit = clock.now() + TIMEOUT_S

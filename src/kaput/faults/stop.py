@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaput.cluster.node import Node
 from kaput.faults.fault import Effect, name_all, now_ns
 from kaput.faults.restarts import HealedByRestart
 from kaput.faults.together import together
+from kaput.faults.victim import Victim
 
 # Kafka hands its leaders over and then writes a clean-shutdown marker; with a dead controller it retries.
 TIMEOUT_S = 60
@@ -21,7 +21,7 @@ class Stop(HealedByRestart):
 
     name = "stop"
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
+    def inject(self, nodes: Sequence[Victim]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")

@@ -1,6 +1,6 @@
-"""Who is hit: a target's words become node ids at the moment of injection.
+"""Who is hit: a target's words become node ids, or members of a group, at the moment of injection.
 
-`any` and `minority` are drawn from the step's seed, so a seed repeats a run's choices.
+`any`, `any member` and `minority` are drawn from the step's seed, so a seed repeats a run's choices.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import random
 
 from kaput.cluster.admin import Admin
 from kaput.errors import LabError
+from kaput.faults.members.member import Groups, Member
+from kaput.scenario.values import members_meant
 
 
 def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[int]:
@@ -32,6 +34,21 @@ def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[in
             return [admin.coordinator(rest)]
         case _:
             return _replicas(kind, rest, admin, draw)
+
+
+def resolve_members(target: str, groups: Groups, seed: int) -> list[Member]:
+    """The members that `target` means right now: one place, whoever has it, or those that run.
+
+    Raises LabError when there is none.
+    """
+    meant = members_meant(target)
+    assert meant is not None
+    if meant.number is not None:
+        return [groups.member(meant.group, meant.number)]
+    running = [member for member in groups.members_of(meant.group) if member.running]
+    if not running:
+        raise LabError(f"no member of {meant.group} runs, so {target} is nobody")
+    return running if meant.all else [random.Random(seed).choice(running)]
 
 
 def _replicas(role: str, place: str, admin: Admin, draw: random.Random) -> list[int]:

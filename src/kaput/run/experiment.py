@@ -32,7 +32,7 @@ from kaput.run.replica_log import ReplicaLog
 from kaput.scenario.model import Scenario
 from kaput.scenario.timeline import timeline, total_messages
 from kaput.workload.crew import Crew
-from kaput.workload.drain import LogReader, await_groups, come_to_rest
+from kaput.workload.drain import LogReader, Place, await_groups, come_to_rest
 
 TICK_S = 0.05
 SAMPLE_S = 1.0
@@ -133,6 +133,7 @@ class Experiment:
             stack.enter_context(Recorder(path, "faults", "nemesis")),
             self._progress.fault,
             witness=self._replica_log,
+            groups=lambda: self._crew,
         )
         self._crew = Crew(
             owner,
@@ -191,12 +192,19 @@ class Experiment:
             # Kafka's dump tool is a process of its own: it works while the log is read.
             events = pool.submit(collect_cluster_events, self._cluster)
             self._troubles += reader.read(rest.ends, left_s, self._progress.drained)
-            groups = self._scenario.workload.groups
-            drained = await_groups(self._admin, groups, rest.ends, max(5.0, limit - time.monotonic()))
+            drained = self._groups_drained(rest.ends, max(5.0, limit - time.monotonic()))
             self._events, missing = events.result()
             self._troubles += missing
         self._crew.stop_members()
         return [GroupDrain(group=group, drained=done) for group, done in drained.items()]
+
+    def _groups_drained(self, ends: dict[Place, int], timeout_s: float) -> dict[str, bool]:
+        """Whether each group has read everything; one whose members are all gone is not waited for."""
+        groups = self._scenario.workload.groups
+        left = [group for group in groups if any(m.running for m in self._crew.members_of(group.id))]
+        self._troubles += [f"group {group.id} has no member left" for group in groups if group not in left]
+        drained = await_groups(self._admin, left, ends, timeout_s)
+        return {group.id: drained.get(group.id, False) for group in groups}
 
     def _collect(self, groups: list[GroupDrain]) -> None:
         """What the cluster itself knows: leader epochs, ISR changes and fencing, with its own times."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kaput.scenario.group_checks import Found, check_groups, no_topic, reserved
+from kaput.scenario.group_checks import Found, check_groups, no_group, no_topic, reserved
+from kaput.scenario.member_checks import check_members
 from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import (
     LAST_KAFKA_WITH_ZOOKEEPER,
@@ -16,7 +17,6 @@ from kaput.scenario.model import (
     Scenario,
     Topic,
 )
-from kaput.scenario.nearest import hint
 from kaput.scenario.options import NETWORK_FAULTS, OPTIONS
 from kaput.scenario.share_checks import check_limit
 from kaput.scenario.source import DataPath
@@ -151,7 +151,7 @@ def _at_most(value: object, limit: int) -> bool:
 
 def _faults(scenario: Scenario) -> Found:
     for index, step in enumerate(scenario.faults):
-        for part in (_at, _target, _network, _options, _peers):
+        for part in (_at, _target, check_members, _network, _options, _peers):
             for key, text in part(step, scenario):
                 yield ("faults", index, *key), text
 
@@ -184,12 +184,8 @@ def _target(step: FaultStep, scenario: Scenario) -> Found:
     if match["topic"]:
         for text in _partition(match["role"], match["topic"], int(match["partition"]), scenario):
             yield ("target",), text
-    groups = [group.id for group in scenario.workload.groups]
-    if match["group"] and match["group"] not in groups:
-        yield (
-            ("target",),
-            f"no such group: {match['group']}; {hint(match['group'], groups) if groups else 'there is none'}",
-        )
+    if match["group"] and scenario.group(match["group"]) is None:
+        yield ("target",), no_group(match["group"], scenario)
 
 
 def _network(step: FaultStep, scenario: Scenario) -> Found:

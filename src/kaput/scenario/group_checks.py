@@ -108,6 +108,12 @@ def reserved(config: Mapping[str, bool | int | float | str], keys: Mapping[str, 
             )
 
 
+def no_group(name: str, scenario: Scenario) -> str:
+    """What is said of a group that the scenario does not have."""
+    groups = [group.id for group in scenario.workload.groups]
+    return f"no such group: {name}; {hint(name, groups) if groups else 'there is none'}"
+
+
 def no_topic(name: str, scenario: Scenario) -> str:
     """What is said of a topic that the scenario does not make."""
     return f"no such topic: {name}; {hint(name, [topic.name for topic in scenario.topics])}"

@@ -239,6 +239,10 @@ class Scenario(Block):
         """The topic of that name, if the scenario makes it."""
         return next((topic for topic in self.topics if topic.name == name), None)
 
+    def group(self, name: str) -> Group | None:
+        """The group of that id, if the scenario has it."""
+        return next((group for group in self.workload.groups if group.id == name), None)
+
     def producer_specs(self) -> list[Producers]:
         """One entry for each producer id, in the order of the file."""
         return [spec for spec in self.workload.producers for _ in range(spec.count)]

@@ -24,9 +24,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "reset": {"from": "everybody"},
     "bandwidth": {"rate": "12mbit", "direction": "both"},
     "delay": {"from": "everybody", "delay": "250ms", "jitter": "50ms"},
+    "slow": {"processing": "100ms"},
 }
+# These hit members of groups alone, and these members as well as nodes; all others hit nodes.
+MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
+FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
 # These need a network of kaput's own.
-NETWORK_FAULTS = frozenset(OPTIONS)
+NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Options:
     jitter: int = 0  # ms
     up: int = 0  # ms
     down: int = 0  # ms
+    processing: int = 0  # ms
 
 
 def with_defaults(step: Any) -> Any:

@@ -30,6 +30,7 @@ LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault n
 FaultName = Literal[
     "noop", "kill", "stop", "pause", "rolling-restart", "disk-full",
     "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
+    "join", "leave", "slow",
 ]  # fmt: skip
 
 
@@ -79,6 +80,9 @@ class FaultStep(Block):
     """How long a flapping link works each time."""
     down: DurationMs | None = None
     """How long a flapping link is cut each time."""
+
+    processing: DurationMs | None = None
+    """How long a slow member works on each record."""
 
     @model_validator(mode="before")
     @classmethod

@@ -6,7 +6,7 @@ Not here: the blocks that they stand in (model.py). Every message says what woul
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
@@ -22,6 +22,7 @@ TARGET = re.compile(
     r"(?P<kind>broker) (?P<broker>\d{1,6})"
     r"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>[\w.-]+)/(?P<partition>\d{1,9})"
     r"|(?P<coordinator>coordinator-of) (?P<group>\S.*)"
+    r"|(?P<member>member \d{1,6}|members|any member) of (?P<of>\S.*)"
     r"|(?P<bare>controller|zookeeper|any|minority|all)"
 )
 _TARGET_FORMS = {
@@ -30,6 +31,9 @@ _TARGET_FORMS = {
     "follower-of": "follower-of T/P",
     "followers-of": "followers-of T/P",
     "coordinator-of": "coordinator-of G",
+    "member": "member N of G",
+    "members": "members of G",
+    "any-member": "any member of G",
     "controller": "controller",
     "zookeeper": "zookeeper",
     "any": "any",
@@ -67,10 +71,29 @@ def _positive_duration(ms: int) -> int:
 def _check_target(value: str) -> str:
     if TARGET.fullmatch(value) is not None:
         return value
-    first = value.partition(" ")[0]
+    first, _, rest = value.partition(" ")
+    if first == "any" and rest:
+        first = "any-member"
     near = nearest(first, _TARGET_FORMS, cutoff=0.5)
     forms = [_TARGET_FORMS[word] for word in near] or list(_TARGET_FORMS.values())
     raise ValueError(f"{value!r} is not a target; {'did you mean' if near else 'write'} {_any_of(forms)}")
+
+
+class MembersMeant(NamedTuple):
+    """A target of members: that of this number, all of them, or (neither) any one."""
+
+    group: str
+    number: int | None
+    all: bool
+
+
+def members_meant(target: str) -> MembersMeant | None:
+    """Which members a target means; None where it means nodes."""
+    match = TARGET.fullmatch(target)
+    if match is None or not match["member"]:
+        return None
+    number = match["member"].removeprefix("member ")
+    return MembersMeant(match["of"], int(number) if number.isdigit() else None, match["member"] == "members")
 
 
 def _any_of(forms: list[str]) -> str:
@@ -170,7 +193,15 @@ Target = Annotated[
     AfterValidator(_check_target),
     WithJsonSchema(
         {"type": "string", "pattern": f"^(?:{re.sub(r'[?]P<[a-z]+>', '', TARGET.pattern)})$"}
-        | {"examples": ["broker 1", "leader-of orders/0", "followers-of orders/0", "any"]}
+        | {
+            "examples": [
+                "broker 1",
+                "leader-of orders/0",
+                "followers-of orders/0",
+                "any",
+                "member 1 of billing",
+            ]
+        }
     ),
 ]
 Comparison = Annotated[

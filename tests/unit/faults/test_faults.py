@@ -13,16 +13,20 @@ from kaput.errors import BrokerError
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.fault import Fault
 from kaput.faults.kill import Kill
+from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.noop import Noop
 from kaput.faults.pause import Pause
 from kaput.faults.stop import Stop
+from kaput.scenario.options import FAULTS_OF_BOTH, MEMBER_FAULTS
 from kaput.scenario.steps import FaultStep
 
 
 def test_the_catalogue_and_the_scenario_model_agree() -> None:
     """Every word that a scenario may use is a fault that exists, and the other way round."""
     words = FaultStep.model_json_schema()["properties"]["fault"]["enum"]
-    assert sorted(words) == sorted(CATALOGUE)
+    assert set(words) == set(CATALOGUE) | set(MEMBER_CATALOGUE)
+    assert set(MEMBER_CATALOGUE) == MEMBER_FAULTS | FAULTS_OF_BOTH
+    assert set(CATALOGUE) & set(MEMBER_CATALOGUE) == FAULTS_OF_BOTH
 
 
 def test_kill_proves_that_the_process_is_gone_and_heals_by_a_restart() -> None:
@@ -264,7 +268,7 @@ def test_a_node_that_ends_as_it_is_looked_at_keeps_nobody_else_paused() -> None:
     fault = Pause(fake_scene())
     _, after = fault.heal(nodes, fault.inject(nodes))
     assert nodes[1].done == ["pause", "resume"]
-    assert "node 2 used 0 ms of CPU" in after.proof and "node 1 used" not in after.proof
+    assert "broker 2 used 0 ms of CPU" in after.proof and "broker 1 used" not in after.proof
 
 
 def test_a_node_that_stops_a_moment_later_is_waited_for() -> None:
@@ -288,7 +292,7 @@ def test_a_pause_that_does_not_end_says_so() -> None:
     effect = fault.inject([node])
     healed, after = fault.heal([node], effect)
     assert healed is None and not after.bit
-    said = "node 1 used 0 ms of CPU; still in the stopped state after SIGCONT"
+    said = "broker 1 used 0 ms of CPU; still in the stopped state after SIGCONT"
     assert after.proof.startswith(f"{effect.proof}; in ") and after.proof.endswith(said)
 
 
@@ -301,6 +305,6 @@ def test_a_pause_tells_how_long_it_lasted_and_what_was_used() -> None:
     time.sleep(0.05)
     _, after = fault.heal(nodes, effect)
     said = after.proof.removeprefix(effect.proof)
-    (lasted,) = re.findall(r"^; in (\d+) ms until SIGCONT node 1 used 0 ms of CPU; node 2 used 10 ms", said)
+    (lasted,) = re.findall(r"^; in (\d+) ms until SIGCONT broker 1 used 0 ms of CPU; broker 2 used 10", said)
     assert 50 <= int(lasted) < 5000 and said.endswith("; running again") and not after.bit
     assert FakeNode(1, works_while_paused=True).cpu_seconds() > 1

@@ -13,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from fakes.cluster import FakeAdmin, FakeNode
+from fakes.members import FakeGroups
 from fakes.network import FakeNetwork
 from kaput.cluster.network.loopback import Loopback
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
+from kaput.faults.members.member import NoGroups
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.targets import resolve
 from kaput.scenario.options import Options
@@ -33,7 +35,9 @@ def play(
     witness: Looker | None = None,
     node: type[FakeNode] = FakeNode,
     heard: list[tuple[str, str, bool]] | None = None,
+    *,
     network: Any = None,
+    groups: FakeGroups | None = None,
 ) -> tuple[list[dict[str, Any]], dict[int, FakeNode]]:
     """Plays `steps` with `drive`; the rows of the faults table and the nodes."""
     nodes = {i: node(i) for i in (1, 2, 3)}
@@ -50,6 +54,7 @@ def play(
             recorder,
             lambda *told: heard.append(told) if heard is not None else None,
             witness=witness,
+            groups=lambda: groups or NoGroups(),
         )
         nemesis.start()
         drive(nemesis)
@@ -331,3 +336,39 @@ def test_a_fault_knows_its_step(tmp_path: Path) -> None:
     (row,), _ = play(tmp_path, [step], lambda _nemesis: None, network=network)
     assert row["bit"], row["proof"]
     assert set(network.counted) == {(1, "kaput_7_cut")}
+
+
+def test_members_are_hit_by_name_and_no_broker_is(tmp_path: Path) -> None:
+    """The row names who was meant; a step without a duration lets nobody come back."""
+    groups, heard = FakeGroups(), []  # type: ignore[var-annotated]
+    steps = [
+        Step("1-kill", "kill", "any member of billing", AfterStart(0), 20, 1),
+        Step("2-stop", "stop", "members of billing", AfterStart(300), 20, 1),
+        Step("3-kill", "kill", "member 2 of billing", AfterStart(600), None, 1),
+    ]
+
+    def drive(nemesis: Nemesis) -> None:
+        limit = time.monotonic() + 10
+        while "3-kill" not in {step for step, _, _ in heard} or groups.member("billing", 2).running:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        nemesis.workload_over()
+
+    witness = Looker()
+    rows, nodes = play(tmp_path, steps, drive, witness=witness, heard=heard, groups=groups)
+    assert all(row["bit"] and row["brokers"] == [] for row in rows), rows
+    drawn = rows[0]["target"]
+    assert drawn in {f"member {i} of billing" for i in (1, 2, 3)} and drawn in rows[0]["proof"]
+    assert [row["target"] for row in rows[1:]] == ["members 1, 2, 3 of billing", "member 2 of billing"]
+    assert [member.running for member in groups.made] == [True, False, True]
+    assert rows[2]["healed_ns"] is not None and "went to others" in rows[2]["proof"]
+    assert all(node.done == [] for node in nodes.values())
+    assert ("before", "1-kill", [], []) in witness.heard
+
+
+def test_a_group_that_nobody_has_is_said(tmp_path: Path) -> None:
+    """As a fault that did not bite."""
+    step = Step("1-kill", "kill", "member 1 of billing", AfterStart(0), 20, 1)
+    (row,), _ = play(tmp_path, [step], lambda _nemesis: None)
+    assert not row["bit"] and "there is no group billing" in row["proof"]
+    assert row["target"] == "member 1 of billing"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fakes.cluster import FakeAdmin
+from fakes.members import FakeGroups
 from kaput.errors import LabError
-from kaput.faults.targets import resolve
+from kaput.faults.targets import resolve, resolve_members
 
 BROKERS = [1, 2, 3]
 
@@ -50,3 +51,32 @@ def test_nobody_is_said() -> None:
         resolve("leader-of orders/0", FakeAdmin(leader=None), BROKERS, 1)  # type: ignore[arg-type]
     with pytest.raises(LabError, match="one replica"):
         resolve("followers-of orders/0", FakeAdmin(replicas=[2]), BROKERS, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("target", "titles"),
+    [
+        ("member 3 of billing", ["member 3 of billing"]),
+        ("member 7 of billing", ["member 7 of billing"]),
+        ("members of billing", ["member 1 of billing", "member 3 of billing"]),
+    ],
+)
+def test_words_become_members(target: str, titles: list[str]) -> None:
+    """A number is a place, whoever has it and whether or not anybody does; all are those that run."""
+    groups = FakeGroups()
+    groups.member("billing", 2).running = False
+    assert [member.title for member in resolve_members(target, groups, seed=1)] == titles
+
+
+def test_any_member_is_drawn_from_those_that_run() -> None:
+    """The seed repeats it."""
+    groups = FakeGroups()
+    groups.member("billing", 2).running = False
+    draws = [[m.id for m in resolve_members("any member of billing", groups, seed)] for seed in range(30)]
+    assert draws == [[m.id for m in resolve_members("any member of billing", groups, s)] for s in range(30)]
+    assert {number for (number,) in draws} == {1, 3}
+    for member in groups.made:
+        member.running = False
+    for target in ("any member of billing", "members of billing"):
+        with pytest.raises(LabError, match="no member of billing runs"):
+            resolve_members(target, groups, 1)

@@ -1,0 +1,91 @@
+"""Members that end, and come back or stay away: kill (SIGKILL) and stop (SIGTERM, a clean leave).
+
+With a duration another process takes the same place afterwards, with the same instance id where members are
+static. Without one the place stays empty, and healed is when the rest of the group has the partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from kaput.faults.fault import Effect, Scene, name_all, now_ns
+from kaput.faults.kill import Kill
+from kaput.faults.members.fault import TIMEOUT_S, MemberFault, count, own
+from kaput.faults.members.member import Member, Place
+from kaput.faults.stop import Stop
+
+
+class Down(MemberFault):
+    """Proof: that of the same fault on a node. What the group did with the partitions is told beside it."""
+
+    ends: ClassVar[type[Kill | Stop]]
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._end = self.ends(scene)
+        self._hit: list[Member] = []
+        self._places: frozenset[Place] = frozenset()
+
+    def inject(self, members: Sequence[Member]) -> Effect:
+        self._hit = [member for member in members if member.running]
+        self._places = own(self._hit)
+        return self._end.inject(members)
+
+    def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+        if not self._hit or effect.effective_ns is None:
+            return self._end.heal(members, effect)
+        return self._come_back(members, effect) if self.scene.returns else self._stay_away(effect)
+
+    def _come_back(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+        effect = self._telling(effect, holds=True)
+        started = now_ns()
+        healed, effect = self._end.heal(members, effect)
+        if healed is None:
+            return None, effect
+        if not self.wait(lambda: all(member.ready for member in self._hit)):
+            away = name_all([member for member in self._hit if not member.ready])
+            return None, effect.further(f"{away}: not in the group {TIMEOUT_S:.0f} s after its start", False)
+        back = now_ns()
+        return back, effect.further(f"in the group again after {(back - started) / 1e6:,.0f} ms", True)
+
+    def _stay_away(self, effect: Effect) -> tuple[int | None, Effect]:
+        back = [member for member in self._hit if member.running]
+        if back:
+            return None, effect.further(f"{name_all(back)} runs though nobody was to start it", False)
+        since_ns = effect.effective_ns or now_ns()
+        self.wait(lambda: self.given_ns(self._places, since_ns, self._hit) is not None)
+        given = self.given_ns(self._places, since_ns, self._hit)
+        return given, self._telling(effect, holds=given is not None)
+
+    def _telling(self, effect: Effect, holds: bool) -> Effect:
+        """With what became of the partitions, unless that has been told."""
+        said = self._taken_over(effect)
+        if said in effect.proof:
+            return Effect(effect.effective_ns, effect.bit and holds, effect.proof)
+        return effect.further(said, holds)
+
+    def _taken_over(self, effect: Effect) -> str:
+        """Whether the group has given the partitions to others by now."""
+        if not self._places:
+            return "it owned no partition" if len(self._hit) == 1 else "they owned no partition"
+        since_ns = effect.effective_ns or now_ns()
+        given = self.given_ns(self._places, since_ns, self._hit)
+        if given is None:
+            lasted_ms = (now_ns() - since_ns) / 1e6
+            return f"{count(self._places)} had not all been given to others {lasted_ms:,.0f} ms later"
+        return f"{count(self._places)} went to others {(given - since_ns) / 1e6:,.0f} ms later"
+
+
+class KillMember(Down):
+    """SIGKILL: the group learns of it when the member's session has ended."""
+
+    name = "kill"
+    ends = Kill
+
+
+class StopMember(Down):
+    """SIGTERM: the member commits, and leaves; a static one is expected back until its session has ended."""
+
+    name = "stop"
+    ends = Stop

@@ -1,0 +1,25 @@
+"""leave: a member goes in good order, and the group divides its partitions anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaput.faults.fault import Effect
+from kaput.faults.members.down import Down
+from kaput.faults.members.member import Member
+from kaput.faults.stop import Stop
+
+
+class Leave(Down):
+    """Proof: the process has ended after SIGTERM, and others own the partitions that it had."""
+
+    name = "leave"
+    ends = Stop
+
+    def inject(self, members: Sequence[Member]) -> Effect:
+        effect = super().inject(members)
+        if not effect.bit or effect.effective_ns is None or not self._places:
+            return effect
+        since_ns = effect.effective_ns
+        given = self.wait(lambda: self.given_ns(self._places, since_ns, self._hit) is not None)
+        return effect.further(self._taken_over(effect), holds=given)

@@ -1,0 +1,200 @@
+"""Every proof of a fault on members must be able to fail, as test_switched_off.py asks of those on nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fakes.members import FakeGroups, FakeMember, member_scene
+from kaput.faults.fault import Effect
+from kaput.faults.members.catalogue import MEMBER_CATALOGUE
+
+Switch = Callable[["World"], None]
+
+
+class World:
+    """A group of three, of which the fault hits member 2; of `join` member 4."""
+
+    def __init__(self, fault: str, returns: bool = True) -> None:
+        self.groups = FakeGroups()
+        self.target = self.groups.member("billing", 4 if fault == "join" else 2)
+        self.fault = MEMBER_CATALOGUE[fault](member_scene(self.groups, returns, processing=50))
+
+    def inject(self) -> Effect:
+        return self.fault.inject(self.hit)
+
+    def heal(self, effect: Effect) -> tuple[int | None, Effect]:
+        return self.fault.heal(self.hit, effect)
+
+    @property
+    def hit(self) -> list[Any]:
+        return [self.target]
+
+
+def _on(switch: str) -> Switch:
+    """Sets a switch of the member that is hit."""
+    return lambda world: setattr(world.target, switch, True)
+
+
+def _unfed(world: World) -> None:
+    world.target.handed = False
+
+
+def _no_deal(world: World) -> None:
+    world.groups.deals = False
+
+
+EFFECT_OFF: dict[str, list[Switch]] = {
+    "kill": [_on("survives")],
+    "stop": [_on("survives")],
+    "pause": [_on("moves")],
+    "leave": [_on("survives"), _no_deal],
+    "join": [_on("fails"), _on("stands")],
+    "slow": [_on("brisk"), _unfed],
+}
+HEAL_OFF: dict[str, list[Switch]] = {
+    "kill": [_on("fails"), _on("refuses"), _on("stands")],
+    "stop": [_on("fails"), _on("refuses"), _on("stands")],
+    "pause": [_on("sleeps")],
+    "leave": [_on("fails"), _on("refuses"), _on("stands")],
+    "join": [_on("survives")],
+    "slow": [_on("stubborn")],
+}
+
+
+def _cases(table: dict[str, list[Switch]]) -> list[tuple[str, Switch]]:
+    return [(fault, switch) for fault, switches in table.items() for switch in switches]
+
+
+def test_every_fault_is_tried() -> None:
+    """A new fault has its effect and its heal switched off here."""
+    assert set(EFFECT_OFF) == set(HEAL_OFF) == set(MEMBER_CATALOGUE)
+
+
+@pytest.mark.parametrize("fault", EFFECT_OFF)
+def test_a_fault_that_works_bites_and_is_healed(fault: str) -> None:
+    """With nothing switched off; its proof at the heal says more than that of the injection."""
+    world = World(fault)
+    effect = world.inject()
+    assert effect.bit, effect.proof
+    healed, after = world.heal(effect)
+    assert after.bit, after.proof
+    assert healed is not None and effect.effective_ns is not None and healed >= effect.effective_ns
+    assert after.proof.startswith(effect.proof)
+    assert world.target.title in after.proof
+    assert world.target.running == (fault != "join") and not world.target.stopped and world.target.pace == 1
+
+
+@pytest.mark.parametrize(("fault", "switch"), _cases(EFFECT_OFF))
+def test_a_fault_that_does_nothing_never_bites(fault: str, switch: Switch) -> None:
+    """Neither at its injection nor when it is healed."""
+    world = World(fault)
+    switch(world)
+    effect = world.inject()
+    assert not effect.bit, effect.proof
+    _, after = world.heal(effect)
+    assert not after.bit, after.proof
+
+
+@pytest.mark.parametrize(("fault", "switch"), _cases(HEAL_OFF))
+def test_a_fault_whose_heal_does_nothing_never_claims_to_be_healed(fault: str, switch: Switch) -> None:
+    """No moment of a heal is told, and the run cannot be trusted."""
+    world = World(fault)
+    effect = world.inject()
+    assert effect.bit, effect.proof
+    switch(world)
+    healed, after = world.heal(effect)
+    assert healed is None and not after.bit, after.proof
+    assert after.effective_ns == effect.effective_ns
+
+
+@pytest.mark.parametrize("fault", sorted(set(EFFECT_OFF) - {"join"}))
+def test_a_dead_target_is_left_alone(fault: str) -> None:
+    """Nothing is done to it, and nothing healed: another step may have business with it."""
+    world = World(fault)
+    world.target.running = False
+    effect = world.inject()
+    assert (effect.bit, effect.effective_ns, effect.proof) == (False, None, "no target was running")
+    healed, after = world.heal(effect)
+    assert not after.bit and healed is not None and world.target.done == []
+
+
+def test_who_is_there_cannot_join() -> None:
+    """And is left alone."""
+    world = World("join")
+    world.target.running = True
+    effect = world.inject()
+    assert not effect.bit and "there already" in effect.proof
+    healed, after = world.heal(effect)
+    assert healed is not None and not after.bit and world.target.done == []
+
+
+@pytest.mark.parametrize("fault", ["kill", "stop", "leave"])
+def test_without_a_duration_the_place_stays_empty(fault: str) -> None:
+    """It is healed when the others own everything, and not before."""
+    world = World(fault, returns=False)
+    effect = world.inject()
+    healed, after = world.heal(effect)
+    assert after.bit and healed is not None
+    assert after.proof.count("went to others") == 1 and not world.target.running
+
+    world = World(fault, returns=False)
+    if fault != "leave":  # which has seen them go at its injection
+        world.groups.deals = False
+        healed, after = world.heal(world.inject())
+        assert healed is None and not after.bit and "not all been given to others" in after.proof
+
+
+def test_without_a_duration_a_new_member_stays() -> None:
+    """It is healed as soon as it has joined."""
+    world = World("join", returns=False)
+    effect = world.inject()
+    healed, after = world.heal(effect)
+    assert after.bit and healed == effect.effective_ns and world.target.running
+
+
+def test_somebody_else_starts_a_member_that_was_to_stay_away() -> None:
+    """That is no heal."""
+    world = World("kill", returns=False)
+    effect = world.inject()
+    world.target.start()
+    healed, after = world.heal(effect)
+    assert healed is None and not after.bit
+
+
+def test_a_zombie_is_told_apart_from_a_nap() -> None:
+    """Whether its group gave its partitions away while it stood still."""
+    world = World("pause")
+    effect = world.inject()
+    assert "had not all been given to others" in world.heal(effect)[1].proof
+    world = World("pause")
+    effect = world.inject()
+    awake = [member for member in world.groups.made if member is not world.target]
+    world.groups.made = awake
+    world.groups.rebalance()
+    world.groups.made = [*awake, world.target]
+    assert "ms after it stood still" in world.heal(effect)[1].proof
+
+
+def test_an_abandoned_fault_waits_no_more() -> None:
+    """The run is being ended: also where the group never comes to an end."""
+    world = World("kill", returns=False)
+    world.groups.deals = False
+    effect = world.inject()
+    world.fault.abandon()
+    began = world.fault.scene.clock.now()
+    assert world.heal(effect)[0] is None
+    assert world.fault.scene.clock.now() == began
+
+
+def test_half_a_bite_stays_half_a_bite() -> None:
+    """One of two members was down."""
+    groups = FakeGroups()
+    hit: list[Any] = [groups.member("billing", 1), FakeMember(9, running=False)]
+    for fault in ("kill", "stop", "pause", "leave", "slow"):
+        made = MEMBER_CATALOGUE[fault](member_scene(groups, processing=50))
+        effect = made.inject(hit)
+        assert not effect.bit, fault
+        assert not made.heal(hit, effect)[1].bit, fault
