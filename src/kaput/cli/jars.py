@@ -19,10 +19,16 @@ def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distr
 
     if kafka_home is not None:
         return from_home(kafka_home)
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"fetching Kafka {version}", total=None, visible=False)
+    bar = Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(f"fetching Kafka {version}", total=None)
 
-        def fetched(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, visible=True)
+    def fetched(done: int, total: int) -> None:
+        # Only now: where nothing is fetched, nothing is drawn.
+        bar.start()
+        bar.update(task, completed=done, total=total)
 
+    try:
         return resolve(version, java, fetched)
+    finally:
+        if bar.live.is_started:
+            bar.stop()

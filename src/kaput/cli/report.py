@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from kaput.cli.series import Result
-from kaput.cli.showing import entries, print_json, result_of, table
+from kaput.cli.showing import entries, print_json, result_of, table, width_of
 
 
 class Format(StrEnum):
@@ -67,7 +67,7 @@ def report_command(
 
             console = Console(highlight=False, soft_wrap=True)
             if len(results) > 1:
-                console.print(table(results), end="")
+                console.print(table(results, width=width_of(console)), end="")
             else:
                 console.print(render(results[0].findings, results[0].folder.path), end="")
 

@@ -12,6 +12,7 @@ from kaput.cli.judging import exit_status
 from kaput.cli.series import Result, Series
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
     from kaput.evidence.findings import Findings
@@ -48,7 +49,7 @@ def _print(series: Series, as_json: bool, as_list: bool) -> None:
     for result in series.results:
         console.print(render(result.findings, result.folder.title))
     if len(series.results) + len(series.failed) > 1:
-        console.print(table(series.results, series))
+        console.print(table(series.results, series, width_of(console)))
 
 
 def print_json(documents: Sequence[str], as_list: bool) -> None:
@@ -56,15 +57,20 @@ def print_json(documents: Sequence[str], as_list: bool) -> None:
     sys.stdout.write("[" + ",\n".join(documents) + "]\n" if as_list else documents[0] + "\n")
 
 
-def table(results: Sequence[Result], series: Series | None = None) -> Text:
+def table(results: Sequence[Result], series: Series | None = None, width: int | None = None) -> Text:
     """The runs side by side; of the repetitions of a single variant their statistics, too."""
     from kaput.report.comparison import compare
     from kaput.report.tables import as_text, render_statistics
 
-    text = as_text(compare(entries(results, series)))
+    text = as_text(compare(entries(results, series)), width)
     if len(results) > 1 and len({result.variant for result in results}) == 1:
         text.append("\n").append_text(render_statistics([result.findings for result in results]))
     return text
+
+
+def width_of(console: Console) -> int | None:
+    """How much fits into a line; None where nothing reads lines of a width: a pipe, a file."""
+    return console.width if console.is_terminal else None
 
 
 def entries(results: Sequence[Result], series: Series | None = None) -> list[Entry]:

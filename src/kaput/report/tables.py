@@ -7,25 +7,40 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from kaput.evidence.findings import Findings
-from kaput.report.comparison import FIGURES, Comparison
+from kaput.report.comparison import FIGURES, Column, Comparison
 from kaput.report.layout import NOTHING, columns, number
 from kaput.report.statistics import Summary, summarise
 
 
-def as_text(comparison: Comparison) -> Text:
-    """A line for each run; the figures that are the same in all of them stand below, once."""
+def as_text(comparison: Comparison, width: int | None = None) -> Text:
+    """A line for each run; the figures that are the same in all of them stand below, once.
+
+    `width`: of the terminal. A table that does not fit is turned over, a column for each run, if that does.
+    """
     same = [column for column in comparison.figures if not column.differs]
     shown = [*comparison.naming, *(column for column in comparison.figures if column.differs)]
     if len(comparison.naming[0].cells) == 1:
         same, shown = [], [*comparison.naming, *comparison.figures]
-    table = columns(
-        [column.name for column in shown],
-        list(zip(*(column.cells for column in shown), strict=True)),
-        sum(column.left for column in shown),
-    )
+    table, turned = _lines(shown), _turned(shown)
+    if width is not None and _width(turned) <= width < _width(table):
+        table = turned
     known = [f"{column.name} {column.cells[0]}" for column in same if column.cells[0] != NOTHING]
     below = f"  The same in all: {', '.join(known)}\n" if known else ""
     return Text.assemble((f"{comparison.title}\n", "bold"), table, below)
+
+
+def _lines(shown: Sequence[Column]) -> Text:
+    rows = list(zip(*(column.cells for column in shown), strict=True))
+    return columns([column.name for column in shown], rows, sum(column.left for column in shown))
+
+
+def _turned(shown: Sequence[Column]) -> Text:
+    header, *rows = ([column.name, *column.cells] for column in shown)
+    return columns(header, rows)
+
+
+def _width(table: Text) -> int:
+    return max(len(line) for line in table.plain.splitlines())
 
 
 def as_markdown(comparison: Comparison) -> str:

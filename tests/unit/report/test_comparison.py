@@ -100,6 +100,22 @@ def test_any_other_anomaly_is_shown_where_there_is_one(raw: dict[str, Any]) -> N
     assert found.figures[0].name == "ghost" and found.figures[0].cells == ["0", "2"]
 
 
+def test_a_table_that_is_too_wide_is_turned_over(raw: dict[str, Any]) -> None:
+    """A column for each run, where that fits; where neither does, a line for each."""
+    first = entry(raw, 23, {ACKS: 1})
+    raw["faults"] = []
+    found = compare([first, entry(raw, 0, {ACKS: "all"})])
+    turned = as_text(found, 40).plain.splitlines()
+    assert [line.split() for line in turned[1:5]] == [
+        ["acks", "1", "all"],
+        ["verdict", "held", "held"],
+        ["lost", "23", "0"],
+        ["unavailable", "ms", "10,012", "-"],
+    ]
+    assert as_text(found, 10).plain == as_text(found, 200).plain == as_text(found).plain
+    assert as_text(found).plain.splitlines()[1].split()[:3] == ["acks", "verdict", "lost"]
+
+
 def test_markdown_has_every_figure(raw: dict[str, Any]) -> None:
     """A table that other tools read; bars in names are escaped."""
     raw["run"]["scenario"] = "a|b"
