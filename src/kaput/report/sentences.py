@@ -49,7 +49,9 @@ def _lost(findings: Findings) -> str:
 
 def not_proven(fault: FaultFindings) -> str:
     """What is to be said of a fault that is not shown to have bitten."""
-    return "bit at an unknown time" if fault.bit else "had no effect"
+    if fault.bit:
+        return "bit at an unknown time"
+    return "had no effect" if fault.effective_ns is None else "took effect, but is not proven in full"
 
 
 def arithmetic_sentence(findings: Findings) -> str:

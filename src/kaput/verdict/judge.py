@@ -163,7 +163,10 @@ def _unproven(fault: FaultFacts) -> str:
     name = f"fault {fault.id} ({fault.fault} {fault.target})"
     if fault.bit:
         return f"{name} is said to have bitten, but not when it took effect: that is no proof."
-    return f"{name} had no effect: {fault.proof or 'no proof'}."
+    proof = fault.proof or "no proof"
+    if fault.effective_ns is not None:
+        return f"{name} took effect, but is not proven in full: {proof}."
+    return f"{name} had no effect: {proof}."
 
 
 def _totals(facts: Facts) -> dict[str, int]:

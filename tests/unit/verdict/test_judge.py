@@ -47,7 +47,7 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
         "Group billing had not read everything when the run ended: what it has not seen is not counted.",
     ),
     (
-        {"faults": [FaultFacts("2-kill", "kill", "broker 1", False, "still alive", 5)]},
+        {"faults": [FaultFacts("2-kill", "kill", "broker 1", False, "still alive")]},
         "Fault 2-kill (kill broker 1) had no effect: still alive.",
     ),
     (
@@ -59,8 +59,13 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
         "Fault 2-kill (kill broker 1) is said to have bitten, but not when it took effect: that is no proof.",
     ),
     (
-        {"faults": [FaultFacts("2-noop", "noop", "any", False, "", 5)]},
+        {"faults": [FaultFacts("2-noop", "noop", "any", False, "")]},
         "Fault 2-noop (noop any) had no effect: no proof.",
+    ),
+    (
+        {"faults": [FaultFacts("2-cut", "cut", "broker 1", False, "SYN dropped; the heal failed: EPERM", 5)]},
+        "Fault 2-cut (cut broker 1) took effect, but is not proven in full: "
+        "SYN dropped; the heal failed: EPERM.",
     ),
     ({"deaths": [(2, 17)]}, "Broker 2 stopped outside any fault (at 17 ns): the lab failed."),
     ({"troubles": ["broker 3 ran out of disk"]}, "Broker 3 ran out of disk."),
