@@ -99,39 +99,6 @@ def test_a_run_without_anything_renders(raw: dict[str, Any]) -> None:
     assert "Kafka of unknown version" in text
 
 
-def test_runs_stand_side_by_side(findings: Findings, raw: dict[str, Any]) -> None:
-    """Two runs are two columns, with verdict, loss and times in rows."""
-    raw["run"]["scenario"] = "twin"
-    raw["faults"] = []
-    table = side_by_side([findings, Findings.model_validate(raw)]).plain.splitlines()
-    assert table[1].split() == ["leader-kill-lagging-acks-1", "twin"]
-    rows = {line[:18].strip(): line[18:].split() for line in table[2:]}
-    assert rows["verdict"] == ["held", "held"]
-    assert rows["lost"] == ["23", "23"]
-    assert rows["loss window ms"] == ["1,990", "-"]
-
-
-def test_many_runs_are_rows(findings: Findings) -> None:
-    """More runs than fit as columns turn the table."""
-    table = side_by_side([findings] * 6).plain.splitlines()
-    assert len(table) == 1 + 1 + 6
-    assert "verdict" in table[1] and "ack p99 ms" in table[1]
-
-
-def test_repetitions_become_statistics(raw: dict[str, Any]) -> None:
-    """Mean, extremes and the interval of Student's t over three runs; unmeasured figures are a dash."""
-    runs = []
-    for lost in (10, 20, 30):
-        anomaly(raw, "lost")["count"] = lost
-        raw["faults"] = []
-        runs.append(Findings.model_validate(raw))
-    text = render_statistics(runs).plain
-    lost_row = next(line for line in text.splitlines() if line.strip().startswith("lost "))
-    # 20 +/- 4.303 * 10 / sqrt(3)
-    assert lost_row.split() == ["lost", "3", "20", "10", "30", "-4.84", "to", "44.8"]
-    assert "election ms" in text and text.startswith("Statistics over 3 runs: 3 held")
-
-
 def test_a_fault_that_is_proven_in_part_is_not_said_to_be_nothing(raw: dict[str, Any]) -> None:
     """It took effect, and its heal failed."""
     raw["faults"][0] |= {"bit": False, "proof": "cut; the heal failed: EPERM"}
