@@ -90,7 +90,7 @@ class _Analysis:
         if twice is not None:
             topic, partition = self.frames.names.place(twice.place) or ("", 0)
             raise EvidenceError(
-                f"table log: {topic}/{partition} offset {twice.offset} stands there {twice.times} times "
+                f"table log: {topic}/{partition} offset {twice.offset} is there {twice.times} times "
                 f"with the same message (producer {twice.producer}, seq {twice.seq})"
             )
 

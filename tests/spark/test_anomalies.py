@@ -99,7 +99,7 @@ def nonmonotonic_poll() -> History:
 
 
 def commit_ahead() -> History:
-    """Offset 3 is committed before offset 2 was handed out."""
+    """Offset 3 is committed before offset 2 is delivered."""
     history = _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11)
     return history.event("committed", 12, 3).handed(2, 0, 2, 13)
 
@@ -165,13 +165,13 @@ CASES = {
     "recovered": (
         recovered,
         {"recovered": 1},
-        "producer 0's message 1 was given up at its producer (_MSG_TIMED_OUT), "
+        "producer 0's message 1 was given up by its producer (_MSG_TIMED_OUT), "
         "yet is stored as orders/0 offset 1",
     ),
     "ghost": (
         ghost,
         {"ghost": 1},
-        "producer 0's message 1 was definitely refused (no error told), yet is stored as orders/0 offset 1",
+        "producer 0's message 1 was definitely refused (no error given), yet is stored as orders/0 offset 1",
     ),
     "phantom": (
         phantom,
@@ -187,7 +187,7 @@ CASES = {
     "reordered": (
         reordered,
         {"reordered": 1},
-        "producer 0's message 0 stands at orders/0 offset 1, behind message 1 of the same producer",
+        "producer 0's message 0 is at orders/0 offset 1, behind message 1 of the same producer",
     ),
     "inconsistent-offset": (
         inconsistent_offset,
@@ -207,13 +207,13 @@ CASES = {
     "poll-skip": (
         poll_skip,
         {"poll-skip": 1},
-        "member m1 was handed orders/0 offset 2 at 22:13:20.011, right after offset 0, "
+        "member m1 received orders/0 offset 2 at 22:13:20.011, right after offset 0, "
         "past records stored between",
     ),
     "nonmonotonic-poll": (
         nonmonotonic_poll,
         {"nonmonotonic-poll": 1, "redelivered": 1},
-        "member m1 was handed orders/0 offset 0 at 22:13:20.013, after offset 2 already",
+        "member m1 received orders/0 offset 0 at 22:13:20.013, after offset 2 already",
     ),
     "commit-ahead": (
         commit_ahead,
@@ -224,7 +224,7 @@ CASES = {
     "unassigned-delivery": (
         unassigned_delivery,
         {"unassigned-delivery": 1},
-        "member m1 was handed orders/0 offset 2 while the partition was not assigned to it",
+        "member m1 received orders/0 offset 2 while the partition was not assigned to it",
     ),
     "vanished": (
         vanished,
@@ -240,7 +240,7 @@ CASES = {
     "delivered-after-accept": (
         delivered_after_accept,
         {"delivered-after-accept": 1},
-        "member m2 was handed orders/0 offset 2 at 22:13:20.020, although its accept had been confirmed at "
+        "member m2 received orders/0 offset 2 at 22:13:20.020, although its accept had been confirmed at "
         "22:13:20.013",
     ),
     "over-delivered": (
@@ -251,8 +251,8 @@ CASES = {
     "lost-release": (
         lost_release,
         {"lost-release": 1},
-        "member m1 was handed orders/0 offset 2 at 22:13:20.012 with delivery count 1 (the limit is 5), "
-        "neither accepted nor rejected it, and nobody was handed it again",
+        "member m1 received orders/0 offset 2 at 22:13:20.012 with delivery count 1 (the limit is 5), "
+        "neither accepted nor rejected it, and nobody received it again",
     ),
 }
 

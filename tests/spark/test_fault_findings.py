@@ -138,7 +138,7 @@ def test_message_sent_twice_is_no_evidence(tmp_path: Path, spark: SparkContext) 
 
 def test_record_logged_twice_is_no_evidence(tmp_path: Path, spark: SparkContext) -> None:
     """The same record at the same offset twice would count as a duplicate that Kafka never made."""
-    with pytest.raises(EvidenceError, match="orders/0 offset 0 stands there 2 times"):
+    with pytest.raises(EvidenceError, match="orders/0 offset 0 is there 2 times"):
         _analyse(History().acked(0, 0, 0).stored(0, 0, 0).read_to_end(), tmp_path, spark)
 
 

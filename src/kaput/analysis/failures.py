@@ -1,4 +1,4 @@
-"""What failed in a task, said as what it is: the evidence's fault, the disk's, or ours."""
+"""What failed in a task, reported as what it is: the evidence's fault, the disk's, or ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kaput.errors import EvidenceError
 
 
 class TaskError(Exception):
-    """What Spark says of a task that failed for a reason that nobody thought of."""
+    """What Spark says of a task that failed for an unforeseen reason."""
 
 
 # What a task raised.

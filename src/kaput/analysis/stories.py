@@ -1,4 +1,4 @@
-"""One sentence for each example: what happened to this message, told to an engineer."""
+"""One sentence for each example: what happened to this message, as one engineer would tell another."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _lost(row: Row) -> str:
         if row["cause"] == "unclean-election":
             text += " with a leader outside the ISR"
         elif row["cause"] == "leader-restarted":
-            text += " with the same leader, come back without it"
+            text += " under the same leader, which had come back without it"
     holder = row.get("holder")
     if holder:
         return f"{text}, and offset {row['offset']:,} now holds {_message(holder)}"
@@ -81,7 +81,7 @@ def _corrupt(row: Row) -> str:
 
 
 def _poll(row: Row) -> str:
-    return f"member {row['member']} was handed {_at(row)} at {clock(row['at_ns'])}"
+    return f"member {row['member']} received {_at(row)} at {clock(row['at_ns'])}"
 
 
 def _below(row: Row) -> str:
@@ -92,16 +92,16 @@ _STORIES: dict[str, Callable[[Row], str]] = {
     "lost": _lost,
     "duplicate": lambda r: f"{_message(r)} is stored {r['times']:,} times, first as {_at(r)}",
     "recovered": lambda r: (
-        f"{_message(r)} was given up at its producer ({r['error'] or 'no error told'}), "
+        f"{_message(r)} was given up by its producer ({r['error'] or 'no error given'}), "
         f"yet is stored as {_at(r)}"
     ),
     "ghost": lambda r: (
-        f"{_message(r)} was definitely refused ({r['error'] or 'no error told'}), yet is stored as {_at(r)}"
+        f"{_message(r)} was definitely refused ({r['error'] or 'no error given'}), yet is stored as {_at(r)}"
     ),
     "phantom": lambda r: f"{_at(r)} holds {_message(r)}, which was never sent in this run",
     "corrupt": _corrupt,
     "reordered": lambda r: (
-        f"{_message(r)} stands at {_at(r)}, behind message {r['other_seq']:,} of the same producer"
+        f"{_message(r)} is at {_at(r)}, behind message {r['other_seq']:,} of the same producer"
     ),
     "inconsistent-offset": _inconsistent,
     "unseen": lambda r: f"{_message(r)} is stored as {_at(r)} and was never delivered to the group",
@@ -118,7 +118,7 @@ _STORIES: dict[str, Callable[[Row], str]] = {
         f"when {_below(r)} had not been delivered to the group"
     ),
     "unassigned-delivery": lambda r: (
-        f"member {r['member']} was handed {_at(r)} while the partition was not assigned to it"
+        f"member {r['member']} received {_at(r)} while the partition was not assigned to it"
     ),
     "double-accept": lambda r: (
         f"{_at(r)} was accepted {r['times']:,} times, the first time confirmed at {clock(r['accepted_ns'])}"
@@ -131,7 +131,7 @@ _STORIES: dict[str, Callable[[Row], str]] = {
     ),
     "lost-release": lambda r: (
         f"{_poll(r)} with delivery count {r['times']:,} (the limit is {r['limit']:,}), neither accepted nor "
-        "rejected it, and nobody was handed it again"
+        "rejected it, and nobody received it again"
     ),
     "vanished": lambda r: (
         f"{_message(r)} was delivered as {_at(r)} at {clock(r['at_ns'])}, and is stored nowhere any more"

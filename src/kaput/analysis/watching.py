@@ -35,7 +35,7 @@ def _watch(spark: SparkContext, total: int, progress: Progress, over: threading.
     done: dict[int, int] = {}
     sizes: dict[int, int] = {}
     while not over.wait(_EVERY_S):
-        # A stage that is active no longer has ended.
+        # A stage that is no longer active has ended.
         done = dict(sizes)
         for stage in tracker.getActiveStageIds():
             info = tracker.getStageInfo(stage)

@@ -97,8 +97,8 @@ def _unexpected(error: Exception | SystemExit) -> int:
     kept = _kept(told)
     where = f"its traceback is in {kept}" if kept else f"its traceback:\n{told}"
     _say(
-        f"{where}\nTo report it, hand that traceback, what `kaput --version` prints and this command line to "
-        f"whoever looks after kaput for you: {_command_line()}"
+        f"{where}\nTo report it, send that traceback, the output of `kaput --version` and this command line "
+        f"to whoever maintains kaput for you: {_command_line()}"
     )
     return FAULT_OF_KAPUT
 

@@ -51,7 +51,7 @@ def main() -> None:
     streams = Streams()
     status = status_of(_run)
     if failure := streams.finish():
-        sys.stderr.write(f"kaput: stdout could not be written to ({failure}): what it shows is not whole\n")
+        sys.stderr.write(f"kaput: stdout could not be written to ({failure}): the output is incomplete\n")
         status = LabError.exit_status if status in VERDICTS else status
     sys.exit(status)
 

@@ -37,7 +37,7 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
         f"{change.deposed_acks_after_election:,} of them after the election"
     )
     if change.two_leaders_ms:
-        yield f"the last {milliseconds(change.two_leaders_ms)} after it: so long there were two leaders"
+        yield f"the last {milliseconds(change.two_leaders_ms)} after it: for that long there were two leaders"
     if change.overlap_ms:
         yield f"both acknowledged for {milliseconds(change.overlap_ms)}"
     if change.offsets_used_twice:
@@ -57,4 +57,4 @@ def _proof(change: LeaderChange) -> Iterator[str]:
         yield f"{count} lost messages were seen on broker {broker}'s disk before it threw them away"
     if unseen:
         last = milliseconds(change.lost_unseen_last_ms)
-        yield f"{plural(unseen, 'lost message')}, acknowledged in the last {last}, on nobody's"
+        yield f"{plural(unseen, 'lost message')}, acknowledged in the last {last}, on no broker's disk"

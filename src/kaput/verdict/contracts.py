@@ -46,7 +46,10 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     """Whether the log might contradict an acknowledgement in this way."""
     spec = spec_of(scenario, loss.producer)
     if loss.producer is not None and spec is None:
-        return Ruling("unclear", f"producer {loss.producer} is not in the scenario, nor what it was promised")
+        return Ruling(
+            "unclear",
+            f"the scenario does not have producer {loss.producer}, so what it was promised is not known",
+        )
     if spec is not None and spec.acks == "0":
         return Ruling("permitted", "acks=0 promises nothing")
     if loss.cause == "unclean-election" and _unclean_allowed(scenario, loss.topic):
@@ -109,7 +112,9 @@ def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
     """Whether a message of that producer may be stored twice."""
     spec = spec_of(scenario, producer)
     if spec is None:
-        return Ruling("unclear", f"producer {producer} is not in the scenario, nor what it was promised")
+        return Ruling(
+            "unclear", f"the scenario does not have producer {producer}, so what it was promised is not known"
+        )
     if _idempotent(spec):
         return Ruling("violation", "an idempotent producer stores each message once")
     if _setting(spec, _RETRIES) == 0:
@@ -122,7 +127,8 @@ def on_reordered(scenario: Scenario, found: Reordered) -> Ruling:
     spec = spec_of(scenario, found.producer)
     if spec is None:
         return Ruling(
-            "unclear", f"producer {found.producer} is not in the scenario, nor what it was promised"
+            "unclear",
+            f"the scenario does not have producer {found.producer}, so what it was promised is not known",
         )
     if _idempotent(spec):
         return Ruling("violation", "an idempotent producer keeps its order")

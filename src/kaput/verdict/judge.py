@@ -90,7 +90,7 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
     copies = [(on_duplicate(scenario, producer), n) for producer, n in sorted(facts.duplicates.items())]
     bench.rule("duplicate", "messages are stored more than once", copies)
     swaps = [(on_reordered(scenario, found), found.count) for found in facts.reordered]
-    bench.rule("reordered", "messages stand behind later ones of the same producer", swaps)
+    bench.rule("reordered", "messages are stored behind later ones of the same producer", swaps)
     places = [(on_displaced(scenario, found), found.count) for found in facts.displaced]
     bench.rule("inconsistent-offset", "offsets were given to more than one message", places)
     for name, meaning in _never(RUN_ANOMALIES):
@@ -124,7 +124,7 @@ def _doubt_the_lab(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
     if facts.unread:
         bench.doubts.append(
             f"{facts.unread:,} messages were not found, and their partition was not read to its end: "
-            "they are not called lost."
+            "they are not counted as lost."
         )
     if facts.unread_partitions:
         bench.doubts.append(_not_read(facts.unread_partitions))
@@ -162,7 +162,7 @@ def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
 def _unproven(fault: FaultFacts) -> str:
     name = f"fault {fault.id} ({fault.fault} {fault.target})"
     if fault.bit:
-        return f"{name} is said to have bitten, but not when it took effect: that is no proof."
+        return f"{name} is recorded as having bitten, but not when: that proves nothing."
     proof = fault.proof or "no proof"
     if fault.effective_ns is not None:
         return f"{name} took effect, but is not proven in full: {proof}."
@@ -212,6 +212,6 @@ def _notes(facts: Facts, scenario: Scenario) -> list[str]:
             notes.append(
                 f"Subtracting end offsets from acknowledgements ({facts.acked:,} - {facts.end_offsets:,}) "
                 f"says {max(difference, 0):,} lost. The exact count is {lost:,}: "
-                "records that nobody was told of hide the rest."
+                "records without an acknowledgement of their own hide the rest."
             )
     return notes

@@ -63,7 +63,7 @@ def test_a_full_disk_behind_stdout_is_said(judged: Path) -> None:
     assert done.returncode == 4
     assert (
         done.stderr
-        == "kaput: stdout could not be written to (No space left on device): what it shows is not whole\n"
+        == "kaput: stdout could not be written to (No space left on device): the output is incomplete\n"
     )
 
 

@@ -119,7 +119,7 @@ def test_on_loss_of_a_stranger(scenario: Make) -> None:
     """What a producer that the scenario does not have was promised is not known, whatever the cause."""
     for producer in (-1, 1, 9):
         ruling = on_loss(scenario(**COMPACT), Loss(producer, "orders", "unexplained", 1, HOLE))
-        why = f"producer {producer} is not in the scenario, nor what it was promised"
+        why = f"the scenario does not have producer {producer}, so what it was promised is not known"
         assert ruling == ("unclear", why)
 
 
@@ -137,7 +137,7 @@ def test_compaction_does_not_give_an_offset_twice(scenario: Make) -> None:
     assert on_displaced(scenario(acks="all", **COMPACT), found) == UNEXPLAINED
 
 
-STRANGER = Ruling("unclear", "producer 3 is not in the scenario, nor what it was promised")
+STRANGER = Ruling("unclear", "the scenario does not have producer 3, so what it was promised is not known")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
     (
         {"unread": 4000},
         "4,000 messages were not found, and their partition was not read to its end: "
-        "they are not called lost.",
+        "they are not counted as lost.",
     ),
     (
         {"unread_partitions": [_unread(0, 5000, 10000)]},
@@ -56,7 +56,7 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"faults": [FaultFacts("2-kill", "kill", "broker 1", True, "gone")]},
-        "Fault 2-kill (kill broker 1) is said to have bitten, but not when it took effect: that is no proof.",
+        "Fault 2-kill (kill broker 1) is recorded as having bitten, but not when: that proves nothing.",
     ),
     (
         {"faults": [FaultFacts("2-noop", "noop", "any", False, "")]},
@@ -210,11 +210,12 @@ def test_rulings_are_summed_and_the_most_comes_first(scenario: Make) -> None:
     assert judgement.verdict == "violated"
     assert judgement.reasons == [
         "1,003 acknowledged messages are lost: acks=1, and no change of leader explains it.",
-        "1 acknowledged messages are lost: producer 9 is not in the scenario, nor what it was promised.",
+        "1 acknowledged messages are lost: the scenario does not have producer 9, "
+        "so what it was promised is not known.",
         "3 acknowledged messages are lost, permitted: acks=1 promises nothing across a change of leader.",
         "3 messages are stored more than once, permitted: "
         "retries without idempotence may store a message twice.",
-        "4 messages stand behind later ones of the same producer, permitted: "
+        "4 messages are stored behind later ones of the same producer, permitted: "
         "retries with more than one request in flight may overtake each other.",
         "6 offsets were given to more than one message, permitted: "
         "acks=1 promises nothing across a change of leader.",
@@ -286,7 +287,7 @@ LUCK = (
             {"end_offsets": 985, "end_offsets_known": True, "counts": {"lost": 1600}},
             [
                 "Subtracting end offsets from acknowledgements (990 - 985) says 5 lost. "
-                "The exact count is 1,600: records that nobody was told of hide the rest."
+                "The exact count is 1,600: records without an acknowledgement of their own hide the rest."
             ],
         ),
         (
@@ -294,7 +295,7 @@ LUCK = (
             {"acked": 4000, "end_offsets": 5000, "end_offsets_known": True, "counts": {"lost": 1}},
             [
                 "Subtracting end offsets from acknowledgements (4,000 - 5,000) says 0 lost. "
-                "The exact count is 1: records that nobody was told of hide the rest."
+                "The exact count is 1: records without an acknowledgement of their own hide the rest."
             ],
         ),
     ],

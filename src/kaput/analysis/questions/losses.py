@@ -28,7 +28,7 @@ KNOWN = list(Circumstances._fields)
 
 
 def beside_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
-    """Acknowledgements that the log does not bear out, a row each, with what stands at their offsets.
+    """Acknowledgements that the log does not bear out, a row each, with what is at their offsets now.
 
     `astray`: runs whose `row` points into the `times` attempts and dones. Added: attempt_ns, done_ns;
     `taken`, whether there is any record at the offset now; `holder_producer` and `holder_seq`, the least of

@@ -44,7 +44,7 @@ _OFFSETS = Axis(("producer", "place"), "offset")
 
 
 def _behind(copies: pl.DataFrame) -> pl.DataFrame:
-    """Runs, or single rows of them, that do not stand above all of their stream before them, and the greatest
+    """Runs, or single rows of them, that are not above all of their stream before them, and the greatest
     message there, `top`: nearly always none.
     """
     ordered = in_order(copies, [*_STREAM, "offset"])
@@ -57,7 +57,7 @@ def _behind(copies: pl.DataFrame) -> pl.DataFrame:
     top = _LAST.cum_max().shift(1).over(_STREAM)
     if not shares.any():
         return ordered.with_columns(top=top).filter(pl.col("seq") <= pl.col("top"))
-    # Of what stands at one offset, nothing is before the rest.
+    # Of what is at one offset, nothing is before the rest.
     before = ordered.group_by(*_STREAM, "offset", maintain_order=True).agg(_LAST.max().alias("top"))
     before = before.with_columns(pl.col("top").cum_max().shift(1).over(_STREAM))
     found = ordered.join(before, on=[*_STREAM, "offset"], how="left", maintain_order="left")

@@ -45,10 +45,10 @@ def unassigned(deliveries: pl.DataFrame, assigned: pl.DataFrame) -> pl.DataFrame
 
 
 def torn(deliveries: pl.DataFrame) -> bool:
-    """Whether deliveries of one reader, which are `in_time`, overlap there: its steps cannot be told from
+    """Whether deliveries of one reader, which are `in_time`, overlap there: its steps do not show in
     these runs.
 
-    So it is where the rows of a member stand in several row groups in no order of time.
+    That is so where the rows of a member are in several row groups in no order of time.
     """
     latest = pl.col("polled_ns_last").cum_max().shift(1).over(READER)
     end = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)

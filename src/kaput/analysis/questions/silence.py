@@ -40,7 +40,7 @@ def spells(acked: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:
         first_ns=pl.Series(np.minimum.reduceat(at_ns, begin)),
         last_ns=pl.Series(np.maximum.reduceat(at_ns, begin)),
     )
-    # Those without a time stand in a tick of their own.
+    # Those without a time are in a tick of their own.
     return _joined(ticks.filter(pl.col("first_ns") != NULL), width_ns)
 
 

@@ -57,7 +57,7 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
 
 
 def _with_clocks(rows: pl.DataFrame, lines: Lines, time: str) -> pl.DataFrame:
-    """The rows with CLOCKS as they stood at that time of each, and when the next of either kind happened."""
+    """The rows with CLOCKS as they were at that time of each, and when the next of either kind happened."""
     found = rows.with_row_index("line").sort(time)
     found = _by_then(found, time, lines.commits, _GROUP, exact=False)
     found = _by_then(found, time, lines.changes, READER, exact=True)

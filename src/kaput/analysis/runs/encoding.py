@@ -1,7 +1,7 @@
 """The rows of a row group as runs, in an order that makes them long.
 
 Runs do not cross blocks of messages: whatever is said of one block's messages meets in one task, wherever
-that runs. What is needed row by row stands beside them: `attempts` and `dones` of sends, `polls` of
+that runs. What is needed row by row is kept beside them: `attempts` and `dones` of sends, `polls` of
 deliveries (ns; NULL for none).
 """
 
@@ -27,17 +27,17 @@ SHARE_EVENTS = ("group", "member", "kind", "place", "delivery_count", "at_ns")
 
 
 class Encoded(NamedTuple):
-    """`runs`, and what stands beside their rows: `row` says where, one run after the other."""
+    """`runs`, and what is kept of their rows: `row` says where, one run after the other."""
 
     runs: pl.DataFrame
     rows: Mapping[str, Ints]
 
     def where(self, chosen: pl.Expr) -> Encoded:
-        """The chosen runs, and what stands beside their rows."""
+        """The chosen runs, and what is kept of their rows."""
         flags = self.runs.select(chosen.fill_null(False)).to_series()
         if flags.all():
             return self
-        # Runs stand one after the other: a mask is taken faster than positions are.
+        # Runs follow one another: a mask is faster than positions.
         mask = np.repeat(flags.to_numpy(), self.runs["n"].to_numpy())
         runs = self.runs.filter(flags).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
         return Encoded(runs, {name: values[mask] for name, values in self.rows.items()})

@@ -10,7 +10,7 @@ and everything that is said of runs still holds.
     place       topic and partition as one number (names.py); null where the partition is not known
     offset      of the first row; null where there is none
     n           rows
-    row         where its first row stands in what is kept row by row (see `kept`), if anything is
+    row         where its first row is in what is kept row by row (see `kept`), if anything is
     ...         whatever else the table has, the same in all rows; times as NAME_first and NAME_last (ns)
 
 All numbers are int64. Not here: matching runs of several tables (cutting.py), reading tables (tables.py).
@@ -110,7 +110,7 @@ def spread(first: Ints, n: Ints) -> Ints:
 
 
 def kept(name: str, values: Ints, first: Ints, n: Ints) -> list[pl.Series]:
-    """Two columns: a list for each run of its rows' values, which stand in `values` from `first` on, and what
+    """Two columns: a list for each run of its rows' values, which are in `values` from `first` on, and what
     they are counted from (NAME_from): as int32 where they fit, since lists are most of what is shuffled.
     """
     ends = np.append(0, np.cumsum(n))

@@ -154,8 +154,8 @@ def _user_defaults() -> dict[str, str]:
 def close(spark: SparkContext, timeout_s: float = 10, in_good_order: bool = False) -> None:
     """Stops Spark and, where the JVM is ours, ends that too: nothing of it is left.
 
-    A JVM of ours has nobody to say goodbye to, which takes it a second: unless it is to end `in_good_order`,
-    it is killed, and its Python workers end as they are hung up on.
+    A JVM of ours has nothing to shut down in order, which takes it a second: unless it is to end
+    `in_good_order`, it is killed, and its Python workers end as they are hung up on.
     """
     if not _own:
         spark.stop()

@@ -259,6 +259,6 @@ def _shown(cases: Cases, attempts: Ints) -> dict[str, pl.DataFrame]:
 
 
 def _doubled(parts: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """The least of what stands there more than once, and how often."""
+    """The least of what is there more than once, and how often."""
     known = parts.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))
     return known.filter(pl.col("times") > 1).sort(keys).head(1)

@@ -201,7 +201,7 @@ def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
     known = log.filter(NAMED)
     if phantoms.is_empty():
         return known
-    # Whatever stands where none of them does is left as it is.
+    # Whatever is at other offsets than theirs is left as it is.
     touched = meeting(known, phantoms, PLACES)
     whole = ["place", "offset", *_WHO, "n", "epoch"]
     rest = known.join(touched.select(whole), on=whole, how="anti", nulls_equal=True)

@@ -46,7 +46,7 @@ def add(results: Sequence[MessageResults], given: Inputs, account: Account) -> O
 
 
 def _refuse(results: Sequence[MessageResults], names: Names) -> None:
-    """What cannot be counted: rows that stand there twice. Raises EvidenceError."""
+    """What cannot be counted: rows that are there twice. Raises EvidenceError."""
     for row in _least([part.doubled["sends"] for part in results], ["producer", "seq"]):
         raise EvidenceError(
             f"table sends: message {row['seq']} of producer {row['producer']} has more than one row"
@@ -54,7 +54,7 @@ def _refuse(results: Sequence[MessageResults], names: Names) -> None:
     for row in _least([part.doubled["log"] for part in results], RECORD):
         topic, partition = names.located(row["place"])
         raise EvidenceError(
-            f"table log: {topic}/{partition} offset {row['offset']} stands there {row['times']} times "
+            f"table log: {topic}/{partition} offset {row['offset']} is there {row['times']} times "
             f"with the same message (producer {row['producer']}, seq {row['seq']})"
         )
 
