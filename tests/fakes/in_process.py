@@ -11,15 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 
-class NeedsSpark(Exception):
-    """What was asked for only the real Spark can do."""
-
-
 class InProcess:
-    """Stands for a SparkContext. Raises NeedsSpark for whatever else is asked of one."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise NeedsSpark(name)
+    """Stands for a SparkContext."""
 
     def statusTracker(self) -> InProcess:
         """Itself."""

@@ -1,8 +1,7 @@
 """Judges one damaged run folder after another, in a process of its own that may be killed at any time.
 
 Reads case numbers from stdin and answers each with a line of JSON: how it ended. What counts as a failure
-is whatever is neither findings nor an error that names what it is about. `unsettled`: only the analysis in
-SQL can judge it, which needs the real Spark.
+is whatever is neither findings nor an error that names what it is about.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from fakes.everything import everything
-from fakes.in_process import InProcess, NeedsSpark
+from fakes.in_process import InProcess
 from fakes.spark import shared_context
 from fakes.writers import WRITERS, Writer
 from fuzz.damage import damage
@@ -120,8 +119,6 @@ def main() -> None:
         answer = {"case": int(line), "done": done}
         try:
             answer["ended"] = judged(folder, spark)
-        except NeedsSpark:
-            answer["ended"] = "unsettled"
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
             answer["ended"], answer["trace"] = type(error).__name__, traceback.format_exc()
         answers.write(json.dumps(answer) + "\n")
