@@ -49,6 +49,7 @@ class FakeNetwork:
     inboxes: dict[tuple[str, int], int] = field(default_factory=dict)  # datagrams that wait there
     made: list[FakeSocket] = field(default_factory=list)
     strange: float = 1.0  # how much more than the rate a limit lets through
+    stalls_s: list[float] = field(default_factory=list)  # how long the sender stops once it had to wait
     clock: FakeClock = field(default_factory=FakeClock)
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
@@ -247,6 +248,8 @@ class FakeQueue:
             self.room -= size
         else:
             self.waited += 1
+            if self.network.stalls_s:
+                self.network.clock.sleep(self.network.stalls_s.pop(0))
 
     def _put(self, kind: str) -> None:
         if self.kind:

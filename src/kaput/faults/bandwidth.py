@@ -15,6 +15,7 @@ from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.shaping import End, Flow
 
 _LEAST_BURST = 32_000  # bytes
+_MEASUREMENTS = 4  # at most, of one end
 _UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
 
@@ -52,7 +53,7 @@ class Bandwidth(Fault):
             self._lift()
             return Effect(None, False, f"{name_all(nodes)}: cannot be limited (by another step?): {error}")
         effective = now_ns()
-        flows = [end.load(rate, burst) for end in self._ends]
+        flows = [_under_load(end, rate, burst) for end in self._ends]
         bit = len(alive) == len(nodes) and all(keeps(flow, rate) for flow in flows)
         carried = ", ".join(f"{flow.carried / 1e6:.2f} of {flow.offered / 1e6:.2f} Mbit/s" for flow in flows)
         said = f"{name_all(alive)}: {told} {'each way' if direction == 'both' else direction}"
@@ -84,6 +85,19 @@ class Bandwidth(Fault):
         stats = [end.stats() for end in self._ends]
         sent, waited = (sum(column) for column in zip(*stats, strict=True))
         return f"{sent:,} bytes, {waited:,} packets had to wait"
+
+
+def _under_load(end: End, rate: float, burst: int) -> Flow:
+    """What one end carries, measured again where it is not the rate.
+
+    While this process has to wait for its turn on a busy machine the bucket fills up, and a whole burst then
+    passes within the measurement. A limit that does not hold is seen in every one.
+    """
+    for _ in range(_MEASUREMENTS):
+        flow = end.load(rate, burst)
+        if keeps(flow, rate):
+            break
+    return flow
 
 
 def _bits(rate: str) -> float:

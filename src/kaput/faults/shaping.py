@@ -60,15 +60,17 @@ class End:
         """
         clock = self.scene.clock
         with contextlib.closing(self._sender()) as sender:
-            _, waited_before = self.stats()
+            began, (before, waited_before) = clock.now(), self.stats()
             for number in range(2 * burst // _DATAGRAM):
-                if number % 8 == 0 and self.stats()[1] > waited_before:
-                    break
+                if number % 8 == 0:
+                    # Measured from here, where the bucket is empty: what it gains in a pause counts too.
+                    began, (before, waited) = clock.now(), self.stats()
+                    if waited > waited_before:
+                        break
                 self._send(sender)
             pace = 1.5 * rate / 8  # bytes a second
             lasting_s = min(max(_LOAD_S, _LEAST_DATAGRAMS * _DATAGRAM / pace), _LOAD_S_MAX)
-            before, _ = self.stats()
-            began, offered = clock.now(), 0
+            offered = 0
             while (past_s := clock.now() - began) < lasting_s:
                 if offered < pace * past_s:
                     self._send(sender)

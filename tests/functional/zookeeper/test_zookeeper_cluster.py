@@ -148,7 +148,7 @@ def test_three_zookeeper_nodes_come_and_go(
 ) -> None:
     """One of three may die: the others answer. At the end configs and logs stay, data and processes don't."""
     spec = Spec(mode="zookeeper", brokers=1, zookeepers=3)
-    with Cluster(owner, spec, distribution, java, tmp_path) as cluster, Admin(cluster) as admin:
+    with Cluster(owner, spec, distribution, java, tmp_path) as cluster, Admin(cluster, BOUND_S) as admin:
         pids = [node.pid for node in cluster.nodes.values()]
         assert sorted(cluster.nodes) == [1, 201, 202, 203]
         cluster.nodes[203].kill()

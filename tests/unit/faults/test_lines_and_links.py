@@ -294,6 +294,14 @@ def test_another_rate_than_asked_for_is_no_bite(strange: float) -> None:
     assert not world.inject().bit
 
 
+def test_a_machine_that_pauses_spoils_a_measurement_not_the_proof() -> None:
+    """The bucket fills up in the meantime, and its burst passes on top of the rate: measured again."""
+    world = World("bandwidth", {"direction": "in", "rate": "1mbit"})
+    world.network.stalls_s = [0.3]
+    effect = world.inject()
+    assert world.network.stalls_s == [] and effect.bit, effect.proof
+
+
 def test_a_limit_of_another_step_is_left_alone() -> None:
     """Both cannot be had; what was put of ours goes."""
     world = World("bandwidth")
