@@ -66,6 +66,19 @@ def test_lagging_followers_and_acks_all_lose_nothing(kaput: Kaput) -> None:
     assert result.status == 0
     assert result.count("lost") == 0 == recount_lost(result)
     assert result.fault("kill")["election_ms"] > 0
+    assert_told(result)
+
+
+def assert_told(result: Result) -> None:
+    """Who led before, during and after the kill of broker 1; the group's only member, and its lag."""
+    tables = {table["when"]: table["partitions"][0] for table in result.findings["partition_tables"]}
+    assert tables["before"]["leader"] == 1 and tables["during"]["leader"] in (2, 3)
+    assert [set(tables[when]["isr"]) for when in ("before", "after")] == [{1, 2, 3}] * 2
+    assert all(table["replicas"] == [1, 2, 3] for table in tables.values())
+    (group,) = result.findings["groups"]
+    assert (group["type"], group["lag"]["final"]) == ("classic", 0)
+    assert [member["delivered"] > 0 for member in group["members"]] == [True]
+    assert result.findings["rebalances"][0]["trigger"] == "member-1 joined"
 
 
 def test_killing_the_leader_with_acks_all_loses_nothing(kaput: Kaput) -> None:

@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kaput.analysis import assemble, inputs, replicas, timeline
+from kaput.analysis import assemble, inputs, rebalances, replicas, timeline
 from kaput.analysis.account import Account, Silence
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.faults import plan
@@ -25,6 +25,7 @@ from reference import (
     commits,
     faults,
     groups,
+    handovers,
     latency,
     ledger,
     offsets,
@@ -180,7 +181,10 @@ class _Analysis:
 
     def _explain_the_rest(self) -> None:
         """What explains inconsistent offsets and reordering, where there is any."""
-        account = self.account
+        account, given = self.account, self.given
+        account.rebalances = rebalances.find(given.group_events, given.manifest.ended_ns)
+        if self.frames.names.groups:
+            handovers.count(self.frames, self.steps, account)
         if account.counted("inconsistent-offset"):
             account.displaced = causes.inconsistent(self.cases, self._find_homeless()).collect()
         if account.counted("reordered"):

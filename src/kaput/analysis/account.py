@@ -13,6 +13,7 @@ from kaput.analysis.faults import Attempted, Reach, Span
 from kaput.analysis.latency import Latency
 from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
+from kaput.analysis.rebalances import Rebalances
 from kaput.analysis.replicas import Seen
 from kaput.analysis.tally import Tally
 from kaput.analysis.timeline import FOREVER_NS, Timeline
@@ -70,6 +71,13 @@ class Silence(NamedTuple):
     to_ns: int
 
 
+class Delivered(NamedTuple):
+    """What a member was handed: records, and when the last of them."""
+
+    records: int
+    last_ns: int
+
+
 class WindowCounts(NamedTuple):
     """Attempts and acknowledgements in a fault's windows (questions/fault_windows.py)."""
 
@@ -82,7 +90,8 @@ class WindowCounts(NamedTuple):
 @dataclass
 class Account:
     """Keys by fault are fault ids; `latencies` by what they are of (latency.py); `shared`: records by group,
-    member and kind of share_events, all three as numbers.
+    member and kind of share_events, all three as numbers; `delivered` by group and member; `redelivered` by
+    rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of `rebalances`.
     """
 
     partitions: Partitions
@@ -103,6 +112,10 @@ class Account:
     latencies: dict[int, Latency] = field(default_factory=dict)
     gaps: Sequence[Silence] = ()
     shared: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
+    rebalances: Rebalances = field(default_factory=Rebalances)
+    delivered: Mapping[tuple[int, int], Delivered] = field(default_factory=dict)
+    redelivered: Mapping[int, int] = field(default_factory=dict)
+    first_records: Mapping[tuple[int, int], int] = field(default_factory=dict)
     examples: list[Case] = field(default_factory=list)
 
     @property

@@ -8,27 +8,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kaput.analysis import measured, stories
+from kaput.analysis import groups, measured, stories
 from kaput.analysis.account import Account
 from kaput.analysis.deposed import leader_changes
 from kaput.analysis.faults import Reach
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.latency import ACK, END_TO_END
 from kaput.analysis.names import Names
+from kaput.analysis.partition_tables import partition_tables
 from kaput.analysis.tally import Tally
 from kaput.evidence.findings import (
     Anomaly,
-    Delivered,
     Example,
     Fate,
     FaultFindings,
     Findings,
-    GroupFate,
-    GroupFindings,
     HighWatermarkArithmetic,
     Latency,
     Run,
-    Stored,
     Totals,
     UnreadPartition,
 )
@@ -45,8 +42,6 @@ from kaput.verdict.facts import (
 )
 from kaput.verdict.judge import Judgement, judge
 
-_STORED: tuple[Stored, ...] = ("0", "1", "n", "unread")
-_DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
 _MS = 1_000_000
 
 
@@ -71,7 +66,7 @@ def findings(given: Inputs, account: Account) -> Findings:
             unread=facts.unread,
         ),
         fates=fates_of(tally),
-        groups=[_group(given, account, index) for index in range(len(given.groups))],
+        groups=[groups.group_of(given, account, index) for index in range(len(given.groups))],
         anomalies=_anomalies(given, account, facts, judgement),
         high_watermark_arithmetic=HighWatermarkArithmetic(
             acked=facts.acked,
@@ -81,6 +76,8 @@ def findings(given: Inputs, account: Account) -> Findings:
         faults=[_fault(reach, account) for reach in account.reaches],
         unread_partitions=list(facts.unread_partitions),
         leader_changes=leader_changes(account.timeline, account.deposed, account.under, account.seen),
+        partition_tables=partition_tables(given, account.timeline),
+        rebalances=groups.rebalances_of(given, account),
         unavailability=measured.unavailability(account, given.names),
         latency_ms=Latency(
             ack=measured.percentiles(account, ACK),
@@ -178,34 +175,9 @@ def fates_of(tally: Tally) -> list[Fate]:
     return [
         Fate(outcome=outcome, stored=stored, count=tally.fates[outcome, stored])
         for outcome in OUTCOMES
-        for stored in _STORED
+        for stored in groups.STORED
         if tally.fates[outcome, stored]
     ]
-
-
-def group_fates_of(tally: Tally, group: int) -> list[GroupFate]:
-    """The fates that any message met in one group."""
-    return [
-        GroupFate(outcome=o, stored=s, delivered=d, count=tally.group_fates[group, o, s, d])
-        for o in OUTCOMES
-        for s in _STORED
-        for d in _DELIVERED
-        if tally.group_fates[group, o, s, d]
-    ]
-
-
-def _group(given: Inputs, account: Account, index: int) -> GroupFindings:
-    fates = account.tally.group_fates
-    return GroupFindings(
-        group=given.groups[index],
-        type=given.types[index],
-        drained=given.drained[index],
-        delivered_messages=sum(n for (g, _, _, d), n in fates.items() if g == index and d != "0"),
-        fates=group_fates_of(account.tally, index),
-        redelivered_after_commit=account.cases["redelivered", index, True],
-        end_to_end_ms=measured.percentiles(account, index),
-        members=measured.share_members(account, index, given.names),
-    )
 
 
 def _anomalies(given: Inputs, account: Account, facts: Facts, judgement: Judgement) -> list[Anomaly]:

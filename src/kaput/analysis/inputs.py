@@ -116,6 +116,22 @@ class Inputs:
         return self.evidence.rows("cluster_events")
 
     @cached_property
+    def group_events(self) -> list[dict[str, Any]]:
+        """The group_events table."""
+        return self.evidence.rows("group_events")
+
+    @cached_property
+    def samples(self) -> list[Mapping[str, Any]]:
+        """The samples table."""
+        return list(self.evidence.rows("samples"))
+
+    def places_of(self, group: str) -> set[Place]:
+        """The partitions of the topics that a group of the scenario reads, as far as they are known."""
+        specs = self.scenario.workload.groups if self.scenario else []
+        topics = {topic for spec in specs if spec.id == group for topic in spec.topics}
+        return {place for place in {*self.expected_places, *self.ends} if place[0] in topics}
+
+    @cached_property
     def ends(self) -> Mapping[Place, tuple[int, int]]:
         """The end_offsets table: (end_offset, drained_to). Raises EvidenceError where two rows disagree."""
         ends: dict[Place, tuple[int, int]] = {}
@@ -190,7 +206,7 @@ def events_frame(given: Inputs) -> pl.DataFrame:
             **{column: known.get(row[column]) for column, known in numbers.items()},
             "place": _place(given, row),
         }
-        for row in given.evidence.rows("group_events")
+        for row in given.group_events
     ]
     return pl.DataFrame([{name: row[name] for name in EVENTS} for row in rows], schema=EVENTS)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kaput.analysis.account import Account
 from kaput.analysis.names import Names
-from kaput.evidence.findings import Percentiles, Rates, ShareMemberFindings, Unavailability
+from kaput.evidence.findings import Rates, Unavailability
+from kaput.evidence.findings_parts import Percentiles, ShareMemberFindings
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 
 _MS = 1_000_000

@@ -8,20 +8,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from kaput.errors import UsageError
+from kaput.evidence.findings_parts import (
+    Lag,
+    MemberFindings,
+    Part,
+    PartitionTable,
+    Percentiles,
+    RebalanceFindings,
+    ShareMemberFindings,
+)
 from kaput.scenario import vocabulary
-from kaput.scenario.vocabulary import Verdict
+from kaput.scenario.vocabulary import GroupType, Verdict
 
 Stored = Literal["0", "1", "n", "unread"]
 Delivered = Literal["0", "1", "n"]
-
-
-class Part(BaseModel):
-    """A frozen piece of the document."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class Run(Part):
@@ -65,39 +68,20 @@ class GroupFate(Fate):
     delivered: Delivered
 
 
-class Percentiles(Part):
-    """Milliseconds; null where there was nothing to measure."""
-
-    p50: float | None = None
-    p99: float | None = None
-    p999: float | None = None
-    max: float | None = None
-
-
-class ShareMemberFindings(Part):
-    """One member of a share group: records that it was handed, and those of which what it asked for was
-    confirmed; `failed`: asks that were refused, or of which nobody knows whether they took effect.
+class GroupFindings(Part):
+    """One consumer group; `members`: all that any evidence names, of a share group those that had anything
+    to do.
     """
 
-    member: str
-    delivered: int
-    accepted: int
-    released: int
-    rejected: int
-    failed: int = 0
-
-
-class GroupFindings(Part):
-    """One consumer group. `type`: classic or share; `members`: of a share group."""
-
     group: str
-    type: str = "classic"
+    type: GroupType = "classic"
     drained: bool
     delivered_messages: int
     fates: list[GroupFate]
     redelivered_after_commit: int = 0
     end_to_end_ms: Percentiles = Percentiles()
-    members: list[ShareMemberFindings] = []
+    lag: Lag = Lag()
+    members: list[ShareMemberFindings | MemberFindings] = []
 
 
 class Example(Part):
@@ -249,6 +233,8 @@ class Findings(Part):
     high_watermark_arithmetic: HighWatermarkArithmetic
     faults: list[FaultFindings]
     leader_changes: list[LeaderChange] = []
+    partition_tables: list[PartitionTable] = []
+    rebalances: list[RebalanceFindings] = []
     unread_partitions: list[UnreadPartition] = []
     unavailability: list[Unavailability]
     latency_ms: Latency

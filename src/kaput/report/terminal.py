@@ -11,9 +11,12 @@ from pathlib import Path
 
 from rich.text import Text
 
-from kaput.evidence.findings import Anomaly, FaultFindings, Findings, GroupFindings, Percentiles
+from kaput.evidence.findings import Anomaly, FaultFindings, Findings
+from kaput.evidence.findings_parts import Percentiles
+from kaput.report.groups import group_text, sum_of
 from kaput.report.layout import columns, milliseconds, number, percent, plural, verdict_style
 from kaput.report.leaders import leader_sentences
+from kaput.report.partitions import partition_text
 from kaput.report.published import beside_published
 from kaput.report.sentences import arithmetic_sentence, not_proven, verdict_sentence
 
@@ -28,9 +31,10 @@ def render(findings: Findings, folder: Path | str) -> Text:
         _section("Why", _bullets([*findings.reasons, *findings.notes])),
         _section("Faults", Text("\n").join(_fault(fault) for fault in findings.faults)),
         _section("Changes of leader", _bullets(leader_sentences(findings))),
+        _section("Partitions", partition_text(findings)),
         _section("Fates: every message has exactly one", _fates(findings)),
         _section("Anomalies", _anomalies(findings)),
-        _section("Groups", Text().join(_group(g, findings) for g in findings.groups)),
+        _section("Groups", Text("\n").join(group_text(g, findings) for g in findings.groups)),
         _section("Latency in ms", _latency(findings)),
         _section("Longest time without an acknowledgement", _unavailability(findings)),
         _section("High-watermark arithmetic", _bullets([arithmetic_sentence(findings)])),
@@ -103,13 +107,8 @@ def _fates(findings: Findings) -> Text:
     rows = [[fate.outcome, fate.stored, f"{fate.count:,}"] for fate in findings.fates if fate.count]
     total = sum(fate.count for fate in findings.fates)
     return columns(
-        ["outcome", "times stored", "messages"], [*rows, [_sum(total, findings), "", f"{total:,}"]], 2
+        ["outcome", "times stored", "messages"], [*rows, [sum_of(total, findings), "", f"{total:,}"]], 2
     )
-
-
-def _sum(total: int, findings: Findings) -> str:
-    sent = findings.totals.sent
-    return "sum = sent" if total == sent else f"sum, NOT the {sent:,} sent"
 
 
 def _anomalies(findings: Findings) -> Text:
@@ -135,29 +134,6 @@ def _anomaly(anomaly: Anomaly) -> Text:
     for example in anomaly.examples[:_EXAMPLES]:
         text.append(f"      {example.story}\n", style="dim")
     return text
-
-
-def _group(group: GroupFindings, findings: Findings) -> Text:
-    rows = [[f.outcome, f.stored, f.delivered, f"{f.count:,}"] for f in group.fates if f.count]
-    total = sum(f.count for f in group.fates)
-    drained = "drained" if group.drained else "NOT drained: what it has not seen proves nothing"
-    again = group.redelivered_after_commit
-    said = f"  {group.group}: {drained}, {plural(group.delivered_messages, 'message')} delivered"
-    text = Text(said + (f", {again:,} delivered again after their commit" if again else "") + "\n")
-    header = ["outcome", "times stored", "times delivered", "messages"]
-    text.append_text(columns(header, [*rows, [_sum(total, findings), "", "", f"{total:,}"]], 3))
-    return text.append_text(_members(group))
-
-
-def _members(group: GroupFindings) -> Text:
-    """Of a share group, what each member did."""
-    if not group.members:
-        return Text()
-    rows = [
-        [m.member, *(f"{n:,}" for n in (m.delivered, m.accepted, m.released, m.rejected, m.failed))]
-        for m in group.members
-    ]
-    return columns(["member", "delivered", "accepted", "released", "rejected", "failed"], rows)
 
 
 def _latency(findings: Findings) -> Text:

@@ -168,7 +168,8 @@ def test_findings_say_what_each_member_did(tmp_path: Path) -> None:
 
 
 def test_evidence_without_share_events_is_of_other_groups(tmp_path: Path) -> None:
-    """Groups are classic, and nobody is listed."""
+    """Groups are classic, and of their members only deliveries are told."""
     history = History(groups={"billing": True}).acked(0, 0, 0).handed(0, 0, 0, 5)
     (group,) = judged(history, tmp_path).groups
-    assert (group.type, group.members) == ("classic", [])
+    assert group.type == "classic"
+    assert [member.model_dump() for member in group.members] == [{"member": "m1", "delivered": 1}]

@@ -32,13 +32,61 @@ def test_everything_that_was_found_is_shown(findings: Findings) -> None:
         "affected 1,234 of 5,678 sent",
         "lost: 23, permitted; deposed-leader 23",
         "duplicate: 7, permitted; 8 extra copies",
-        "billing: drained, 39,977 messages delivered",
+        "billing (classic): drained, 39,977 messages delivered",
         "producer 0 on orders/0: 10,012 ms",
         "Run folder: runs/x",
     ):
         assert said in text, said
     assert "sum = sent" in text
     assert text.count("is gone") == 3
+
+
+SECOND = 1_000_000_000
+
+
+def test_members_lag_and_rebalances_of_a_group(raw: dict[str, Any]) -> None:
+    """The records of each member, idle ones by name; each rebalance with its trigger."""
+    group = raw["groups"][0]
+    group["lag"] = {"max": 12_345, "final": 0}
+    group["members"] = [{"member": f"member-{n}", "delivered": 20_000 * (n == 1)} for n in (1, 2, 3)]
+    rebalance = {
+        "group": "billing", "trigger": "member-2 was killed", "started_ns": 3661 * SECOND, "members": 2,
+        "ended_ns": 3671 * SECOND, "unowned_partition_seconds": 20.5, "redelivered": 400,
+    }  # fmt: skip
+    raw["rebalances"] = [rebalance, {**rebalance, "group": "audit"}, {**rebalance, "ended_ns": None}]
+    anomaly(raw, "redelivered")["count"] = 403
+    text = render(Findings.model_validate(raw), "x").plain
+    for said in (
+        "403 records redelivered",
+        "lag at most 12,345, 0 not committed at the end, 2 rebalances",
+        "member-1   20,000",
+        "idle: member-2, member-3",
+        "01:01:01.000  member-2 was killed  10,000 ms        2                       20.5          400",
+        "-: some partition never had an owner again",
+    ):
+        assert said in text, said
+
+
+def test_few_partitions_before_during_and_after(raw: dict[str, Any]) -> None:
+    """A row each; none where there are many, or where nothing came between."""
+    told = {"topic": "orders", "leader": 1, "leader_epoch": 0, "replicas": [1, 2, 3], "isr": [1, 2, 3]}
+    before = {"when": "before", "at_ns": 1, "partitions": [{**told, "partition": 0}]}
+    during = {
+        "when": "during",
+        "at_ns": 2,
+        "partitions": [{**told, "partition": 0, "leader": -1, "isr": [2]}],
+    }
+    raw["partition_tables"] = [before, during]
+    assert "orders/0 1 2 3 1 (0), 1 2 3 nobody (0), 2" in " ".join(_text(raw).split())
+    raw["partition_tables"] = [before]
+    assert "replicas" not in _text(raw)
+    many = {**before, "partitions": [{**told, "partition": n} for n in range(21)]}
+    raw["partition_tables"] = [many, many]
+    assert "replicas" not in _text(raw)
+
+
+def _text(raw: dict[str, Any]) -> str:
+    return render(Findings.model_validate(raw), "x").plain
 
 
 def test_fates_that_do_not_add_up_are_not_hidden(raw: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
 
     `commits`: (group, place, offset, at_ns).
     """
-    twice = meeting(deliveries, _overlaps(deliveries), READ)
+    twice = meeting(deliveries, overlapping(deliveries), READ)
     parts, _ = overlay([twice, _points(commits)], READ)
     again = (
         parts.sort("producer", "seq", nulls_last=True)
@@ -47,7 +47,7 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
     return beside.select(*READ.columns, "n", "times", "producer", "seq", committed=after)
 
 
-def _overlaps(deliveries: pl.DataFrame) -> pl.DataFrame:
+def overlapping(deliveries: pl.DataFrame) -> pl.DataFrame:
     """Runs that share offsets with one before them: nearly always none."""
     end = pl.col("offset") + pl.col("n")
     before = end.cum_max().shift(1).over(READ.keys)

@@ -20,16 +20,17 @@ GIVEN_UP = ("revoked", "lost")
 GONE = ("left", "killed")
 READER = ("group", "member", "place")
 _GROUP = ("group", "place")
-_NEXT = ("next_commit", "next_change")
+_NEXT = ("next_commit", "next_change", "next_assigned")
 _EVER_NS = -(2**63)
-CLOCKS = ("commits", "changes", "owns")
+CLOCKS = ("commits", "changes", "assigned_ns", "owns")
 IN_ORDER = ("group", "member", "polled_ns", "place", "offset", "producer", "seq")
 
 
 def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]) -> pl.DataFrame:
     """The runs of rows of deliveries, which are IN_ORDER, with CLOCKS: `commits` (of the group there,
     before), `changes` (of the reader's assignment, until then), `owns` (whether the last of these, or of the
-    member's leaving, was an assignment). `row`: where each begins in these rows.
+    member's leaving, was an assignment), `assigned_ns` (when the partition was last assigned to anybody in
+    the group). `row`: where each begins in these rows.
 
     `differing`: the columns of the frame in which rows of one run do not differ.
 
@@ -40,7 +41,8 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
     lines = _lines(events, runs)
     first = _with_clocks(runs, lines, "polled_ns_first")
     last = pl.col("polled_ns_last")
-    happened = (pl.col("next_commit") < last) | (pl.col("next_change") <= last)
+    changed = (pl.col("next_change") <= last) | (pl.col("next_assigned") <= last)
+    happened = (pl.col("next_commit") < last) | changed
     torn = first.select(happened.fill_null(False)).to_series()
     first = first.drop(_NEXT)
     if not torn.any():
@@ -57,22 +59,29 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
 
 
 def _with_clocks(rows: pl.DataFrame, lines: Lines, time: str) -> pl.DataFrame:
-    """The rows with CLOCKS as they were at that time of each, and when the next of either kind happened."""
+    """The rows with CLOCKS as they were at that time of each, and when the next of each kind happened."""
     found = rows.with_row_index("line").sort(time)
     found = _by_then(found, time, lines.commits, _GROUP, exact=False)
     found = _by_then(found, time, lines.changes, READER, exact=True)
-    known = found.with_columns(pl.col("commits", "changes").fill_null(0), pl.col("owns").fill_null(False))
+    found = _by_then(found, time, lines.assignments, _GROUP, exact=True)
+    known = found.with_columns(
+        pl.col("commits", "changes").fill_null(0),
+        pl.col("owns").fill_null(False),
+        pl.col("assigned_ns").fill_null(_EVER_NS),
+    )
     return known.sort("line").drop("line")
 
 
 class Lines(NamedTuple):
     """What happened, in the order of time, with what the clocks say from then on and when the next follows.
 
-    `commits`: of each group in each place; `changes`: of what each reader has.
+    `commits`: of each group in each place; `changes`: of what each reader has; `assignments`: of each group
+    in each place, to whomever.
     """
 
     commits: pl.DataFrame
     changes: pl.DataFrame
+    assignments: pl.DataFrame
 
 
 def _lines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Lines:
@@ -87,9 +96,11 @@ def _lines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Lines:
         changes=pl.col("kind").is_in(CHANGES).cast(pl.Int64).cum_sum().over(READER),
         owns=pl.col("kind") == "assigned",
     )
+    assigned = located.filter(kind="assigned").sort("at_ns").select(*_GROUP, "at_ns", assigned_ns="at_ns")
     return Lines(
         _line(commits, _GROUP, "next_commit", commits=pl.lit(0, pl.Int64)),
         _line(states, READER, "next_change", changes=pl.lit(0, pl.Int64), owns=pl.lit(False)),
+        _line(assigned, _GROUP, "next_assigned", assigned_ns=pl.lit(_EVER_NS, pl.Int64)),
     )
 
 

@@ -15,7 +15,7 @@ from kaput.analysis.examples import SHOWN
 from kaput.analysis.faults import Attempted
 from kaput.analysis.ledger import write
 from kaput.analysis.names import Names, Place
-from kaput.analysis.questions import commits, losses, offsets, polls, shares
+from kaput.analysis.questions import commits, handovers, losses, offsets, polls, shares
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.order import reordered
@@ -34,6 +34,8 @@ SUMS: Mapping[str, Sum] = {
         ("producer", "topic", "cause", *losses.KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
     ),
     "lost_by_fault": Sum(("fault",), ("n",)),
+    "redelivered": Sum(("rebalance",), ("n",)),
+    "first_records": Sum(("member", "rebalance"), (), ("at_ns",)),
     "vanished": Sum(("group", "producer", "topic", "cause", *losses.KNOWN), ("messages",)),
 }
 BY_PLACE = ["place", "offset", "at_ns", "producer", "seq", "member"]
@@ -50,7 +52,8 @@ class PlaceContext:
     """What the tasks of places work with. `events`: group_events; `under`: (producer, place, epoch,
     first_ns); `ends`: the offset after the last; `silent`: producers with acks=0; `attempted` and
     `fault_windows`: of faults; `healed`: when each fault ended; `lost`: the directory of lost messages;
-    `share_groups`: of each its limit of deliveries, if that is known; `drained`: the groups that are.
+    `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
+    its limit of deliveries, if that is known; `drained`: the groups that are.
     """
 
     names: Names
@@ -63,6 +66,7 @@ class PlaceContext:
     fault_windows: Sequence[FaultWindow]
     healed: Mapping[str, int | None]
     lost: str
+    handovers: pl.DataFrame
     share_groups: Mapping[int, int | None] = field(default_factory=dict)
     drained: Collection[int] = ()
 
@@ -106,6 +110,8 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
             "cases": counted(cases),
             "losses": losses.kinds(lost),
             "lost_by_fault": _lost_by_fault(context.fault_windows, lost),
+            "redelivered": handovers.redelivered(deliveries, context.handovers),
+            "first_records": handovers.first_records(deliveries, context.handovers),
             "vanished": _vanished(tables["claims"], log, context),
         },
         shown=examples,

@@ -26,8 +26,8 @@ from kaput.analysis.sums import Sum, times, total
 
 _SECOND_NS = 1_000_000_000
 SUMS: Mapping[str, Sum] = {
-    "log": Sum(("place", "epoch"), ("records", "foreign", "damaged"), ("low",), ("high",)),
-    "delivered": Sum(("place",), ("records", "damaged")),
+    "log": Sum(("place", "epoch"), ("records", "foreign"), ("low",), ("high",)),
+    "delivered": Sum(("group", "member", "place"), ("records",), (), ("last_ns",)),
     "shared": Sum(("group", "member", "kind"), ("records",)),
     "sent": Sum(
         ("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")
@@ -140,7 +140,6 @@ def _sums_of_log(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
     records = coded.runs.select(
         "place",
         "epoch",
-        _damaged(),
         records="n",
         foreign=pl.col("n") * nobodys.cast(pl.Int64),
         low="offset",
@@ -150,7 +149,7 @@ def _sums_of_log(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
 
 
 def _sums_of_deliveries(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
-    records = coded.runs.select("place", _damaged(), records="n")
+    records = coded.runs.select("group", "member", "place", records="n", last_ns="polled_ns_last")
     return {
         "delivered": SUMS["delivered"].of(records),
         "rates": _by_second("delivered", coded.rows["polls"]),
@@ -159,10 +158,6 @@ def _sums_of_deliveries(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFram
 
 def _sums_of_share_events(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
     return {"shared": SUMS["shared"].of(coded.runs.rename({"n": "records"}))}
-
-
-def _damaged() -> pl.Expr:
-    return (pl.col("n") * (~pl.col("intact")).cast(pl.Int64)).alias("damaged")
 
 
 _SUMS = {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaput.analysis import faults
-from kaput.analysis.account import Account
+import polars as pl
+
+from kaput.analysis import faults, rebalances
+from kaput.analysis.account import Account, Delivered
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.latency import ACK
 from kaput.analysis.names import Place
@@ -37,7 +39,14 @@ def account(given: Inputs, sums: Tables) -> Account:
     found.reaches = faults.plan(given.faults, found.timeline, given.replicas)
     found.shared = {(group, member, kind): n for group, member, kind, n in sums["shared"].iter_rows()}
     found.latencies |= percentiles(ACK, sums["acked_us"])
+    found.rebalances = rebalances.find(given.group_events, given.manifest.ended_ns)
+    found.delivered = _delivered(sums["delivered"])
     return found
+
+
+def _delivered(sums: pl.DataFrame) -> dict[tuple[int, int], Delivered]:
+    by_member = sums.group_by("group", "member").agg(pl.col("records").sum(), pl.col("last_ns").max())
+    return {(group, member): Delivered(*rest) for group, member, *rest in by_member.iter_rows()}
 
 
 def message_context(given: Inputs, account: Account, parts: Parts, rows: LedgerRows) -> MessageContext:

@@ -33,9 +33,20 @@ def place_context(given: Inputs, account: Account, events: pl.DataFrame, under: 
         fault_windows(given, account),
         given.healed,
         str(given.evidence.folder.analysis.resolve() / "lost"),
+        _handovers(given, account),
         given.share_groups,
         {index for index, drained in enumerate(given.drained) if drained},
     )
+
+
+def _handovers(given: Inputs, account: Account) -> pl.DataFrame:
+    names = given.names
+    rows = [
+        (names.groups.index(one.group), names.code(one.place), one.at_ns, one.rebalance)
+        for one in account.rebalances.handovers
+    ]
+    columns = dict.fromkeys(("group", "place", "assigned_ns", "rebalance"), pl.Int64)
+    return pl.DataFrame(rows, schema=columns, orient="row").unique()
 
 
 def fault_windows(given: Inputs, account: Account) -> list[FaultWindow]:
@@ -65,6 +76,10 @@ def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict
         for row in found["vanished"].iter_rows(named=True)
     ]
     account.displaced = [_displaced(row) for part in results for row in part.displaced.iter_rows(named=True)]
+    account.redelivered = dict(found["redelivered"].select("rebalance", "n").iter_rows())
+    account.first_records = {
+        (member, rebalance): at_ns for member, rebalance, at_ns in found["first_records"].iter_rows()
+    }
     account.deposed = [
         Deposed(**{**row, "place": names.located(row["place"])})
         for part in results

@@ -1,0 +1,126 @@
+"""The findings of one consumer group: its fates, members, lag, and the rebalances of all groups.
+
+No counting of records here: what members were handed was counted by the tasks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from kaput.analysis import measured, rebalances
+from kaput.analysis.account import Account
+from kaput.analysis.inputs import Inputs
+from kaput.analysis.names import Place
+from kaput.analysis.tally import Tally
+from kaput.evidence.findings import Delivered, GroupFate, GroupFindings, Stored
+from kaput.evidence.findings_parts import (
+    Handover,
+    Lag,
+    MemberFindings,
+    RebalanceFindings,
+)
+from kaput.scenario.vocabulary import OUTCOMES
+
+STORED: tuple[Stored, ...] = ("0", "1", "n", "unread")
+_DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
+_COMING_AND_GOING = ("joined", "left", "killed")
+
+
+def group_of(given: Inputs, account: Account, index: int) -> GroupFindings:
+    """Everything of one group. `index`: its number."""
+    fates, name = account.tally.group_fates, given.groups[index]
+    return GroupFindings(
+        group=name,
+        type=given.types[index],
+        drained=given.drained[index],
+        delivered_messages=sum(n for (g, _, _, d), n in fates.items() if g == index and d != "0"),
+        fates=_fates(account.tally, index),
+        redelivered_after_commit=account.cases["redelivered", index, True],
+        end_to_end_ms=measured.percentiles(account, index),
+        lag=_lag(given, name),
+        members=measured.share_members(account, index, given.names) or _members(given, account, index),
+    )
+
+
+def _fates(tally: Tally, group: int) -> list[GroupFate]:
+    """The fates that any message met."""
+    return [
+        GroupFate(outcome=o, stored=s, delivered=d, count=tally.group_fates[group, o, s, d])
+        for o in OUTCOMES
+        for s in STORED
+        for d in _DELIVERED
+        if tally.group_fates[group, o, s, d]
+    ]
+
+
+def _members(given: Inputs, account: Account, index: int) -> list[MemberFindings]:
+    """Every member that any row names, idle ones too."""
+    names = given.names
+    known = {e["member"] for e in given.group_events if e["group"] == given.groups[index]}
+    records = {names.members[m]: row.records for (g, m), row in account.delivered.items() if g == index}
+    return [MemberFindings(member=m, delivered=records.get(m, 0)) for m in sorted(known | set(records))]
+
+
+def _lag(given: Inputs, group: str) -> Lag:
+    return Lag(max=_max_lag(given.samples, group), final=_final_lag(given, group))
+
+
+def _max_lag(samples: list[Mapping[str, Any]], group: str) -> int | None:
+    """Samples of one moment are of different partitions."""
+    at: defaultdict[int, float] = defaultdict(float)
+    for row in samples:
+        if row["name"] == "lag" and dict(row["labels"]).get("group") == group:
+            at[row["at_ns"]] += row["value"]
+    return round(max(at.values())) if at else None
+
+
+def _final_lag(given: Inputs, group: str) -> int | None:
+    committed = [e for e in given.group_events if e["group"] == group and e["kind"] == "committed"]
+    last: dict[Place, int] = {}
+    for event in sorted(committed, key=lambda e: (e["at_ns"], -1 if e["offset"] is None else e["offset"])):
+        if None not in (event["topic"], event["partition"], event["offset"]):
+            last[event["topic"], event["partition"]] = event["offset"]
+    read = given.places_of(group) | set(last)
+    if not last or not read <= set(given.ends):
+        return None
+    return sum(max(0, given.ends[place][0] - last.get(place, 0)) for place in read)
+
+
+def rebalances_of(given: Inputs, account: Account) -> list[RebalanceFindings]:
+    """The rebalances of all groups, without the groups' ends."""
+    found, names = account.rebalances.found, given.names
+    events = [e for e in given.group_events if e["kind"] in _COMING_AND_GOING]
+    rebalances.explain(found, events, given.faults, given.cluster_events)
+    last_ns: dict[str, int] = {}
+    for (group, _), row in account.delivered.items():
+        name = names.groups[group]
+        last_ns[name] = max(row.last_ns, last_ns.get(name, row.last_ns))
+    return [
+        RebalanceFindings(
+            group=one.group,
+            trigger=one.trigger,
+            started_ns=one.started_ns,
+            ended_ns=one.ended_ns,
+            members=one.members,
+            unowned_partition_seconds=one.unowned_ns / 1e9,
+            redelivered=account.redelivered.get(number, 0),
+            handovers=_handovers(one, number, given, account),
+        )
+        for number, one in enumerate(found)
+        if not rebalances.closing(one, events, last_ns.get(one.group))
+    ]
+
+
+def _handovers(one: rebalances.Rebalance, number: int, given: Inputs, account: Account) -> list[Handover]:
+    members = given.names.members
+    return [
+        Handover(
+            member=member,
+            revoked_ns=one.revoked.get(member),
+            assigned_ns=one.assigned.get(member),
+            first_record_ns=account.first_records.get((members.index(member), number)),
+        )
+        for member in sorted({*one.revoked, *one.assigned})
+    ]

@@ -1,0 +1,252 @@
+"""The rebalances of each group: when its partitions changed hands, why, and how long nobody had them.
+
+From the small tables, on the driver, by the words of docs/GLOSSARY.md. Not here: what members were handed
+around them (questions/handovers.py), which the tasks count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kaput.analysis.names import Place
+from kaput.analysis.timeline import Fault
+from kaput.scenario.vocabulary import NOOP
+
+Event = Mapping[str, Any]  # a row of group_events
+
+TOGETHER_NS = 1_000_000_000  # changes that follow one another so closely are one rebalance
+LOOK_BACK_NS = 60_000_000_000  # a fault is taken for the trigger for so long
+UNKNOWN = "unknown"
+_COMING_AND_GOING = ("joined", "left", "killed")
+_TAKEN = ("revoked", "lost", "left", "killed")
+
+
+@dataclass
+class Rebalance:
+    """One rebalance of one group; `ended_ns` None: some partition never had an owner again.
+
+    `unowned_ns`: of all partitions together. `revoked`, `assigned`: by member, when it gave up the first and
+    was given the last. `began`: the kind of its first event; `changed_ns`: its last.
+    """
+
+    group: str
+    started_ns: int
+    began: str
+    ended_ns: int | None = None
+    changed_ns: int = 0
+    trigger: str = UNKNOWN
+    members: int = 0
+    unowned_ns: int = 0
+    revoked: dict[str, int] = field(default_factory=dict)
+    assigned: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Handover:
+    """An assignment of a partition: whose, when, and the number of the rebalance that it belongs to."""
+
+    group: str
+    place: Place
+    at_ns: int
+    rebalance: int
+
+
+@dataclass(frozen=True)
+class Rebalances:
+    """All of a run, in the order of groups and of time; handovers refer to them by position."""
+
+    found: Sequence[Rebalance] = ()
+    handovers: Sequence[Handover] = ()
+
+
+def find(events: Iterable[Event], until_ns: int | None) -> Rebalances:
+    """Every rebalance. `until_ns`: the end of the run, until which what has no owner any more had none."""
+    by_group: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        if event["kind"] != "committed":
+            by_group[event["group"]].append(event)
+    found: list[Rebalance] = []
+    handovers: list[Handover] = []
+    for group, mine in sorted(by_group.items()):
+        told = _Ownership(group, sorted(mine, key=_in_time))
+        told.play(until_ns)
+        handovers += [Handover(group, place, at, n + len(found)) for place, at, n in told.handovers]
+        found += told.rebalances
+    return Rebalances(found, handovers)
+
+
+def _in_time(event: Event) -> tuple[Any, ...]:
+    """Of one moment, what is taken away comes first; the rest is for a firm order."""
+    topic, partition = event["topic"], event["partition"]
+    kind, offset = event["kind"], event["offset"]
+    rest = (topic or "", -1 if partition is None else partition, -1 if offset is None else offset)
+    return (event["at_ns"], kind == "assigned", kind, event["member"], *rest)
+
+
+class _Ownership:
+    """Who has which partition of one group, event by event."""
+
+    def __init__(self, group: str, events: Sequence[Event]) -> None:
+        self.group, self.events = group, events
+        self.rebalances: list[Rebalance] = []
+        self.handovers: list[tuple[Place, int, int]] = []
+        self._owners: dict[Place, set[str]] = {
+            place: set() for e in events if e["kind"] == "assigned" and (place := _place(e)) is not None
+        }
+        self._since: dict[Place, int] = {}  # from when on nobody has it
+        self._live: set[str] = set()
+
+    def play(self, until_ns: int | None) -> None:
+        """Finds the rebalances."""
+        for event in self.events:
+            self._count_in(event)
+            touched = self._change(event)
+            if touched:
+                self._extend(event, touched)
+            if self.rebalances and self.rebalances[-1].changed_ns >= event["at_ns"] - TOGETHER_NS:
+                self.rebalances[-1].members = len(self._live)
+        last_ns = self.events[-1]["at_ns"] if until_ns is None else until_ns
+        for since in self._since.values():
+            self.rebalances[-1].unowned_ns += max(0, last_ns - since)
+
+    def _count_in(self, event: Event) -> None:
+        if event["kind"] in ("joined", "assigned"):
+            self._live.add(event["member"])
+        elif event["kind"] in ("left", "killed"):
+            self._live.discard(event["member"])
+
+    def _change(self, event: Event) -> list[Place]:
+        """The partitions whose owners the event changes."""
+        member, place = event["member"], _place(event)
+        if event["kind"] == "assigned":
+            if place is None or member in self._owners[place]:
+                return []
+            self._owners[place].add(member)
+            return [place]
+        if event["kind"] not in _TAKEN:
+            return []
+        touched = [p for p in self._owners if member in self._owners[p] and _concerns(event, p)]
+        for one in touched:
+            self._owners[one].discard(member)
+        return touched
+
+    def _extend(self, event: Event, touched: Sequence[Place]) -> None:
+        """The change is of the last rebalance, or begins one."""
+        at_ns, member = event["at_ns"], event["member"]
+        last = self.rebalances[-1] if self.rebalances else None
+        if last is None or (last.ended_ns is not None and at_ns - last.ended_ns > TOGETHER_NS):
+            last = Rebalance(self.group, at_ns, event["kind"])
+            self.rebalances.append(last)
+        last.changed_ns = at_ns
+        for place in touched:
+            if event["kind"] == "assigned":
+                last.unowned_ns += at_ns - self._since.pop(place, at_ns)
+                self.handovers.append((place, at_ns, len(self.rebalances) - 1))
+                last.assigned[member] = at_ns
+            else:
+                last.revoked.setdefault(member, at_ns)
+                if not self._owners[place]:
+                    self._since[place] = at_ns
+        last.ended_ns = at_ns if all(self._owners.values()) else None
+
+
+def _place(event: Event) -> Place | None:
+    topic, partition = event["topic"], event["partition"]
+    return None if topic is None or partition is None else (topic, partition)
+
+
+def _concerns(event: Event, place: Place) -> bool:
+    """Whether what is taken away is this partition: the one that is named, or all (of the topic)."""
+    if event["kind"] in ("left", "killed") or event["topic"] is None:
+        return True
+    return event["topic"] == place[0] and event["partition"] in (None, place[1])
+
+
+def explain(
+    found: Sequence[Rebalance],
+    events: Sequence[Event],
+    faults: Sequence[Fault],
+    cluster_events: Sequence[Mapping[str, Any]],
+) -> None:
+    """Names each one's trigger."""
+    before_ns: dict[str, int] = {}
+    for rebalance in found:
+        since_ns = before_ns.get(rebalance.group, -1)
+        rebalance.trigger = (
+            _came_or_went(rebalance, events, since_ns)
+            or _fault(rebalance, faults, since_ns)
+            or _broker(rebalance, cluster_events, since_ns)
+            or UNKNOWN
+        )
+        before_ns[rebalance.group] = rebalance.changed_ns + TOGETHER_NS
+
+
+def _came_or_went(rebalance: Rebalance, events: Sequence[Event], since_ns: int) -> str | None:
+    """Who was killed, left or joined: the last of these before it began, else the first after that."""
+    known = [
+        e
+        for e in events
+        if e["group"] == rebalance.group
+        and e["kind"] in _COMING_AND_GOING
+        and max(since_ns, rebalance.started_ns - _reach_ns(e)) < e["at_ns"] <= rebalance.changed_ns
+    ]
+    if not known:
+        return None
+    before = [e for e in known if e["at_ns"] <= rebalance.started_ns]
+    kind = (max(before, key=_in_time) if before else min(known, key=_in_time))["kind"]
+    who = sorted({e["member"] for e in known if e["kind"] == kind})
+    went = "joined" if kind == "joined" else "left" if kind == "left" else "was killed"
+    return f"{', '.join(who)} {'were killed' if kind == 'killed' and len(who) > 1 else went}"
+
+
+def _reach_ns(event: Event) -> int:
+    """How long before it began: one that dies is missed after a while, one that joins begins it at once."""
+    return TOGETHER_NS if event["kind"] == "joined" else LOOK_BACK_NS
+
+
+def _fault(rebalance: Rebalance, faults: Sequence[Fault], since_ns: int) -> str | None:
+    """The fault that took hold or ended last, of those that can concern the group."""
+    moments = [
+        (at_ns, said)
+        for fault in faults
+        if fault.proven and fault.fault != NOOP and (fault.brokers or rebalance.group in fault.target)
+        for at_ns, said in _moments(fault)
+        if max(since_ns, rebalance.started_ns - LOOK_BACK_NS) < at_ns <= rebalance.started_ns
+    ]
+    return max(moments)[1] if moments else None
+
+
+def _moments(fault: Fault) -> Iterator[tuple[int, str]]:
+    if fault.effective_ns is not None:
+        yield fault.effective_ns, f"{fault.fault} {fault.target}"
+    if fault.healed_ns is not None:
+        yield fault.healed_ns, f"end of {fault.fault} {fault.target}"
+
+
+def _broker(rebalance: Rebalance, cluster_events: Sequence[Mapping[str, Any]], since_ns: int) -> str | None:
+    """The broker that stopped last."""
+    stopped = [
+        (e["at_ns"], f"broker {e['broker']} stopped")
+        for e in cluster_events
+        if e["kind"] == "stopped"
+        and e["broker"] is not None
+        and max(since_ns, rebalance.started_ns - LOOK_BACK_NS) < e["at_ns"] <= rebalance.started_ns
+    ]
+    return max(stopped)[1] if stopped else None
+
+
+def closing(rebalance: Rebalance, events: Sequence[Event], last_delivery_ns: int | None) -> bool:
+    """Whether it is the end of its group: members go in good order, nobody comes, nothing is delivered."""
+    if rebalance.began not in ("revoked", "lost", "left"):
+        return False
+    if last_delivery_ns is not None and last_delivery_ns >= rebalance.started_ns:
+        return False
+    return not any(
+        e["group"] == rebalance.group
+        and e["kind"] in ("joined", "killed")
+        and e["at_ns"] >= rebalance.started_ns
+        for e in events
+    )

@@ -1,0 +1,95 @@
+"""Parts of the findings about groups and partitions; the document itself is in findings.py.
+
+Times are ns since the epoch; words are those of docs/GLOSSARY.md.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+When = Literal["before", "during", "after"]
+
+
+class Part(BaseModel):
+    """A frozen piece of the document."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Percentiles(Part):
+    """Milliseconds; null where there was nothing to measure."""
+
+    p50: float | None = None
+    p99: float | None = None
+    p999: float | None = None
+    max: float | None = None
+
+
+class Lag(Part):
+    """Log end offsets minus committed offsets, over all partitions of a group; null where not known."""
+
+    max: int | None = None
+    final: int | None = None
+
+
+class MemberFindings(Part):
+    """A member of a group, and how many records were delivered to it."""
+
+    member: str
+    delivered: int
+
+
+class ShareMemberFindings(MemberFindings):
+    """One member of a share group: of the records that it was handed, those of which what it asked for was
+    confirmed; `failed`: asks that were refused, or of which nobody knows whether they took effect.
+    """
+
+    accepted: int
+    released: int
+    rejected: int
+    failed: int = 0
+
+
+class Handover(Part):
+    """One member in a rebalance: when it gave up a partition first, was assigned one last, and had its first
+    record of what it was assigned; null for what did not happen.
+    """
+
+    member: str
+    revoked_ns: int | None = None
+    assigned_ns: int | None = None
+    first_record_ns: int | None = None
+
+
+class RebalanceFindings(Part):
+    """One rebalance of a group; `ended_ns` is null where a partition never had an owner again."""
+
+    group: str
+    trigger: str
+    started_ns: int
+    ended_ns: int | None
+    members: int
+    unowned_partition_seconds: float
+    redelivered: int
+    handovers: list[Handover] = []
+
+
+class PartitionState(Part):
+    """One partition at one moment; leader -1 where nobody led, nulls where no event tells."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+    replicas: list[int]
+    isr: list[int] | None
+
+
+class PartitionTable(Part):
+    """Every partition at one moment."""
+
+    when: When
+    at_ns: int
+    partitions: list[PartitionState]

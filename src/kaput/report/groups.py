@@ -1,0 +1,95 @@
+"""A consumer group as text: what it was handed, its members, its lag, its rebalances."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rich.text import Text
+
+from kaput.evidence.findings import Findings, GroupFindings
+from kaput.evidence.findings_parts import MemberFindings, RebalanceFindings, ShareMemberFindings
+from kaput.report.layout import NOTHING, columns, milliseconds, number, plural
+
+_REBALANCES = 12  # of a group
+
+
+def group_text(group: GroupFindings, findings: Findings) -> Text:
+    """Everything of one group."""
+    mine = [one for one in findings.rebalances if one.group == group.group]
+    text = Text(f"  {group.group} ({group.type}): {_summary(group, findings, mine)}\n")
+    text.append_text(_fates(group, findings))
+    if group.members:
+        text.append("\n").append_text(_members(group.members))
+    if mine:
+        text.append("\n").append_text(_rebalances(mine))
+    return text
+
+
+def _summary(group: GroupFindings, findings: Findings, mine: list[RebalanceFindings]) -> str:
+    drained = "drained" if group.drained else "NOT drained: what it has not seen proves nothing"
+    said = [drained, f"{plural(group.delivered_messages, 'message')} delivered"]
+    again = sum(a.count for a in findings.anomaly("redelivered") if a.group == group.group)
+    if again:
+        said.append(f"{plural(again, 'record')} redelivered")
+    if group.redelivered_after_commit:
+        said.append(f"{group.redelivered_after_commit:,} delivered again after their commit")
+    if group.lag.max is not None:
+        said.append(f"lag at most {group.lag.max:,}")
+    if group.lag.final is not None:
+        said.append(f"{group.lag.final:,} not committed at the end")
+    if mine:
+        said.append(plural(len(mine), "rebalance"))
+    return ", ".join(said)
+
+
+def _fates(group: GroupFindings, findings: Findings) -> Text:
+    rows = [[f.outcome, f.stored, f.delivered, f"{f.count:,}"] for f in group.fates if f.count]
+    total = sum(f.count for f in group.fates)
+    header = ["outcome", "times stored", "times delivered", "messages"]
+    return columns(header, [*rows, [sum_of(total, findings), "", "", f"{total:,}"]], 3)
+
+
+def sum_of(total: int, findings: Findings) -> str:
+    """What stands beside a sum of fates: it is that of the messages sent, or the analysis is broken."""
+    sent = findings.totals.sent
+    return "sum = sent" if total == sent else f"sum, NOT the {sent:,} sent"
+
+
+def _members(members: list[ShareMemberFindings | MemberFindings]) -> Text:
+    """Whose records each was; of a share group also what became of them. Idle ones by name."""
+    shared = [m for m in members if isinstance(m, ShareMemberFindings)]
+    if shared:
+        rows = [
+            [m.member, *(f"{n:,}" for n in (m.delivered, m.accepted, m.released, m.rejected, m.failed))]
+            for m in shared
+        ]
+        text = columns(["member", "delivered", "accepted", "released", "rejected", "failed"], rows)
+    else:
+        text = columns(["member", "records"], [[m.member, f"{m.delivered:,}"] for m in members])
+    idle = [m.member for m in members if not m.delivered]
+    return text.append(f"  idle: {', '.join(idle)}\n") if idle else text
+
+
+def _rebalances(mine: list[RebalanceFindings]) -> Text:
+    header = ["rebalance", "trigger", "took", "members", "unowned partition-seconds", "redelivered"]
+    rows = [
+        [
+            _clock(one.started_ns),
+            one.trigger,
+            milliseconds(None if one.ended_ns is None else (one.ended_ns - one.started_ns) / 1e6),
+            f"{one.members:,}",
+            number(one.unowned_partition_seconds),
+            f"{one.redelivered:,}",
+        ]
+        for one in mine[:_REBALANCES]
+    ]
+    text = columns(header, rows, 2)
+    if any(one.ended_ns is None for one in mine[:_REBALANCES]):
+        text.append(f"  {NOTHING}: some partition never had an owner again\n")
+    more = len(mine) - _REBALANCES
+    return text.append(f"  and {plural(more, 'more rebalance')}\n") if more > 0 else text
+
+
+def _clock(at_ns: int) -> str:
+    moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
+    return f"{moment:%H:%M:%S}.{at_ns // 1_000_000 % 1000:03d}"

@@ -1,0 +1,183 @@
+"""Rebalances, lag, members and partition tables on histories written by hand, judged in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from fakes.histories import History, at
+from fakes.in_process import InProcess
+from fakes.oracle_rebalances import Rebalances
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
+
+NOBODYS = {"topic": None, "partition": None}
+
+
+def _judged(history: History, path: Path) -> Findings:
+    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
+
+
+def _group(partitions: int = 2) -> History:
+    """Member m1 has joined and owns every partition; it was handed three records of partition 0."""
+    history = History(topics=[{"name": "orders", "partitions": partitions}], groups={"billing": True})
+    history.event("joined", 0, **NOBODYS)
+    for partition in range(partitions):
+        history.event("assigned", partition, 0, partition=partition)
+    for seq in range(3):
+        history.acked(0, seq, seq).handed(seq, 0, seq, 100 + seq)
+    return history
+
+
+def test_the_first_assignment_is_a_rebalance(tmp_path: Path) -> None:
+    """From the first to the last partition; nothing had been anybody's, so nothing was nobody's."""
+    (found,) = _judged(_group(), tmp_path).rebalances
+    assert (found.group, found.trigger, found.members) == ("billing", "m1 joined", 1)
+    assert (found.started_ns, found.ended_ns) == (at(0), at(1))
+    assert (found.unowned_partition_seconds, found.redelivered) == (0, 0)
+
+
+def test_a_member_that_joins(tmp_path: Path) -> None:
+    """It takes one partition over: nobody's for half a second, two offsets redelivered, all times told."""
+    history = _group().event("revoked", 5000, partition=0)
+    history.event("joined", 5500, member="m2", **NOBODYS).event("assigned", 5500, 1, member="m2")
+    for seq in (1, 2):
+        history.handed(seq, 0, seq, 5600 + seq, member="m2")
+    found = _judged(history, tmp_path).rebalances[1]
+    assert (found.trigger, found.members, found.redelivered) == ("m2 joined", 2, 2)
+    assert (found.started_ns, found.ended_ns) == (at(5000), at(5500))
+    assert found.unowned_partition_seconds == 0.5
+    assert [h.model_dump() for h in found.handovers] == [
+        {"member": "m1", "revoked_ns": at(5000), "assigned_ns": None, "first_record_ns": None},
+        {"member": "m2", "revoked_ns": None, "assigned_ns": at(5500), "first_record_ns": at(5601)},
+    ]
+
+
+def test_a_member_that_is_killed(tmp_path: Path) -> None:
+    """Its two partitions are nobody's until another has them, ten seconds later."""
+    history = _group().event("joined", 10, member="m2", **NOBODYS).event("killed", 5000, **NOBODYS)
+    for partition in (0, 1):
+        history.event("assigned", 15_000, 0, member="m2", partition=partition)
+    history.handed(0, 0, 0, 15_001, member="m2")
+    found = _judged(history, tmp_path).rebalances[1]
+    assert (found.trigger, found.members, found.redelivered) == ("m1 was killed", 1, 1)
+    assert found.unowned_partition_seconds == 20
+
+
+def test_a_partition_that_nobody_takes_over(tmp_path: Path) -> None:
+    """The rebalance has no end, and the partition is nobody's until that of the run."""
+    history = _group(1).event("killed", 5000, **NOBODYS)
+    found = _judged(history, tmp_path).rebalances[1]
+    assert (found.ended_ns, found.members, found.unowned_partition_seconds) == (None, 0, 3595)
+
+
+def test_redelivery_within_one_owners_time_is_nobodys(tmp_path: Path) -> None:
+    """The member polls the same offsets again: redelivered, but because of no rebalance."""
+    history = _group().handed(1, 0, 1, 300)
+    findings = _judged(history, tmp_path)
+    assert findings.anomaly("redelivered")[0].count == 1
+    assert [r.redelivered for r in findings.rebalances] == [0]
+
+
+def test_the_end_of_a_group_is_no_rebalance(tmp_path: Path) -> None:
+    """Members give up and leave after the last delivery; the second has the partitions for a moment."""
+    history = _group().event("joined", 10, member="m2", **NOBODYS)
+    history.event("revoked", 9000, partition=None).event("left", 9001, **NOBODYS)
+    history.event("assigned", 9200, 3, member="m2").event("left", 9300, member="m2", **NOBODYS)
+    assert len(_judged(history, tmp_path).rebalances) == 1
+
+
+def test_a_fault_is_the_trigger_where_nobody_came_or_went(tmp_path: Path) -> None:
+    """The broker's kill, within a minute; before that nothing is known."""
+    history = _group().event("revoked", 5000, partition=0).event("assigned", 5100, 3, partition=0)
+    history.event("revoked", 20_000, partition=0).event("assigned", 20_100, 3, partition=0)
+    history.fault(1, 19_000, 100_000).handed(2, 0, 2, 30_000)
+    found = _judged(history, tmp_path).rebalances
+    assert [r.trigger for r in found] == ["m1 joined", "unknown", "kill broker 1"]
+
+
+def test_a_broker_that_stopped_is_the_trigger_where_no_fault_is(tmp_path: Path) -> None:
+    """By the cluster's own events."""
+    history = _group().event("revoked", 5000, partition=0).event("assigned", 5100, 3, partition=0)
+    history.led(None, None, 4000, kind="stopped", broker=3, topic=None, partition=None)
+    assert _judged(history.handed(2, 0, 2, 6000), tmp_path).rebalances[1].trigger == "broker 3 stopped"
+
+
+def test_members_and_idle_ones(tmp_path: Path) -> None:
+    """Every member that is known, with the records that it was handed."""
+    history = _group().event("joined", 10, member="m2", **NOBODYS).handed(0, 0, 0, 400, member="m3")
+    (group,) = _judged(history, tmp_path).groups
+    assert {m.member: m.delivered for m in group.members} == {"m1": 3, "m2": 0, "m3": 1}
+    assert group.type == "classic"
+
+
+def test_lag(tmp_path: Path) -> None:
+    """Final: end offsets minus the last commits, 0 where none is; max: the greatest sum of one moment."""
+    history = _group().acked(0, 3, 0, partition=1).event("committed", 500, 3).event("committed", 600, 2)
+    for ms, partition, lag in ((1, 0, 5.0), (1, 1, 2.0), (2, 0, 6.0)):
+        labels = [("group", "billing"), ("topic", "orders"), ("partition", str(partition))]
+        history.add("samples", at_ns=at(ms), source="kaput", name="lag", labels=labels, value=lag)
+    (group,) = _judged(history, tmp_path).groups
+    assert (group.lag.max, group.lag.final) == (7, 2)
+
+
+def test_without_commits_or_samples_no_lag_is_known(tmp_path: Path) -> None:
+    """Null is not zero."""
+    (group,) = _judged(_group(), tmp_path).groups
+    assert (group.lag.max, group.lag.final) == (None, None)
+
+
+def test_partition_tables(tmp_path: Path) -> None:
+    """Who led before the kill, just before its heal, and at the end."""
+    history = _group(1).led(1, 0, -100, [1, 2, 3]).led(2, 1, 5500, [2, 3])
+    history.led(2, 1, 9000, [2, 3, 1], kind="isr").fault(1, 5000, 8000)
+    tables = _judged(history, tmp_path).partition_tables
+    assert [(t.when, t.at_ns) for t in tables] == [
+        ("before", at(5000)),
+        ("during", at(8000)),
+        ("after", at(3_600_000)),
+    ]
+    rows = [t.partitions[0] for t in tables]
+    assert [(p.leader, p.leader_epoch, p.isr) for p in rows] == [
+        (1, 0, [1, 2, 3]),
+        (2, 1, [2, 3]),
+        (2, 1, [2, 3, 1]),
+    ]
+    assert all(p.replicas == [1, 2, 3] for p in rows)
+
+
+def test_any_events_make_the_rebalances_that_the_definitions_make(tmp_path: Path) -> None:
+    """Drawn events and deliveries, sound or not, against the oracle."""
+    for seed in range(60):
+        history = drawn(seed)
+        found = _judged(history, tmp_path / str(seed)).rebalances
+        told = [
+            {
+                "started_ns": one.started_ns,
+                "ended_ns": one.ended_ns,
+                "members": one.members,
+                "unowned": round(one.unowned_partition_seconds, 6),
+                "redelivered": one.redelivered,
+            }
+            for one in found
+        ]
+        assert told == Rebalances(history, "billing").expected(), seed
+
+
+def drawn(seed: int) -> History:
+    """Events and deliveries of three members and three partitions."""
+    random = Random(seed)
+    history = History(topics=[{"name": "orders", "partitions": 3}], groups={"billing": True})
+    kinds = ("joined", "assigned", "assigned", "assigned", "revoked", "lost", "left", "killed")
+    for _ in range(random.randint(0, 14)):
+        kind, ms = random.choice(kinds), random.randint(0, 40) * 250
+        whole = kind in ("joined", "left", "killed") or random.random() < 0.2
+        where = NOBODYS if whole else {"partition": random.randint(0, 2)}
+        history.event(kind, ms, member=random.choice("abc"), **where)
+    history.acked(0, 0, 0)
+    for _ in range(random.randint(0, 25)):
+        where = {"member": random.choice("abc"), "partition": random.randint(0, 1)}
+        offset = random.randint(0, 3)
+        history.handed(offset, 0, offset, random.randint(0, 42) * 250, **where)
+    return history
