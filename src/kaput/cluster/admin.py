@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
@@ -195,6 +196,22 @@ class Admin:
     def log_end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The leader's own end, which may lie above the high watermark."""
         return self._ends(list(places), requests.DEBUGGER)
+
+    def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        """The leaders' own ends of every partition of the topics, of those that answer right now."""
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for place, state in self.partitions(topics).items():
+            if state.leader is not None and state.leader in self._cluster.broker_endpoints:
+                by_leader.setdefault(state.leader, []).append(place)
+        asked = [
+            self._asker.submit(self._ends_of, leader, led, requests.DEBUGGER)
+            for leader, led in by_leader.items()
+        ]
+        ends: dict[TopicPartition, int] = {}
+        for future in asked:
+            with suppress(LabError):
+                ends |= future.result()
+        return ends
 
     def _quorum_leader(self) -> int:
         leaders = []

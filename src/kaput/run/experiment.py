@@ -26,6 +26,7 @@ from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
 from kaput.java import Java
 from kaput.processes.ownership import Owner
+from kaput.run.lag import SAMPLE_S, LagSampler
 from kaput.run.opening import open_folder
 from kaput.run.progress import Progress
 from kaput.run.replica_log import ReplicaLog
@@ -35,7 +36,6 @@ from kaput.workload.crew import Crew
 from kaput.workload.drain import LogReader, Place, await_groups, come_to_rest
 
 TICK_S = 0.05
-SAMPLE_S = 1.0
 READY_TIMEOUT_S = 60
 
 
@@ -145,6 +145,17 @@ class Experiment:
             lambda n, _at_ns: self._nemesis.threshold(n),
         )
         self._crew.start()
+        self._lag_sampler(stack)
+
+    def _lag_sampler(self, stack: ExitStack) -> None:
+        # A share group has no committed offset: its records are done with one by one.
+        reading = [group for group in self._scenario.workload.groups if group.type != "share"]
+        if reading:
+            groups = {group.id: list(group.topics) for group in reading}
+            # The run's own admin waits for answers; a sample does not.
+            admin = stack.enter_context(Admin(self._cluster, timeout_s=SAMPLE_S))
+            recorder = stack.enter_context(Recorder(self.folder.path, "samples", "lag"))
+            stack.enter_context(LagSampler(admin, groups, recorder))
 
     def _inject(self) -> None:
         """Load and faults, until every attempt is made and every fault has ended."""
