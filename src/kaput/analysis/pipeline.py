@@ -18,10 +18,11 @@ from kaput.analysis.assemble import findings
 from kaput.analysis.failures import readable
 from kaput.analysis.inputs import Inputs, events_frame
 from kaput.analysis.plan import Plan, plan
+from kaput.analysis.questions.steps import count_ns
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
-from kaput.analysis.stages.encode import EncodeContext
+from kaput.analysis.stages.encode import EncodeContext, Widths
 from kaput.analysis.stages.job import Job, Tables
-from kaput.analysis.together import after_encoding, after_messages, after_places, after_sends
+from kaput.analysis.together import after_encoding, after_messages, after_places, after_sends, stepwise
 from kaput.analysis.watching import Progress, ignored, watched
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import LedgerRows
@@ -50,19 +51,20 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
     tables.clear(given)
     events = events_frame(given)
-    job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, work.width_ns))
+    widths = Widths(work.width_ns, work.step_ns)
+    job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, widths))
     sums = job.sums()
     account = after_encoding.account(given, sums)
     of_messages = after_messages.add(
-        job.messages(after_encoding.message_context(given, account, work.parts, ledger)), given, account
+        job.messages(after_encoding.message_context(given, account, work, ledger)), given, account
     )
-    results = _of_places(
-        job, after_places.place_context(given, account, events, of_messages.under), of_messages, sums
-    )
+    context = after_places.place_context(given, account, events, of_messages.under, count_ns(work.step_ns))
+    results = _of_places(job, context, of_messages, sums)
     affected = after_places.add(results, account, given.names)
     after_sends.add(job, given, account, results, affected)
     after_sends.silences(job, given, account, sums, work.width_ns)
-    tables.write(given, results, sums["rates"], ledger)
+    tables.write(given, results, sums["steps"], ledger)
+    tables.write_course(given, account, stepwise.levels(sums, of_messages.sums, results, work.step_ns))
     account.seen = replicas.seen(given)
     return account
 
@@ -73,7 +75,7 @@ def _of_places(
     """Where deliveries are in no order of time, they are put in order first."""
     results = job.places(context, of_messages.pieces)
     if results is None:
-        job.put_in_time(sums["rates"])
+        job.put_in_time(sums["steps"])
         results = job.places(context, of_messages.pieces)
     assert results is not None, "sorted deliveries cannot overlap"
     return results

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kaput.analysis.questions.silence import EXACT_NS, WIDTH_NS
+from kaput.analysis.questions.steps import FINEST_NS, width_ns
 from kaput.analysis.runs.tables import Unit, units
 from kaput.analysis.stages.pieces import Parts
 from kaput.evidence.reading import Evidence
@@ -25,6 +26,7 @@ class Plan:
     tasks: Sequence[Sequence[Unit]]
     parts: Parts
     width_ns: int
+    step_ns: int = FINEST_NS
 
 
 def plan(evidence: Evidence, cores: int | None = None) -> Plan:
@@ -33,10 +35,16 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     rows = sum(evidence.tables[table].rows for table in BIG)
     every = [unit for table in BIG for unit in units(evidence, table)]
     if rows <= SMALL_ROWS:
-        return Plan([every], Parts(1, 1), EXACT_NS)
+        return Plan([every], Parts(1, 1), EXACT_NS, width_ns(_length_ns(evidence), few=True))
     parts = max(cores, math.ceil(evidence.tables["sends"].rows / _PART_MESSAGES))
     tasks = list(_shared_out(every, max(cores, math.ceil(rows / TASK_ROWS))))
-    return Plan(tasks, Parts(parts, parts), WIDTH_NS)
+    return Plan(tasks, Parts(parts, parts), WIDTH_NS, width_ns(_length_ns(evidence), few=False))
+
+
+def _length_ns(evidence: Evidence) -> int | None:
+    """How long the run took, as its manifest has it; None for one without an end, or without a begin."""
+    manifest = evidence.manifest
+    return manifest.ended_ns - manifest.started_ns if manifest.ended_ns and manifest.started_ns else None
 
 
 def _shared_out(every: Sequence[Unit], count: int) -> Iterator[list[Unit]]:

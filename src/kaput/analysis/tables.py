@@ -1,6 +1,8 @@
 """What the analysis leaves in RUN_DIR/analysis beside the ledger, as Parquet.
 
 rates     what happened in each second
+timeline  the same, and how long it took, in steps of 100 ms, 1 s and so on (together/stepwise.py)
+events    what happened to brokers, partitions and members of groups (commits apart), in the order of time
 lost      one row a lost message: its send, cause, fault, and the epoch that overwrote it
 windows   runs of lost messages without one stored in between, for each producer and partition
 
@@ -10,33 +12,49 @@ The tasks write ledger and lost; here is the rest, and what none of them had a r
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
 from kaput.analysis import ledger
+from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.questions import losses
+from kaput.analysis.questions.steps import SECOND_NS
 from kaput.analysis.stages.by_place import PlaceResults
+from kaput.analysis.together.stepwise import Level
 from kaput.evidence.folder import LedgerRows
 
 _RATES = ("attempted", "acked", "failed", "unknown", "delivered")
+_EVENTS: Mapping[str, type[pl.DataType] | pl.DataType] = {
+    "at_ns": pl.Int64,
+    "kind": pl.String,
+    "broker": pl.Int32,
+    "topic": pl.String,
+    "partition": pl.Int32,
+    "leader": pl.Int32,
+    "leader_epoch": pl.Int32,
+    "isr": pl.List(pl.Int32),
+    "group": pl.String,
+    "member": pl.String,
+}
+_TOLD_APART = ("leader_epoch", "kind", "topic", "partition", "broker", "group", "member")  # within one ms
 
 
 def clear(given: Inputs) -> None:
     """Deletes the tables of an earlier analysis. Raises OSError."""
-    for name in ("ledger", "lost", "windows", "rates"):
+    for name in ("ledger", "lost", "windows", "rates", "timeline", "events"):
         directory = given.evidence.folder.analysis / name
         if directory.exists():
             shutil.rmtree(directory)
 
 
-def write(given: Inputs, results: Sequence[PlaceResults], rates: pl.DataFrame, rows: LedgerRows) -> None:
+def write(given: Inputs, results: Sequence[PlaceResults], steps: pl.DataFrame, rows: LedgerRows) -> None:
     """Every table that is not there yet. Raises OSError."""
     folder, names = given.evidence.folder.analysis, given.names
     windows = pl.concat([part.loss_windows for part in results])
     ledger.write(losses.loss_windows_table(windows, names), str(folder / "windows"), 0)
-    ledger.write(_by_second(rates), str(folder / "rates"), 0)
+    ledger.write(_by_second(steps), str(folder / "rates"), 0)
     if not (folder / "lost").exists():
         none = results[0].shown["lost"].clear()
         ledger.write(losses.table(none, names), str(folder / "lost"), 0)
@@ -44,6 +62,24 @@ def write(given: Inputs, results: Sequence[PlaceResults], rates: pl.DataFrame, r
         ledger.write_empty(names, str(folder / "ledger"), rows)
 
 
-def _by_second(rates: pl.DataFrame) -> pl.DataFrame:
+def write_course(given: Inputs, account: Account, levels: Iterable[Level]) -> None:
+    """timeline and events. Raises OSError."""
+    folder = given.evidence.folder.analysis
+    for level in levels:
+        ledger.write(level.rows, str(folder / "timeline" / f"step_ms={level.width_ns // 1_000_000}"), 0)
+    ledger.write(_events(given, account), str(folder / "events"), 0)
+
+
+def _events(given: Inputs, account: Account) -> pl.DataFrame:
+    known = account.partitions.complete
+    every = given.cluster_events
+    cluster = (row for row in every if row["topic"] is None or (row["topic"], row["partition"]) in known)
+    groups = (row for row in given.evidence.rows("group_events") if row["kind"] != "committed")
+    rows = [{name: row.get(name) for name in _EVENTS} for row in (*cluster, *groups)]
+    return pl.DataFrame(rows, schema=_EVENTS).sort("at_ns", *_TOLD_APART, maintain_order=True)
+
+
+def _by_second(steps: pl.DataFrame) -> pl.DataFrame:
     counts = (pl.col("times").filter(pl.col("what") == name).sum().alias(name) for name in _RATES)
-    return rates.group_by("second").agg(counts).sort("second")
+    second = (pl.col("at_ns") // SECOND_NS).alias("second")
+    return steps.group_by(second).agg(counts).sort("second")

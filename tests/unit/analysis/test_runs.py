@@ -12,7 +12,7 @@ from kaput.analysis.questions import latency, silence
 from kaput.analysis.questions.messages import ACKED
 from kaput.analysis.runs import encoding
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, meeting, overlay, single
-from kaput.analysis.runs.run import NULL, encode, in_order, kept, unpacked
+from kaput.analysis.runs.run import NULL, Ints, encode, in_order, kept, unpacked
 from kaput.analysis.runs.tables import of_frame
 from kaput.analysis.stages.encode import SUMS
 from kaput.analysis.sums import Sum, times
@@ -73,13 +73,17 @@ def test_what_is_covered_is_told_in_stretches_as_long_as_can_be() -> None:
     assert single(found)["offset"].to_list() == [*range(10, 17), 18]
 
 
+def _counted(durations_ns: Ints) -> pl.DataFrame:
+    return latency.counted(latency.whole_us(durations_ns))
+
+
 @pytest.mark.parametrize("count", [1, 2, 7, 1000])
 def test_percentiles_are_those_of_the_single_durations(count: int) -> None:
     """Counted by microsecond, added up over tasks, and drawn from that."""
     random = Random(count)
     us = [random.randrange(50) for _ in range(count)]
     durations = np.array([1000 * u + 999 for u in us], np.int64)
-    halves = [latency.counted(durations[: count // 2]), latency.counted(durations[count // 2 :])]
+    halves = [_counted(durations[: count // 2]), _counted(durations[count // 2 :])]
     found = latency.percentiles(Sum(("us",), ("times",)).of(pl.concat(halves)))
     assert found is not None
     assert found[0] == pytest.approx(np.percentile(us, [50, 99, 99.9]).tolist())
@@ -88,7 +92,7 @@ def test_percentiles_are_those_of_the_single_durations(count: int) -> None:
 
 def test_a_duration_below_zero_is_counted_towards_zero() -> None:
     """Clocks of two machines may differ."""
-    assert latency.counted(np.array([-2_500, 2_500, -999], np.int64)).rows() == [(-2, 1), (0, 1), (2, 1)]
+    assert _counted(np.array([-2_500, 2_500, -999], np.int64)).rows() == [(-2, 1), (0, 1), (2, 1)]
 
 
 def test_nothing_has_no_percentiles() -> None:

@@ -17,12 +17,17 @@ from kaput.analysis.sums import times
 SHARES = (0.5, 0.99, 0.999)
 
 
-def counted(durations_ns: Ints) -> pl.DataFrame:
-    """(us, times): how many durations there are of each whole microsecond, towards zero."""
-    us = np.abs(durations_ns) // 1000
+def whole_us(durations_ns: Ints) -> Ints:
+    """Durations in whole microseconds, towards zero."""
+    us: Ints = np.abs(durations_ns) // 1000
     if len(us) and durations_ns.min() < 0:
         us *= np.sign(durations_ns)
-    us, often = times(us)
+    return us
+
+
+def counted(durations_us: Ints) -> pl.DataFrame:
+    """(us, times): how many durations there are of each whole microsecond."""
+    us, often = times(durations_us)
     return pl.DataFrame([pl.Series("us", us, pl.Int64), pl.Series("times", often, pl.Int64)])
 
 
@@ -50,8 +55,10 @@ def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
     return shown, int(us[-1])
 
 
-def end_to_end(sends: pl.DataFrame, deliveries: pl.DataFrame, attempts: Ints, polls: Ints) -> Ints:
-    """From the attempt of each message to its first delivery to one group, ns.
+def end_to_end(
+    sends: pl.DataFrame, deliveries: pl.DataFrame, attempts: Ints, polls: Ints
+) -> tuple[Ints, Ints]:
+    """When each message was first delivered to one group, and how long after its attempt, ns.
 
     `sends` and `deliveries`: runs overlaid (cutting.py), whose `row` points into `attempts` and `polls`.
     """
@@ -62,11 +69,12 @@ def end_to_end(sends: pl.DataFrame, deliveries: pl.DataFrame, attempts: Ints, po
     often = np.bincount(part, minlength=size)[part]
     attempt, poll = row[part], deliveries["row"].to_numpy()
     once, more = (attempt >= 0) & (often == 1), (attempt >= 0) & (often > 1)
-    found = polls[spread(poll[once], n[once])] - attempts[spread(attempt[once], n[once])]
+    when = polls[spread(poll[once], n[once])]
+    took = when - attempts[spread(attempt[once], n[once])]
     if not more.any():
-        return found
+        return when, took
     at, polled = spread(attempt[more], n[more]), spread(poll[more], n[more])
     order = np.argsort(at, kind="stable")
     which, begin = np.unique(at[order], return_index=True)
     first = np.minimum.reduceat(polls[polled][order], begin)
-    return np.concatenate([found, first - attempts[which]])
+    return np.concatenate([when, first]), np.concatenate([took, first - attempts[which]])

@@ -14,7 +14,7 @@ import polars as pl
 
 from kaput.analysis import ledger
 from kaput.analysis.names import Names
-from kaput.analysis.questions import fates, latency
+from kaput.analysis.questions import fates, latency, steps
 from kaput.analysis.questions.messages import ACKED, HAS_OFFSET, LOST, MESSAGE, Messages, messages, unread
 from kaput.analysis.questions.vanished import CLAIMS, claims, vanished
 from kaput.analysis.runs.run import NULL, Ints, kept, unpacked
@@ -30,6 +30,8 @@ SUMS: Mapping[str, Sum] = {
     "fates": Sum(("producer", "outcome", "stored"), ("n", "copies")),
     "group_fates": Sum(("group", "outcome", "stored", "delivered"), ("n",)),
     "end_to_end": Sum(("group", "us"), ("times",)),
+    "graded": steps.GRADES,
+    "longest": steps.LONGEST,
     "first_acks": Sum(("fault",), (), ("at_ns",)),
     "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
     "cases": COUNTED,
@@ -54,13 +56,15 @@ class Reached:
 class MessageContext:
     """What the tasks of messages work with, once all partitions are known. `complete`: the places that were
     read to their end, `complete_topics`: topics all of whose known places were; `reads`: by drained group,
-    the topics that it reads; `ledger`: the directory for it, and what it has `rows` of.
+    the topics that it reads; `step_ns`: the width of steps; `ledger`: the directory for it, and what it
+    has `rows` of.
     """
 
     names: Names
     parts: Parts
     complete: Collection[int]
     complete_topics: Collection[int]
+    step_ns: int
     reads: Mapping[int, Collection[int]] = field(default_factory=dict)
     reached: Sequence[Reached] = ()
     ledger: str = ""
@@ -101,7 +105,7 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
             "group_fates": pl.concat(
                 [fates.group_fates(stretches, group) for group in groups] or [_no_groups()]
             ),
-            "end_to_end": _end_to_end(found, groups, times["attempts"], polls["polls"]),
+            **_end_to_end(found, groups, times["attempts"], polls["polls"], context.step_ns),
             "first_acks": _first_acks(stretches, times["dones"], context.reached),
             "under": _under(stretches),
             "cases": counted(cases),
@@ -151,15 +155,21 @@ def _timed(stretches: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     )
 
 
-def _end_to_end(found: Messages, groups: Iterable[int], attempts: Ints, polls: Ints) -> pl.DataFrame:
-    none = latency.counted(np.empty(0, np.int64)).with_columns(group=pl.lit(0, pl.Int64))
-    each = [
-        latency.counted(
-            latency.end_to_end(found.stretches, found.deliveries.filter(group=group), attempts, polls)
-        ).with_columns(group=pl.lit(group, pl.Int64))
-        for group in groups
-    ]
-    return pl.concat([none, *each])
+def _end_to_end(
+    found: Messages, groups: Iterable[int], attempts: Ints, polls: Ints, step_ns: int
+) -> dict[str, pl.DataFrame]:
+    """How often a first delivery took how long, by group; and in each step, over all groups."""
+    none = np.empty(0, np.int64)
+    counts = [latency.counted(none).with_columns(group=pl.lit(0, pl.Int64))]
+    stepped = [steps.graded("delivered", none, none, step_ns)]
+    for group in groups:
+        deliveries = found.deliveries.filter(group=group)
+        when, took_ns = latency.end_to_end(found.stretches, deliveries, attempts, polls)
+        took = latency.whole_us(took_ns)
+        counts.append(latency.counted(took).with_columns(group=pl.lit(group, pl.Int64)))
+        stepped.append(steps.graded("delivered", when, took, step_ns))
+    graded, longest = zip(*stepped, strict=True)
+    return {"end_to_end": pl.concat(counts), "graded": pl.concat(graded), "longest": pl.concat(longest)}
 
 
 def _first_acks(stretches: pl.DataFrame, dones: Ints, reached: Iterable[Reached]) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from kaput.analysis.examples import SHOWN
 from kaput.analysis.faults import Attempted
 from kaput.analysis.ledger import write
 from kaput.analysis.names import Names, Place
-from kaput.analysis.questions import commits, handovers, losses, offsets, polls, shares
+from kaput.analysis.questions import commits, handovers, losses, offsets, polls, shares, steps
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.order import reordered
@@ -37,6 +37,7 @@ SUMS: Mapping[str, Sum] = {
     "redelivered": Sum(("rebalance",), ("n",)),
     "first_records": Sum(("member", "rebalance"), (), ("at_ns",)),
     "vanished": Sum(("group", "producer", "topic", "cause", *losses.KNOWN), ("messages",)),
+    "steps": steps.COUNTS,
 }
 BY_PLACE = ["place", "offset", "at_ns", "producer", "seq", "member"]
 _WHO = ["producer", "seq"]
@@ -53,7 +54,8 @@ class PlaceContext:
     first_ns); `ends`: the offset after the last; `silent`: producers with acks=0; `attempted` and
     `fault_windows`: of faults; `healed`: when each fault ended; `lost`: the directory of lost messages;
     `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
-    its limit of deliveries, if that is known; `drained`: the groups that are.
+    its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
+    of steps.
     """
 
     names: Names
@@ -69,6 +71,7 @@ class PlaceContext:
     handovers: pl.DataFrame
     share_groups: Mapping[int, int | None] = field(default_factory=dict)
     drained: Collection[int] = ()
+    count_ns: int = steps.FINEST_NS
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
             "redelivered": handovers.redelivered(deliveries, context.handovers),
             "first_records": handovers.first_records(deliveries, context.handovers),
             "vanished": _vanished(tables["claims"], log, context),
+            "steps": steps.counted("lost", _acknowledged(lost), context.count_ns),
         },
         shown=examples,
         late=reordered(_sent(log, tables["phantoms"])),
@@ -220,6 +224,12 @@ def _lost_by_fault(windows: Sequence[FaultWindow], lost: pl.DataFrame) -> pl.Dat
     """(fault, n): the lost messages that each fault affected."""
     rows = [(window.fault, affected_by_loss(window, lost)) for window in windows]
     return pl.DataFrame(rows, schema={"fault": pl.String, "n": pl.Int64}, orient="row")
+
+
+def _acknowledged(lost: pl.DataFrame) -> Ints:
+    """When each lost message was acknowledged, or, where that is not known, attempted."""
+    at_ns: Ints = lost.select(pl.coalesce("done_ns", "attempt_ns")).to_series().to_numpy()
+    return at_ns
 
 
 def _displaced(inconsistent: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:

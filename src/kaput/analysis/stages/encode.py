@@ -1,7 +1,7 @@
 """Stage 1: row groups become runs, which go to the tasks of their messages and to those of their places.
 
-On the way everything is summed that single rows tell by themselves: records, rates, latencies of
-acknowledgements, when each producer was acknowledged.
+On the way everything is summed that single rows tell by themselves: records, what happened in each
+step of time and how long it took, latencies of acknowledgements, when each producer was acknowledged.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from kaput.analysis.names import EVENTS, Names
-from kaput.analysis.questions import latency, silence
+from kaput.analysis.questions import latency, silence, steps
 from kaput.analysis.questions.messages import ACKED, NAMED
 from kaput.analysis.runs import encoding
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.run import NULL, Ints
 from kaput.analysis.runs.tables import Rows, Unit, empty, read
 from kaput.analysis.stages.pieces import Parts, Piece, by_part
-from kaput.analysis.sums import Sum, times, total
+from kaput.analysis.sums import Sum, total
 
-_SECOND_NS = 1_000_000_000
 SUMS: Mapping[str, Sum] = {
     "log": Sum(("place", "epoch"), ("records", "foreign"), ("low",), ("high",)),
     "delivered": Sum(("group", "member", "place"), ("records",), (), ("last_ns",)),
@@ -34,8 +34,17 @@ SUMS: Mapping[str, Sum] = {
     ),
     "acked_us": Sum(("us",), ("times",)),
     "spells": Sum((*silence.STREAM, "first_ns"), (), (), ("last_ns",)),
-    "rates": Sum(("second", "what"), ("times",)),
+    "steps": steps.COUNTS,
+    "graded": steps.GRADES,
+    "longest": steps.LONGEST,
 }
+
+
+class Widths(NamedTuple):
+    """How finely times are kept: from how many ns on silences are exact, and how wide steps are."""
+
+    silence_ns: int
+    step_ns: int
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class EncodeContext:
     names: Names
     parts: Parts
     events: pl.DataFrame
-    width_ns: int
+    widths: Widths
 
 
 def encode(units: Iterable[Unit], context: EncodeContext) -> Iterator[tuple[int, Piece]]:
@@ -60,7 +69,7 @@ def encode_rows(tables: Iterable[tuple[str, Rows]], context: EncodeContext) -> I
     found = []
     for table, rows in tables:
         coded = _ENCODE[table](rows, context)
-        found.append(_SUMS[table](coded, context.width_ns))
+        found.append(_SUMS[table](coded, context.widths))
         yield from _SPLIT[table](coded, context)
     if found:
         yield context.parts.sums, Piece("sums", pickle.dumps(total(found, SUMS)))
@@ -68,7 +77,7 @@ def encode_rows(tables: Iterable[tuple[str, Rows]], context: EncodeContext) -> I
 
 def nothing() -> dict[str, pl.DataFrame]:
     """The sums of no rows."""
-    return total([_SUMS[table](coded, 1) for table, coded in no_rows().items()], SUMS)
+    return total([_SUMS[table](coded, Widths(1, 1)) for table, coded in no_rows().items()], SUMS)
 
 
 DELIVERED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls", "polls_from")
@@ -125,17 +134,21 @@ def _message(context: EncodeContext) -> pl.Expr:
     return context.parts.message(pl.col("producer"), pl.col("block"))
 
 
-def _sums_of_sends(coded: Encoded, width_ns: int) -> dict[str, pl.DataFrame]:
+def _sums_of_sends(coded: Encoded, widths: Widths) -> dict[str, pl.DataFrame]:
     acked = coded.where(ACKED)
+    dones, took = acked.rows["dones"], latency.whole_us(acked.rows["dones"] - acked.rows["attempts"])
+    graded, longest = steps.graded("acked", dones, took, widths.step_ns)
     return {
         "sent": SUMS["sent"].of(_sent(coded)),
-        "acked_us": _acked_us(acked),
-        "spells": silence.spells(acked, width_ns),
-        "rates": _rates(coded),
+        "acked_us": _acked_us(dones, took),
+        "spells": silence.spells(acked, widths.silence_ns),
+        "steps": _steps(coded, acked, graded, widths.step_ns),
+        "graded": graded,
+        "longest": longest,
     }
 
 
-def _sums_of_log(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
+def _sums_of_log(coded: Encoded, _widths: Widths) -> dict[str, pl.DataFrame]:
     nobodys = pl.col("intact") & (pl.col("producer").is_null() | pl.col("seq").is_null())
     records = coded.runs.select(
         "place",
@@ -148,15 +161,15 @@ def _sums_of_log(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
     return {"log": SUMS["log"].of(records)}
 
 
-def _sums_of_deliveries(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
+def _sums_of_deliveries(coded: Encoded, widths: Widths) -> dict[str, pl.DataFrame]:
     records = coded.runs.select("group", "member", "place", records="n", last_ns="polled_ns_last")
     return {
         "delivered": SUMS["delivered"].of(records),
-        "rates": _by_second("delivered", coded.rows["polls"]),
+        "steps": steps.counted("delivered", coded.rows["polls"], steps.count_ns(widths.step_ns)),
     }
 
 
-def _sums_of_share_events(coded: Encoded, _width_ns: int) -> dict[str, pl.DataFrame]:
+def _sums_of_share_events(coded: Encoded, _widths: Widths) -> dict[str, pl.DataFrame]:
     return {"shared": SUMS["shared"].of(coded.runs.rename({"n": "records"}))}
 
 
@@ -190,33 +203,25 @@ def _sent(sends: Encoded) -> pl.DataFrame:
     )
 
 
-def _acked_us(acked: Encoded) -> pl.DataFrame:
-    attempts, dones = acked.rows["attempts"], acked.rows["dones"]
+def _acked_us(dones: Ints, took: Ints) -> pl.DataFrame:
     if len(dones) and dones.min() == NULL:
-        attempts, dones = attempts[dones != NULL], dones[dones != NULL]
-    return latency.counted(dones - attempts)
+        took = took[dones != NULL]
+    return latency.counted(took)
 
 
-def _rates(sends: Encoded) -> pl.DataFrame:
-    """(second, what, times): what happened in each second; what has no known time, at its attempt."""
-    kinds = [("attempted", sends.rows["attempts"])]
-    for outcome in sends.runs["outcome"].unique().to_list():
+def _steps(sends: Encoded, acked: Encoded, graded: pl.DataFrame, step_ns: int) -> pl.DataFrame:
+    """What happened in each step; what has no known time, at its attempt. `graded`: acknowledgements."""
+    width_ns = steps.count_ns(step_ns)
+    kinds, counts = [("attempted", sends.rows["attempts"])], []
+    outcomes = set(sends.runs["outcome"].unique())
+    if width_ns == step_ns and graded["times"].sum() == len(acked.rows["dones"]):
+        # Counted already.
+        outcomes.discard("acked")
+        counts.append(steps.COUNTS.of(graded))
+    for outcome in outcomes:
         chosen = sends.where(pl.col("outcome") == outcome).rows
         done = chosen["dones"]
         if len(done) and done.min() == NULL:
             done = np.where(done == NULL, chosen["attempts"], done)
         kinds.append((outcome, done))
-    return pl.concat([_by_second(what, at_ns) for what, at_ns in kinds])
-
-
-def _by_second(what: str, at_ns: Ints) -> pl.DataFrame:
-    first, last = (int(at_ns[0]) // _SECOND_NS, int(at_ns[-1]) // _SECOND_NS) if len(at_ns) else (0, 0)
-    if 0 < last - first < len(at_ns) and bool((at_ns[1:] >= at_ns[:-1]).all()):
-        # In order of time, and dense: the seconds' borders are looked up.
-        seconds = np.arange(first, last + 1)
-        often = np.diff(np.searchsorted(at_ns, np.append(seconds, seconds[-1] + 1) * _SECOND_NS))
-        seconds, often = seconds[often > 0], often[often > 0]
-    else:
-        seconds, often = times(at_ns // _SECOND_NS)
-    columns = [pl.Series("second", seconds, pl.Int64), pl.Series("times", often, pl.Int64)]
-    return pl.DataFrame(columns).select("second", pl.lit(what).alias("what"), "times")
+    return pl.concat([*counts, *(steps.counted(what, at_ns, width_ns) for what, at_ns in kinds)])

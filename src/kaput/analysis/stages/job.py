@@ -68,9 +68,9 @@ class Job:
         found = [_unpacked(each) for each in self._on(numbers, examine)]
         return None if any(each is None for each in found) else found
 
-    def put_in_time(self, rates: pl.DataFrame) -> None:
-        """Encodes deliveries anew in the order of time. `rates`: how many there are in each second."""
-        bounds = _bounds(rates.filter(what="delivered").sort("second"))
+    def put_in_time(self, steps: pl.DataFrame) -> None:
+        """Encodes deliveries anew in the order of time. `steps`: how many there are in each step."""
+        bounds = _bounds(steps.filter(what="delivered").sort("at_ns"))
         deliveries = [[unit] for task in self._tasks for unit in task if unit.table == "deliveries"]
         others = [[unit for unit in task if unit.table != "deliveries"] for task in self._tasks]
         rows = self._spark.parallelize(deliveries, max(1, len(deliveries)))
@@ -129,8 +129,8 @@ def itself(part: int) -> int:
 def _bounds(delivered: pl.DataFrame) -> list[int]:
     """Times (ns) at which deliveries are cut into slices that one task can hold."""
     slices = delivered.with_columns(slice=(pl.col("times").cum_sum() - 1) // _SLICE_ROWS)
-    first = slices.group_by("slice").agg(pl.col("second").min()).sort("slice")
-    return [second * 1_000_000_000 for second in first["second"].to_list()[1:]]
+    first = slices.group_by("slice").agg(pl.col("at_ns").min()).sort("slice")
+    return first["at_ns"].to_list()[1:]
 
 
 def _slicing(

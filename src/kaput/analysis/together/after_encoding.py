@@ -12,9 +12,9 @@ from kaput.analysis.inputs import Inputs
 from kaput.analysis.latency import ACK
 from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
+from kaput.analysis.plan import Plan
 from kaput.analysis.stages.by_message import MessageContext, Reached
 from kaput.analysis.stages.job import Tables
-from kaput.analysis.stages.pieces import Parts
 from kaput.analysis.tally import Tally
 from kaput.analysis.timeline import build
 from kaput.analysis.together.percentiles import percentiles
@@ -49,19 +49,20 @@ def _delivered(sums: pl.DataFrame) -> dict[tuple[int, int], Delivered]:
     return {(group, member): Delivered(*rest) for group, member, *rest in by_member.iter_rows()}
 
 
-def message_context(given: Inputs, account: Account, parts: Parts, rows: LedgerRows) -> MessageContext:
+def message_context(given: Inputs, account: Account, work: Plan, rows: LedgerRows) -> MessageContext:
     """What the tasks of messages work with. `rows`: what the ledger has."""
     names, partitions = given.names, account.partitions
     topics = range(len(names.topics))
     return MessageContext(
         names,
-        parts,
+        work.parts,
         complete={names.code(place) for place, done in partitions.complete.items() if done},
         complete_topics={names.topics.index(topic) for topic, done in partitions.topics().items() if done},
         reads={
             group: topics if wanted is None else [t for t in topics if names.topics[t] in wanted]
             for group, wanted in given.subscribed.items()
         },
+        step_ns=work.step_ns,
         reached=list(_reached(given, account)),
         ledger=str(given.evidence.folder.analysis.resolve() / "ledger"),
         rows=rows,

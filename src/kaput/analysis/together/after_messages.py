@@ -22,10 +22,11 @@ from kaput.errors import EvidenceError
 
 
 class OfMessages(NamedTuple):
-    """For the tasks of places: `under` (see by_message), and pieces by part."""
+    """For the tasks of places: `under` (see by_message), and pieces by part. `sums`: all that were made."""
 
     under: pl.DataFrame
     pieces: Mapping[int, Sequence[Piece]]
+    sums: Tables
 
 
 def add(results: Sequence[MessageResults], given: Inputs, account: Account) -> OfMessages:
@@ -42,7 +43,7 @@ def add(results: Sequence[MessageResults], given: Inputs, account: Account) -> O
     pieces: dict[int, list[Piece]] = {}
     for number, piece in (keyed for part in results for keyed in part.pieces):
         pieces.setdefault(number, []).append(piece)
-    return OfMessages(found["under"], pieces)
+    return OfMessages(found["under"], pieces, found)
 
 
 def _refuse(results: Sequence[MessageResults], names: Names) -> None:

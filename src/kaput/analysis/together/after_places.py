@@ -20,7 +20,9 @@ from kaput.analysis.together import cases
 from kaput.verdict.facts import Circumstances
 
 
-def place_context(given: Inputs, account: Account, events: pl.DataFrame, under: pl.DataFrame) -> PlaceContext:
+def place_context(
+    given: Inputs, account: Account, events: pl.DataFrame, under: pl.DataFrame, count_ns: int
+) -> PlaceContext:
     """What the tasks of places work with."""
     return PlaceContext(
         given.names,
@@ -36,6 +38,7 @@ def place_context(given: Inputs, account: Account, events: pl.DataFrame, under: 
         _handovers(given, account),
         given.share_groups,
         {index for index, drained in enumerate(given.drained) if drained},
+        count_ns,
     )
 
 
