@@ -101,17 +101,19 @@ def _brought(url: str, spark: Background, scratch: Scratch) -> Evidence:
 def _judge(
     found: list[Evidence], spark: Background, scratch: Scratch, json: bool, ledger: LedgerRows
 ) -> None:
-    from kaput.cli.judging import judge_folder
+    from kaput.cli.judging import judge_folder, keep_report
     from kaput.cli.showing import result_of, show
 
     results = [
         result_of(evidence.folder, judge_folder(evidence, spark.session, scratch, ledger))
         for evidence in found
     ]
-    for folder in (result.folder for result in results):
+    for result in results:
+        folder = result.folder
         if folder.origin is not None and folder.unkept is None:
             from kaput.analysis.spark.elsewhere import take_back
 
+            keep_report(folder, result.findings)
             take_back(spark.session(), folder)
     show(results, json)
 

@@ -52,6 +52,20 @@ def judge_folder(
     return findings
 
 
+def keep_report(folder: RunFolder, findings: Findings) -> None:
+    """Writes report.html beside the findings, for those who look; where these could not be kept it is not."""
+    from kaput.evidence.folder import replace_text
+    from kaput.report.page import to_html
+
+    if folder.unkept is not None or not folder.findings_path.is_file():
+        return
+    try:
+        replace_text(folder.path / "report.html", to_html(folder, findings))
+    except OSError as error:
+        if os.access(folder.path, os.W_OK):
+            sys.stderr.write(f"kaput: {folder.title}: report.html cannot be written ({told(error)})\n")
+
+
 def exit_status(verdicts: list[str], failed: bool = False) -> int:
     """0 held, 1 violated, 3 inconclusive; of several the worst. `failed`: the lab failed in one more: 4."""
     words = [*verdicts, "failed"] if failed else verdicts

@@ -21,6 +21,8 @@ class Format(StrEnum):
     JSON = "json"
     JUNIT = "junit"
     HTML = "html"
+    SVG = "svg"
+    PNG = "png"
 
 
 def report_command(
@@ -30,7 +32,9 @@ def report_command(
     format: Annotated[
         Format,
         typer.Option(
-            "--format", help="text, markdown (the table of runs), json or junit (html is not built yet)."
+            "--format",
+            help="text, markdown, json or junit; html, a page of its own; svg or png, the timeline alone. "
+            "Of several runs text, markdown and json.",
         ),
     ] = Format.TEXT,
 ) -> None:
@@ -42,10 +46,8 @@ def report_command(
     """
     from kaput.errors import UsageError
 
-    if format is Format.HTML:
-        raise UsageError("the HTML report is not built yet; write --format text, markdown, json or junit")
-    if format is Format.JUNIT and len(run_dir) > 1:
-        raise UsageError("--format junit shows one run; name a single run folder")
+    if format in (Format.JUNIT, Format.HTML, Format.SVG, Format.PNG) and len(run_dir) > 1:
+        raise UsageError(f"--format {format.value} shows one run; name a single run folder")
     results = _read(run_dir)
     match format:
         case Format.JSON:
@@ -55,6 +57,23 @@ def report_command(
             from kaput.report.junit import to_junit
 
             sys.stdout.write(to_junit(results[0].findings).rstrip() + "\n")
+        case Format.HTML:
+            from kaput.report.page import to_html
+
+            sys.stdout.write(to_html(results[0].folder, results[0].findings).rstrip() + "\n")
+        case Format.SVG:
+            from kaput.report.images import to_svg
+
+            sys.stdout.write(to_svg(results[0].folder, results[0].findings).rstrip() + "\n")
+        case Format.PNG:
+            from kaput.report.images import to_png
+
+            sys.stdout.buffer.write(to_png(results[0].folder, results[0].findings))
+        case Format.MARKDOWN if len(results) == 1:
+            from kaput.report.manifest import scenario_of
+            from kaput.report.markdown import to_markdown
+
+            sys.stdout.write(to_markdown(results[0].findings, scenario_of(results[0].folder)))
         case Format.MARKDOWN:
             from kaput.report.comparison import compare
             from kaput.report.tables import as_markdown

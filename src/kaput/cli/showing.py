@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kaput.cli.judging import exit_status
+from kaput.cli.judging import exit_status, keep_report
 from kaput.cli.series import Result, Series
 
 if TYPE_CHECKING:
@@ -25,8 +25,15 @@ def show_series(series: Series, as_json: bool, as_list: bool) -> None:
 
     A violated run is the worst, then one that the lab failed, an inconclusive one, one that held.
     """
-    if series.results or series.failed or (as_json and as_list):
-        _print(series, as_json, as_list)
+    try:
+        if series.results or series.failed or (as_json and as_list):
+            _print(series, as_json, as_list)
+            sys.stdout.flush()
+    finally:
+        # Last: who reads the text need not wait for the pages, which are made also when nobody reads it.
+        for result in series.results:
+            if result.folder.origin is None:
+                keep_report(result.folder, result.findings)
     if series.ended is not None:
         raise series.ended
     raise typer.Exit(exit_status([r.findings.verdict for r in series.results], failed=bool(series.failed)))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from handmade_findings import document
 
-HEAVY = ("pyspark", "numpy", "polars", "pyarrow")
+HEAVY = ("pyspark", "numpy", "polars", "pyarrow", "altair", "vl_convert", "jinja2")
 _CODE = f"""
 import json, sys
 from kaput.cli.main import main

@@ -51,11 +51,29 @@ def test_junit_can_be_parsed(run_dir: Path) -> None:
     assert len(JUnitXml.fromstring(result.stdout)) == 1
 
 
-def test_html_is_said_not_to_exist(run_dir: Path) -> None:
-    """The user's mistake, with what can be had instead."""
+def test_a_page_needs_the_findings_alone(run_dir: Path) -> None:
+    """Without analysis/ there is no timeline, and everything else."""
     result = runner.invoke(app, ["report", str(run_dir), "--format", "html"])
+    assert result.exit_code == 0, result.exception
+    assert result.stdout.startswith("<!doctype html>") and "HELD, with permitted loss" in result.stdout
+    assert "No timeline" in result.stdout
+
+
+def test_an_image_without_a_timeline_names_the_command(run_dir: Path) -> None:
+    """The user's mistake, with what makes one."""
+    result = runner.invoke(app, ["report", str(run_dir), "--format", "svg"])
     assert isinstance(result.exception, UsageError)
-    assert "not built yet" in str(result.exception) and result.exception.exit_status == 2
+    assert f"kaput analyze {run_dir}" in str(result.exception) and result.exception.exit_status == 2
+
+
+def test_markdown_has_the_answer_and_the_sums(run_dir: Path) -> None:
+    """To be pasted: a heading, tables, the command."""
+    result = runner.invoke(app, ["report", str(run_dir), "--format", "markdown"])
+    assert result.exit_code == 0, result.exception
+    lines = result.stdout.splitlines()
+    assert lines[0] == "### HELD, with permitted loss: leader-kill-lagging-acks-1"
+    assert "| sum | 23 | 39,970 | 7 | 40,000 |" in lines
+    assert "kaput run leader-kill-lagging-acks-1 --seed 7" in lines
 
 
 def test_several_runs_are_one_table(tmp_path: Path, raw: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from kaput.evidence.folder import RunFolder
 
 _NEEDED = ("manifest.json", "evidence")
 _BROUGHT = (*_NEEDED, "scenario.yaml")
-_RESULTS = ("manifest.json", "findings.json", "junit.xml", "analysis")
+_RESULTS = ("manifest.json", "findings.json", "junit.xml", "report.html", "analysis")
 
 
 def bring(spark: SparkContext, url: str, scratch: Path) -> RunFolder:

@@ -1,4 +1,4 @@
-"""The course of the run, put together: what happened in each step, at widths from the finest to a page's."""
+"""The course of the run, put together: what happened in each step, finely and for a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kaput.analysis.stages.by_place import PlaceResults
 from kaput.analysis.stages.job import Tables
 from kaput.analysis.sums import total
 
-ON_A_PAGE = 2_000  # steps: no finer than a screen shows
+IN_A_TABLE = 200  # rows that somebody reads
 COUNTS = {
     "sent": "attempted",
     "acked": "acked",
@@ -40,7 +40,7 @@ class Level(NamedTuple):
 def levels(
     of_sends: Tables, of_messages: Tables, results: Sequence[PlaceResults], width_ns: int
 ) -> Iterator[Level]:
-    """From `width_ns` on ten times as wide each, at least two, the last with few enough steps for a page."""
+    """From `width_ns` on ten times as wide each, at least two, the last with few enough steps for a table."""
     parts = [of_sends, of_messages, *({"steps": part.sums["steps"]} for part in results)]
     found = total([{name: part[name] for name in _SUMS if name in part} for part in parts], _SUMS)
     first = True
@@ -48,7 +48,7 @@ def levels(
         found = {name: _wider(found[name], name, width_ns) for name in _SUMS}
         rows = _rows(found)
         yield Level(width_ns, rows)
-        if not first and rows.height <= ON_A_PAGE:
+        if not first and rows.height <= IN_A_TABLE:
             return
         first, width_ns = False, width_ns * 10
 

@@ -1,0 +1,193 @@
+"""What happened in the course of a run as tables of a page: faults, steps, partitions, latencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from kaput.evidence.findings import FaultFindings, Findings, Percentiles
+from kaput.report.course import Bar, Course
+from kaput.report.layout import milliseconds, number, percent
+from kaput.report.recovery import recovery_bars
+from kaput.report.sentences import not_proven
+
+_SILENCES = 3
+_PLACES = 30
+
+
+class Fault(NamedTuple):
+    """A fault: its proof, and the times it took to come back."""
+
+    name: str
+    proven: bool
+    bit: str
+    proof: str
+    recovery: bool
+    times: list[tuple[str, str, str]]
+
+
+def faults(findings: Findings) -> list[Fault]:
+    """What was done."""
+    return [_fault(fault, findings.run.started_ns) for fault in findings.faults]
+
+
+def _fault(fault: FaultFindings, began_ns: int) -> Fault:
+    brokers = ", ".join(map(str, fault.brokers))
+    who = f" ({'broker' if len(fault.brokers) == 1 else 'brokers'} {brokers})" if brokers else ""
+    bit = "bit" if fault.proven else not_proven(fault)
+    name = f"{fault.id}: {fault.fault} {fault.target}{who}"
+    times = [(n, value, key) for n, value, key in _times(fault, began_ns) if value != "-"]
+    return Fault(name, fault.proven, bit, fault.proof, any(recovery_bars(fault)), times)
+
+
+def _times(fault: FaultFindings, began_ns: int) -> Iterator[tuple[str, str, str]]:
+    if fault.effective_ns is not None and began_ns:
+        yield "effective", f"{(fault.effective_ns - began_ns) / 1e9:,.3f} s after the load began", "effective"
+    if fault.healed_ns is not None and fault.effective_ns is not None:
+        yield "healed", f"{(fault.healed_ns - fault.effective_ns) / 1e9:,.3f} s after that", ""
+    yield "detect and elect", milliseconds(fault.election_ms), "election_ms"
+    yield "first acknowledgement", milliseconds(fault.first_ack_after_ms), "first_ack_after_ms"
+    yield "longest unavailability", milliseconds(fault.unavailable_ms), "unavailable_ms"
+    yield "ISR whole after the heal", milliseconds(fault.isr_restored_ms), "isr_restored_ms"
+    if fault.lost:
+        share = percent(fault.lost_share)
+        yield (
+            "lost",
+            f"{fault.lost:,}, {share} of {fault.acked_in_loss_window:,} acknowledged in the window",
+            "lost",
+        )
+        yield "loss window", milliseconds(fault.loss_window_ms), "loss window"
+    if fault.lost_after_heal:
+        yield "lost, acknowledged after the heal", f"{fault.lost_after_heal:,}", ""
+    if fault.sent_in_window:
+        share = percent(fault.affected_share)
+        yield (
+            "affected",
+            f"{fault.affected:,} of {fault.sent_in_window:,} sent in the window ({share})",
+            "affected",
+        )
+
+
+class Steps(NamedTuple):
+    """The timeline as a table, with its sums."""
+
+    width: str
+    names: list[str]
+    rows: list[list[str]]
+    sums: list[str]
+
+
+_COLUMNS = {
+    "sent": "sent",
+    "acked": "acknowledged",
+    "failed": "failed",
+    "unknown": "unknown",
+    "lost": "lost",
+    "delivered": "delivered",
+    "ack_p50_ms": "ack p50 ms",
+    "ack_p99_ms": "ack p99 ms",
+    "ack_max_ms": "ack max ms",
+    "end_to_end_p50_ms": "delivery p50 ms",
+    "end_to_end_p99_ms": "delivery p99 ms",
+    "end_to_end_max_ms": "delivery max ms",
+}
+
+
+def course(found: Course) -> Steps:
+    """The steps that are to be read, without columns that say nothing."""
+    names = [name for name in _COLUMNS if any(row[name] for row in found.table.rows)]
+    rows = [[number(row["s"]), *(number(row[name]) for name in names)] for row in found.table.rows]
+    sums = [
+        "" if name.endswith("_ms") else number(sum(row[name] or 0 for row in found.table.rows))
+        for name in names
+    ]
+    width = f"{found.table.width_s:g} s"
+    return Steps(width, [_COLUMNS[name] for name in names], rows, sums)
+
+
+class Places(NamedTuple):
+    """Who led and who was in sync, partition by partition, at some moments."""
+
+    names: list[str]
+    rows: list[list[str]]
+    left_out: int
+
+
+def places(findings: Findings, found: Course | None) -> Places:
+    """Before the first fault, just before its heal, and at the end; the partitions with changes first."""
+    told = [f for f in findings.faults if f.effective_ns is not None]
+    if found is None or not told or not found.leaders:
+        return Places([], [], 0)
+    begin = found.at(told[0].effective_ns) or 0.0
+    healed = found.at(told[0].healed_ns)
+    end = found.end_s if healed is None else healed
+    moments = {"before": begin - 0.001, "while": max(begin, end - 0.001), "after": found.end_s - 0.001}
+    names = list(dict.fromkeys(bar.row for bar in found.leaders))
+    rows = [[name, *(_place(found, name, at) for at in moments.values())] for name in names]
+    rows.sort(key=lambda row: len(set(row[1:])) == 1)
+    return Places(list(moments), rows[:_PLACES], max(0, len(rows) - _PLACES))
+
+
+def _place(found: Course, name: str, at: float) -> str:
+    leader, isr = _during(found.leaders, name, at), _during(found.isrs, name, at)
+    return f"{leader.text if leader else 'not known'}; ISR {isr.text if isr else 'not known'}"
+
+
+def _during(bars: Iterable[Bar], row: str, at: float) -> Bar | None:
+    return next((bar for bar in bars if bar.row == row and bar.begin <= at < bar.end), None)
+
+
+class Rows(NamedTuple):
+    """A table of whatever the findings hold."""
+
+    names: list[str]
+    rows: list[list[str]]
+
+
+def rebalances(findings: Findings) -> Rows | None:
+    """Those that the findings tell of, if they do."""
+    found: Sequence[Any] = getattr(findings, "rebalances", None) or ()
+    if not found:
+        return None
+    documents: list[dict[str, Any]] = [one.model_dump() for one in found]
+    began = findings.run.started_ns
+    names = [name for name, value in documents[0].items() if not isinstance(value, dict | list)]
+    rows = [[_plain(name, document[name], began) for name in names] for document in documents[:100]]
+    return Rows(
+        [
+            name.removesuffix("_ns").replace("_", " ") + (" (s)" if name.endswith("_ns") else "")
+            for name in names
+        ],
+        rows,
+    )
+
+
+def _plain(name: str, value: Any, began_ns: int) -> str:
+    if name.endswith("_ns") and isinstance(value, int):
+        return f"{(value - began_ns) / 1e9:,.3f}"
+    return (
+        number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value or "-")
+    )
+
+
+def latencies(findings: Findings) -> list[list[str]]:
+    """Percentiles of what was measured."""
+    measured = {
+        "attempt to acknowledgement": findings.latency_ms.ack,
+        "attempt to delivery": findings.latency_ms.end_to_end,
+    }
+    if len(findings.groups) > 1:
+        measured |= {f"attempt to delivery to {g.group}": g.end_to_end_ms for g in findings.groups}
+    return [[name, *_percentiles(found)] for name, found in measured.items() if found.max is not None]
+
+
+def _percentiles(found: Percentiles) -> list[str]:
+    return [number(value) for value in (found.p50, found.p99, found.p999, found.max)]
+
+
+def silences(findings: Findings) -> list[str]:
+    """The longest ones."""
+    longest = sorted(findings.unavailability, key=lambda u: -u.longest_ms)[:_SILENCES]
+    return [
+        f"producer {u.producer} on {u.topic}/{u.partition}: {milliseconds(u.longest_ms)}" for u in longest
+    ]

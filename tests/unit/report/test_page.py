@@ -1,0 +1,227 @@
+"""report.html: escaped, whole, alone, and of one size however many messages there were."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fakes.in_process import InProcess
+from kaput.analysis import rehearsal
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
+from kaput.report import ledger
+from kaput.report.course import MOST_STEPS, read_course
+from kaput.report.images import to_png, to_svg
+from kaput.report.manifest import manifest_of
+from kaput.report.markdown import to_markdown
+from kaput.report.page import to_html
+from kaput.report.words import WORDS
+
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'`|*&amp;</script>"
+GLOSSARY = Path(__file__).parents[3] / "docs" / "GLOSSARY.md"
+
+
+class Tags(HTMLParser):
+    """The tags of a document with their attributes, and its text outside of scripts and style."""
+
+    def __init__(self, document: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._within = ""
+        self.feed(document)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes it."""
+        self.tags.append((tag, dict(attrs)))
+        self._within = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        """Text goes on behind it."""
+        self._within = ""
+
+    def handle_data(self, data: str) -> None:
+        """Notes what is to be read."""
+        if self._within not in ("script", "style"):
+            self.text += data
+
+
+def _judged(path: Path) -> tuple[RunFolder, Findings]:
+    """A small run with one of everything."""
+    folder = rehearsal.write(path / "run")
+    spark: Any = InProcess()
+    return folder, analyse(check(folder), spark)
+
+
+def _evil(findings: Findings) -> Findings:
+    """Every text of the findings that comes from data is hostile."""
+    found = findings.model_dump(by_alias=True)
+
+    def poisoned(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: poisoned(one, key) for key, one in value.items()}
+        if isinstance(value, list):
+            return [poisoned(one, name) for one in value]
+        known = ("schema", "verdict", "outcome", "stored", "delivered", "name", "mode")
+        return EVIL if isinstance(value, str) and name not in known else value
+
+    return Findings.model_validate(poisoned(found))
+
+
+def test_nothing_from_data_is_markup(tmp_path: Path) -> None:
+    """Hostile texts in findings, events and manifest are there to be read, and nothing else."""
+    folder, findings = _judged(tmp_path)
+    events = next((folder.analysis / "events").glob("*.parquet"))
+    named = pl.read_parquet(events).with_columns(
+        pl.when(pl.col(name).is_not_null()).then(pl.lit(EVIL)).alias(name)
+        for name in ("topic", "group", "member")
+    )
+    named.write_parquet(events)
+    manifest = folder.read_manifest()
+    folder.write_manifest(manifest.model_copy(update={"versions": {EVIL: EVIL}, "host": {EVIL: EVIL}}))
+    sound, evil = (Tags(to_html(folder, told)) for told in (findings, _evil(findings)))
+    assert EVIL in evil.text
+    kinds = [{tag for tag, _ in one.tags} for one in (sound, evil)]
+    assert kinds[0] == kinds[1] and "img" not in kinds[1]
+    assert [sum(tag == "script" for tag, _ in one.tags) for one in (sound, evil)] == [4, 4]
+    assert not [name for _, attributes in evil.tags for name in attributes if name.startswith("on")]
+
+
+def test_no_outside_address(tmp_path: Path) -> None:
+    """Nothing is loaded, and nothing but the charts' bundle as much as names an address."""
+    folder, findings = _judged(tmp_path)
+    document = to_html(folder, findings)
+    tags = Tags(document)
+    links = [
+        v for _, attributes in tags.tags for n, v in attributes.items() if n in ("src", "href", "action")
+    ]
+    assert all(link and link.startswith(("#", "data:")) for link in links)
+    scripts = re.findall(r"<script.*?</script>", document, re.DOTALL)
+    bundle = max(scripts, key=len)
+    rest = re.sub(r"https://vega.github.io/schema/vega-lite/[^\"]*", "", document.replace(bundle, ""))
+    assert "http" not in rest.replace("http-equiv", "")
+
+
+def test_every_part_is_there(tmp_path: Path) -> None:
+    """Verdict, timeline, proof, ledger, stories, changes of leader, command."""
+    folder, findings = _judged(tmp_path)
+    document = to_html(folder, findings)
+    text = Tags(document).text
+    for said in (
+        "VIOLATED",
+        "What was done, and the proof that it bit",
+        "Messages a second",
+        "Leader of each partition",
+        "Who consumed which partition",
+        "The cells add up to the 400 messages that were sent.",
+        findings.faults[0].proof,
+        findings.anomaly("lost")[0].examples[0].story,
+        "kaput run scenario.yaml --seed",
+        "acks=1",
+    ):
+        assert said in text, said
+    course = json.loads(re.search(r'id="course">(.*?)</script>', document, re.DOTALL)[1])  # type: ignore[index]
+    assert {"done", "rates", "ack", "end_to_end", "leaders", "isr", "owners"} <= set(course["charts"])
+
+
+def test_cells_of_the_ledger_add_up(findings: Findings) -> None:
+    """By row, by column, and all together; where they do not, that is said."""
+    found = ledger.ledger(findings)
+
+    def whole(text: str) -> int:
+        return int(text.replace(",", ""))
+
+    for line in found.rows:
+        assert sum(whole(cell.text) for cell in line.cells) == whole(line.sum)
+    for column, total in enumerate(found.sums):
+        assert sum(whole(line.cells[column].text) for line in found.rows) == whole(total)
+    assert whole(found.total) == findings.totals.sent and found.adds_up
+    more = findings.totals.model_copy(update={"sent": 41_000})
+    broken = ledger.ledger(findings.model_copy(update={"totals": more}))
+    assert not broken.adds_up and "NOT to the 41,000" in broken.said
+
+
+def _long(folder: RunFolder, began_ns: int, seconds: int, each: int) -> None:
+    """Puts a timeline of so many seconds in place of the run's, with `each` messages in every 100 ms."""
+    for width in (100, 1_000, 10_000, 100_000):
+        times = width // 100
+        count = seconds * 10 // times
+        number = pl.int_range(count, eager=True)
+        rows = pl.DataFrame({"at_ns": began_ns + number * width * 1_000_000}).with_columns(
+            *(pl.lit(each * times).alias(name) for name in ("sent", "acked", "delivered")),
+            *(pl.lit(0).alias(name) for name in ("failed", "unknown", "lost")),
+            *(
+                (pl.lit(1.2345) + number % 97).alias(f"{what}_{share}_ms")
+                for what in ("ack", "end_to_end")
+                for share in ("p50", "p99", "max")
+            ),
+        )
+        directory = folder.analysis / "timeline" / f"step_ms={width}"
+        directory.mkdir(parents=True, exist_ok=True)
+        rows.write_parquet(directory / "part-00000.parquet")
+
+
+def test_a_page_does_not_grow_with_messages(tmp_path: Path) -> None:
+    """Ten thousand messages or ten million, a minute or ten hours: bounded, and hardly different."""
+    folder, findings = _judged(tmp_path)
+    began = findings.run.started_ns
+    sizes = []
+    for seconds, each in ((60, 10), (60, 10_000), (2_000, 500), (36_000, 300)):
+        _long(folder, began, seconds, each)
+        course = read_course(folder, findings, manifest_of(folder))
+        assert course is not None
+        assert len(course.fine.rows) <= MOST_STEPS and len(course.table.rows) <= 400
+        sizes.append(len(to_html(folder, findings)))
+    assert sizes[1] - sizes[0] < 20_000
+    assert max(sizes) < 1_600_000
+
+
+@pytest.mark.parametrize("damage", ["", "not parquet"])
+def test_a_damaged_analysis_costs_the_timeline_alone(tmp_path: Path, damage: str) -> None:
+    """Whatever is in analysis/, the page stands."""
+    folder, findings = _judged(tmp_path)
+    events = next((folder.analysis / "events").glob("*.parquet"))
+    events.write_text(damage)
+    assert "No timeline" in to_html(folder, findings)
+
+
+def test_damaged_times_make_a_page(tmp_path: Path) -> None:
+    """One send centuries away: nothing is filled up, nothing fails."""
+    folder, findings = _judged(tmp_path)
+    for level in (folder.analysis / "timeline").glob("*/*.parquet"):
+        rows = pl.read_parquet(level)
+        far = rows.head(1).with_columns(pl.lit(2**63 - 10**9).alias("at_ns"))
+        pl.concat([rows, far]).write_parquet(level)
+    assert len(to_html(folder, findings)) < 1_600_000
+
+
+def test_images_without_a_browser(tmp_path: Path) -> None:
+    """SVG and PNG of the timeline."""
+    folder, findings = _judged(tmp_path)
+    svg = to_svg(folder, findings)
+    assert svg.startswith("<svg") and "VIOLATED" in svg and "Leader of each partition" in svg
+    assert to_png(folder, findings).startswith(b"\x89PNG")
+
+
+def test_markdown_means_only_what_it_is_meant_to(findings: Findings) -> None:
+    """Hostile texts become no markup of an issue."""
+    told = to_markdown(_evil(findings))
+    assert "<script" not in told.replace("\\<script", "") and "<img" not in told.replace("\\<img", "")
+
+
+def test_words_are_those_of_the_glossary() -> None:
+    """A definition has one home: what a page says of a word is what the glossary says."""
+    said = {}
+    for line in GLOSSARY.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| "):
+            word, _, text = line.strip("| ").partition(" | ")
+            said[word.partition(" [")[0]] = text
+    assert {word: said.get(word) for word in WORDS} == WORDS
