@@ -52,18 +52,42 @@ def judge_folder(
     return findings
 
 
+def has_report(folder: RunFolder) -> bool:
+    """Whether report.html is of these findings: written after them."""
+    try:
+        page = (folder.path / "report.html").stat()
+        return page.st_mtime_ns >= folder.findings_path.stat().st_mtime_ns
+    except OSError:
+        return False
+
+
 def keep_report(folder: RunFolder, findings: Findings) -> None:
-    """Writes report.html beside the findings, for those who look; where these could not be kept it is not."""
+    """Writes report.html beside the findings, for those who look; where these could not be kept it is not.
+
+    A run is judged by then: a page that cannot be made or written is but a sentence on stderr. Raises
+    Interrupted.
+    """
+    from kaput.errors import Interrupted
     from kaput.evidence.folder import replace_text
-    from kaput.report.page import to_html
 
     if folder.unkept is not None or not folder.findings_path.is_file():
         return
     try:
+        from kaput.report.page import to_html
+
         replace_text(folder.path / "report.html", to_html(folder, findings))
     except OSError as error:
         if os.access(folder.path, os.W_OK):
             sys.stderr.write(f"kaput: {folder.title}: report.html cannot be written ({told(error)})\n")
+    except Interrupted:
+        raise
+    except Exception as error:  # noqa: BLE001
+        # Whatever it is, the page is a picture of findings that are kept; what is wrong is asked for by
+        # `kaput report --format html`, which fails with its traceback.
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        sys.stderr.write(
+            f"kaput: {folder.title}: report.html cannot be made ({what}); findings.json has every figure\n"
+        )
 
 
 def exit_status(verdicts: list[str], failed: bool = False) -> int:

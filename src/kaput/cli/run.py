@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
     from kaput.cli.choosing import Choice
     from kaput.cli.scratch import Scratch
-    from kaput.cli.series import Plan, Series
+    from kaput.cli.series import Plan, Result, Series
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.java import Java
@@ -102,7 +102,14 @@ def run_all(
     plans = _plans(choices, first_seed, repeat, runs, kafka_home)
     with interrupts(), Scratch() as scratch, Background(rehearse=True) as spark:
         reap_orphans()
-        yield play(plans, lambda plan: run_one(plan, java, spark, scratch))
+        yield play(plans, lambda plan: run_one(plan, java, spark, scratch), between=_keep)
+
+
+def _keep(result: Result) -> None:
+    """The page of a run that others follow: who looks at them while they go on need not wait for the last."""
+    from kaput.cli.judging import keep_report
+
+    keep_report(result.folder, result.findings)
 
 
 def _plans(

@@ -53,8 +53,15 @@ class Series:
     ended: Exception | None = None
 
 
-def play(plans: Sequence[Plan], run_one: Callable[[Plan], tuple[RunFolder, Findings]]) -> Series:
-    """Plays every plan. The lab's failure in one run leaves the others alone, unless it would fail all."""
+def play(
+    plans: Sequence[Plan],
+    run_one: Callable[[Plan], tuple[RunFolder, Findings]],
+    between: Callable[[Result], None] = lambda _: None,
+) -> Series:
+    """Plays every plan. The lab's failure in one run leaves the others alone, unless it would fail all.
+
+    `between`: what is done with a result before the next run, if there is one.
+    """
     series = Series()
     for number, plan in enumerate(plans, 1):
         if len(plans) > 1:
@@ -62,6 +69,8 @@ def play(plans: Sequence[Plan], run_one: Callable[[Plan], tuple[RunFolder, Findi
         try:
             folder, findings = run_one(plan)
             series.results.append(Result(folder, findings, plan.variant))
+            if number < len(plans):
+                between(series.results[-1])
         except LabError as error:
             if len(plans) == 1 or _fails_all(error, plans):
                 series.ended = error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kaput.cli.judging import exit_status, keep_report
+from kaput.cli.judging import exit_status, has_report, keep_report
 from kaput.cli.series import Result, Series
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def show_series(series: Series, as_json: bool, as_list: bool) -> None:
     finally:
         # Last: who reads the text need not wait for the pages, which are made also when nobody reads it.
         for result in series.results:
-            if result.folder.origin is None:
+            if result.folder.origin is None and not has_report(result.folder):
                 keep_report(result.folder, result.findings)
     if series.ended is not None:
         raise series.ended

@@ -138,7 +138,8 @@ def replace_text(path: Path, text: str) -> None:
     try:
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
-    except OSError:
+    except (OSError, ValueError):
+        # ValueError: text that is no UTF-8.
         with suppress(OSError):
             beside.unlink()
         raise

@@ -34,7 +34,7 @@ WORDS = {
     "permitted": "what the configuration does not promise to prevent; violations are count minus permitted",
     "phantom": "an intact record of this run with an identity that was never sent",
     "recovered": "outcome unknown, yet stored: no error",
-    "redelivered": "one topic-partition-offset handed to a group more than once",
+    "redelivered": "one topic-partition-offset delivered to a group more than once",
     "reordered": (
         "among first stored copies of a producer's messages in a partition: a seq below the greatest "
         "before it"
