@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from kaput.evidence.findings import FaultFindings, Findings, Percentiles
+from kaput.evidence.findings import FaultFindings, Findings
+from kaput.evidence.findings_parts import Percentiles
 from kaput.report.course import Bar, Course
 from kaput.report.layout import milliseconds, number, percent
 from kaput.report.recovery import recovery_bars
