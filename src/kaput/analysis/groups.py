@@ -5,11 +5,7 @@ No counting of records here: what members were handed was counted by the tasks.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
-
-from kaput.analysis import measured, rebalances
+from kaput.analysis import lag, measured, rebalances
 from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Place
@@ -64,16 +60,7 @@ def _members(given: Inputs, account: Account, index: int) -> list[MemberFindings
 
 
 def _lag(given: Inputs, group: str) -> Lag:
-    return Lag(max=_max_lag(given.samples, group), final=_final_lag(given, group))
-
-
-def _max_lag(samples: list[Mapping[str, Any]], group: str) -> int | None:
-    """Samples of one moment are of different partitions."""
-    at: defaultdict[int, float] = defaultdict(float)
-    for row in samples:
-        if row["name"] == "lag" and dict(row["labels"]).get("group") == group:
-            at[row["at_ns"]] += row["value"]
-    return round(max(at.values())) if at else None
+    return Lag(max=lag.greatest(given.samples, group), final=_final_lag(given, group))
 
 
 def _final_lag(given: Inputs, group: str) -> int | None:

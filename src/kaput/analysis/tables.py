@@ -2,6 +2,7 @@
 
 rates     what happened in each second
 timeline  the same, and how long it took, in steps of 100 ms, 1 s and so on (together/stepwise.py)
+lag       what each group had not committed, at each moment that was sampled
 events    what happened to brokers, partitions and members of groups (commits apart), in the order of time
 lost      one row a lost message: its send, cause, fault, and the epoch that overwrote it
 windows   runs of lost messages without one stored in between, for each producer and partition
@@ -19,6 +20,7 @@ import polars as pl
 from kaput.analysis import ledger
 from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
+from kaput.analysis.lag import over_time
 from kaput.analysis.questions import losses
 from kaput.analysis.questions.steps import SECOND_NS
 from kaput.analysis.stages.by_place import PlaceResults
@@ -38,12 +40,13 @@ _EVENTS: Mapping[str, type[pl.DataType] | pl.DataType] = {
     "group": pl.String,
     "member": pl.String,
 }
+_LAG = {"at_ns": pl.Int64, "group": pl.String, "lag": pl.Int64}
 _TOLD_APART = ("leader_epoch", "kind", "topic", "partition", "broker", "group", "member")  # within one ms
 
 
 def clear(given: Inputs) -> None:
     """Deletes the tables of an earlier analysis. Raises OSError."""
-    for name in ("ledger", "lost", "windows", "rates", "timeline", "events"):
+    for name in ("ledger", "lost", "windows", "rates", "timeline", "lag", "events"):
         directory = given.evidence.folder.analysis / name
         if directory.exists():
             shutil.rmtree(directory)
@@ -63,10 +66,12 @@ def write(given: Inputs, results: Sequence[PlaceResults], steps: pl.DataFrame, r
 
 
 def write_course(given: Inputs, account: Account, levels: Iterable[Level]) -> None:
-    """timeline and events. Raises OSError."""
+    """timeline, lag and events. Raises OSError."""
     folder = given.evidence.folder.analysis
     for level in levels:
         ledger.write(level.rows, str(folder / "timeline" / f"step_ms={level.width_ns // 1_000_000}"), 0)
+    rows = [(at_ns, group, value) for (group, at_ns), value in over_time(given.samples).items()]
+    ledger.write(pl.DataFrame(rows, schema=_LAG, orient="row"), str(folder / "lag"), 0)
     ledger.write(_events(given, account), str(folder / "events"), 0)
 
 

@@ -1,12 +1,12 @@
 """The course of a run as a chart shows it: steps, bars and marks in seconds since the load began.
 
-Read from RUN_DIR/analysis (timeline, events), findings.json and the manifest; nothing is judged or counted
-here. Where the analysis is missing or an older one's, there is no course, and a report does without.
+Read from RUN_DIR/analysis (timeline, lag, events), findings.json and the manifest (bars.py); nothing is
+judged or counted here. Where the analysis is missing or an older one's, there is no course, and a report does
+without.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,31 +17,15 @@ import pyarrow.parquet as pq
 
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest, RunFolder
+from kaput.report import bars
+from kaput.report.bars import Bar, Clock, Mark
 
 MOST_STEPS = 2_000  # on a page: no finer than a screen shows
+_LAGS = 600
 _OVERVIEW = 200  # steps that are told apart at a glance: more are but noise
 _COUNTS = ("sent", "acked", "failed", "unknown", "lost", "delivered")
 LATENCIES = tuple(f"{what}_{share}_ms" for what in ("ack", "end_to_end") for share in ("p50", "p99", "max"))
 _DAY_S = 86_400.0
-
-
-class Bar(NamedTuple):
-    """Something that went on from `begin` to `end`, in seconds: on a row, of a kind, with a text."""
-
-    row: str
-    begin: float
-    end: float
-    kind: str
-    text: str
-    short: str = ""
-
-
-class Mark(NamedTuple):
-    """Something that happened at one moment, in seconds."""
-
-    at: float
-    kind: str
-    text: str
 
 
 class Steps(NamedTuple):
@@ -51,10 +35,19 @@ class Steps(NamedTuple):
     rows: Sequence[Mapping[str, float | None]]
 
 
+class Lag(NamedTuple):
+    """What a group had not committed at a moment, in seconds."""
+
+    at: float
+    group: str
+    lag: int
+
+
 @dataclass(frozen=True)
 class Course:
     """Everything that the timeline shows. Steps without gaps: `fine` for a close look, `overview` for all of
-    it, `table` to be read. `faults`, `leaders`, `isrs`, `owners`: bars.
+    it, `table` to be read. `faults` (with loss windows, rebalances and the drain), `leaders`, `isrs`,
+    `owners`: bars.
     """
 
     began_ns: int
@@ -66,6 +59,7 @@ class Course:
     leaders: Sequence[Bar]
     isrs: Sequence[Bar]
     owners: Sequence[Bar]
+    lag: Sequence[Lag]
     marks: Sequence[Mark]
 
     @property
@@ -83,6 +77,7 @@ def read_course(folder: RunFolder, findings: Findings, manifest: Manifest | None
     try:
         levels = {width: _steps(path) for width, path in _levels(folder.analysis / "timeline")}
         events: list[dict[str, Any]] = pq.read_table(folder.analysis / "events").to_pylist()
+        lag = pq.read_table(folder.analysis / "lag").to_pylist()
     except (OSError, ValueError, KeyError, pa.ArrowException):
         return None
     if not levels or not any(levels.values()):
@@ -97,18 +92,23 @@ def read_course(folder: RunFolder, findings: Findings, manifest: Manifest | None
         for width in {fine, overview, widest}
     }
     end_s = _end_s(findings, began_ns, (shown[fine].rows[-1]["s"] or 0.0) + fine / 1e9)
-    clock = _Clock(began_ns, end_s)
+    clock = Clock(began_ns, end_s)
     return Course(
         began_ns=began_ns,
         end_s=end_s,
         fine=shown[fine],
         overview=shown[overview],
         table=shown[widest],
-        faults=[*_faults(findings, clock), *_drain(manifest, clock)],
-        leaders=list(_leaders(events, clock)),
-        isrs=list(_isrs(events, clock)),
-        owners=list(_owners(events, clock)),
-        marks=list(_marks(events, clock)),
+        faults=[
+            *bars.faults(findings, clock),
+            *bars.rebalances(findings, clock),
+            *bars.drain(manifest, clock),
+        ],
+        leaders=list(bars.leaders(events, clock)),
+        isrs=list(bars.isrs(events, clock)),
+        owners=list(bars.owners(events, clock)),
+        lag=list(_lag(lag, clock)),
+        marks=sorted([*bars.marks(events, clock), *bars.marks_of_rebalances(findings, clock)]),
     )
 
 
@@ -160,120 +160,14 @@ def _end_s(findings: Findings, began_ns: int, last_s: float) -> float:
     return max(last_s, (ended - began_ns) / 1e9) if ended and (ended - began_ns) / 1e9 < _DAY_S else last_s
 
 
-class _Clock(NamedTuple):
-    """Moments as seconds of the course."""
-
-    began_ns: int
-    end_s: float
-
-    def s(self, ns: int) -> float:
-        """Within the course: what came before the load began is at its begin."""
-        return round(min(max((ns - self.began_ns) / 1e9, 0.0), self.end_s), 3)
-
-    def within(self, ns: int) -> bool:
-        """Whether a moment is part of the course."""
-        return 0 <= (ns - self.began_ns) / 1e9 <= self.end_s
-
-
-def _faults(findings: Findings, clock: _Clock) -> Iterator[Bar]:
-    for fault in findings.faults:
-        if fault.effective_ns is not None:
-            who = (
-                f"{fault.fault} broker {', '.join(map(str, fault.brokers))}" if fault.brokers else fault.fault
-            )
-            end = clock.end_s if fault.healed_ns is None else clock.s(fault.healed_ns)
-            yield Bar(fault.id, clock.s(fault.effective_ns), end, "fault", who, fault.fault)
-    for fault in findings.faults:
-        first, last = fault.first_lost_ack_ns, fault.last_lost_ack_ns
-        if first is not None and last is not None:
-            text = f"{fault.lost:,} messages acknowledged that are lost"
-            yield Bar("loss window", clock.s(first), clock.s(last), "loss", text, f"{fault.lost:,} lost")
-
-
-def _drain(manifest: Manifest | None, clock: _Clock) -> Iterator[Bar]:
-    took = manifest.phases.get("drain") if manifest else None
-    if manifest and manifest.ended_ns and took and math.isfinite(took):
-        end = clock.s(manifest.ended_ns)
-        yield Bar("drain", max(0.0, round(end - took, 3)), end, "drain", "everything is read back")
-
-
-def _changes(events: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """leader and isr events by partition, in the order of time."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in events:
-        if row["kind"] in ("leader", "isr") and row["topic"] is not None:
-            found.setdefault(f"{row['topic']}/{row['partition']}", []).append(row)
-    return dict(sorted(found.items(), key=lambda pair: _by_number(pair[0])))
-
-
-def _by_number(place: str) -> tuple[str, int]:
-    topic, _, partition = place.rpartition("/")
-    return topic, int(partition)
-
-
-def _leaders(events: Iterable[Mapping[str, Any]], clock: _Clock) -> Iterator[Bar]:
-    for place, rows in _changes(events).items():
-        led = [row for row in rows if row["kind"] == "leader"]
-        for row, end in zip(led, [*(later["at_ns"] for later in led[1:]), None], strict=True):
-            leader = row["leader"]
-            kind = "nobody" if leader is None or leader < 0 else f"broker {leader}"
-            text = f"{kind}, epoch {row['leader_epoch']}"
-            yield from _bar(place, row["at_ns"], end, kind, text, clock, short=kind.rpartition(" ")[2])
-
-
-def _isrs(events: Iterable[Mapping[str, Any]], clock: _Clock) -> Iterator[Bar]:
-    for place, rows in _changes(events).items():
-        told = [row for row in rows if row["isr"] is not None]
-        for row, end in zip(told, [*(later["at_ns"] for later in told[1:]), None], strict=True):
-            members = ", ".join(map(str, sorted(row["isr"])))
-            yield from _bar(place, row["at_ns"], end, str(len(row["isr"])), members or "nobody", clock)
-
-
-def _bar(
-    row: str, begin_ns: int, end_ns: int | None, kind: str, text: str, clock: _Clock, short: str = ""
-) -> Iterator[Bar]:
-    end = clock.end_s if end_ns is None else clock.s(end_ns)
-    begin = clock.s(begin_ns)
-    if begin < end:
-        yield Bar(row, begin, end, kind, text, short)
-
-
-def _owners(events: Iterable[Mapping[str, Any]], clock: _Clock) -> Iterator[Bar]:
-    """Which member had which partition, for each group."""
-    held: dict[tuple[str, str], tuple[str, int]] = {}
-    found: list[Bar] = []
-    for row in events:
-        group, member, kind, at_ns = row["group"], row["member"], row["kind"], row["at_ns"]
-        if kind == "assigned" and row["partition"] is not None:
-            held[group, f"{row['topic']}/{row['partition']}"] = member, at_ns
-        elif kind in ("revoked", "lost", "left", "killed"):
-            named = f"{row['topic']}/{row['partition']}"
-            whole = kind in ("left", "killed") or row["partition"] is None
-            for key in [k for k, (who, _) in held.items() if k[0] == group and who == member]:
-                if whole or key[1] == named:
-                    who, since = held.pop(key)
-                    found += _bar(f"{group}: {key[1]}", since, at_ns, who, who, clock)
-    for (group, place), (who, since) in held.items():
-        found += _bar(f"{group}: {place}", since, None, who, who, clock)
-    return iter(sorted(found, key=lambda bar: (_by_number(bar.row), bar.begin)))
-
-
-def _marks(events: Iterable[Mapping[str, Any]], clock: _Clock) -> Iterator[Mark]:
-    """Elections (a leader after another), ISR changes, and brokers that came and went."""
-    led: dict[tuple[str, int], int] = {}
-    for row in events:
-        place, kind = (row["topic"], row["partition"]), row["kind"]
-        text = None
-        if kind == "leader":
-            leader = row["leader"]
-            if place in led and led[place] != leader:
-                who = "nobody leads" if leader is None or leader < 0 else f"broker {leader} leads"
-                text = f"{who} {place[0]}/{place[1]} (epoch {row['leader_epoch']})"
-            led[place] = leader
-        elif kind == "isr":
-            text = f"ISR of {place[0]}/{place[1]}: {', '.join(map(str, row['isr'] or []))}"
-        elif kind in ("fenced", "unfenced", "started", "stopped"):
-            text = f"broker {row['broker']} {kind}"
-        if text is not None and clock.within(row["at_ns"]):
-            name = {"leader": "election", "isr": "ISR change"}.get(kind, kind)
-            yield Mark(clock.s(row["at_ns"]), name, text)
+def _lag(rows: Sequence[Mapping[str, Any]], clock: Clock) -> Iterator[Lag]:
+    """Of each group no more moments than a screen shows: of those that lie too close, the greatest lag."""
+    width = max(clock.end_s / _LAGS, 0.001)
+    found: dict[tuple[str, int], Lag] = {}
+    for row in rows:
+        if clock.within(row["at_ns"]):
+            one = Lag(clock.s(row["at_ns"]), row["group"], row["lag"])
+            key = one.group, int(one.at / width)
+            if key not in found or one.lag > found[key].lag:
+                found[key] = one
+    return iter(sorted(found.values()))

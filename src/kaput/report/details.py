@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from kaput.evidence.findings import FaultFindings, Findings
-from kaput.evidence.findings_parts import Percentiles
-from kaput.report.course import Bar, Course
+from kaput.evidence.findings_parts import PartitionState, Percentiles
+from kaput.report.bars import NOBODY
+from kaput.report.course import Course
 from kaput.report.layout import milliseconds, number, percent
 from kaput.report.recovery import recovery_bars
 from kaput.report.sentences import not_proven
 
 _SILENCES = 3
 _PLACES = 30
+_DAY_S = 86_400
 
 
 class Fault(NamedTuple):
@@ -114,61 +116,38 @@ class Places(NamedTuple):
     left_out: int
 
 
-def places(findings: Findings, found: Course | None) -> Places:
-    """Before the first fault, just before its heal, and at the end; the partitions with changes first."""
-    told = [f for f in findings.faults if f.effective_ns is not None]
-    if found is None or not told or not found.leaders:
+def places(findings: Findings) -> Places:
+    """The partition tables side by side; partitions with changes first."""
+    tables, began_ns = findings.partition_tables, findings.run.started_ns
+    if not tables:
         return Places([], [], 0)
-    begin = found.at(told[0].effective_ns) or 0.0
-    healed = found.at(told[0].healed_ns)
-    end = found.end_s if healed is None else healed
-    moments = {"before": begin - 0.001, "while": max(begin, end - 0.001), "after": found.end_s - 0.001}
-    names = list(dict.fromkeys(bar.row for bar in found.leaders))
-    rows = [[name, *(_place(found, name, at) for at in moments.values())] for name in names]
-    rows.sort(key=lambda row: len(set(row[1:])) == 1)
-    return Places(list(moments), rows[:_PLACES], max(0, len(rows) - _PLACES))
+    names = ["replicas", *(f"{table.when}{_at(table.at_ns, began_ns)}" for table in tables)]
+    by_moment = [{(p.topic, p.partition): p for p in table.partitions} for table in tables]
+    rows = [
+        [f"{topic}/{partition}", _brokers(one.replicas), *(_state(of[topic, partition]) for of in by_moment)]
+        for (topic, partition), one in by_moment[0].items()
+    ]
+    rows.sort(key=lambda row: len(set(row[2:])) == 1)
+    return Places(names, rows[:_PLACES], max(0, len(rows) - _PLACES))
 
 
-def _place(found: Course, name: str, at: float) -> str:
-    leader, isr = _during(found.leaders, name, at), _during(found.isrs, name, at)
-    return f"{leader.text if leader else 'not known'}; ISR {isr.text if isr else 'not known'}"
+def _at(ns: int, began_ns: int) -> str:
+    """`, at 12.3 s`, unless that is not about this load."""
+    seconds = (ns - began_ns) / 1e9
+    return f", at {seconds:,.1f} s" if began_ns and 0 <= seconds < _DAY_S else ""
 
 
-def _during(bars: Iterable[Bar], row: str, at: float) -> Bar | None:
-    return next((bar for bar in bars if bar.row == row and bar.begin <= at < bar.end), None)
+def _state(state: PartitionState) -> str:
+    if state.leader is None and state.isr is None:
+        return "not known"
+    leader = "leader not known" if state.leader is None else f"broker {state.leader}"
+    epoch = "" if state.leader_epoch is None else f", epoch {state.leader_epoch}"
+    isr = "not known" if state.isr is None else _brokers(state.isr)
+    return f"{NOBODY if state.leader == -1 else leader}{epoch}; ISR {isr}"
 
 
-class Rows(NamedTuple):
-    """A table of whatever the findings hold."""
-
-    names: list[str]
-    rows: list[list[str]]
-
-
-def rebalances(findings: Findings) -> Rows | None:
-    """Those that the findings tell of, if they do."""
-    found: Sequence[Any] = getattr(findings, "rebalances", None) or ()
-    if not found:
-        return None
-    documents: list[dict[str, Any]] = [one.model_dump() for one in found]
-    began = findings.run.started_ns
-    names = [name for name, value in documents[0].items() if not isinstance(value, dict | list)]
-    rows = [[_plain(name, document[name], began) for name in names] for document in documents[:100]]
-    return Rows(
-        [
-            name.removesuffix("_ns").replace("_", " ") + (" (s)" if name.endswith("_ns") else "")
-            for name in names
-        ],
-        rows,
-    )
-
-
-def _plain(name: str, value: Any, began_ns: int) -> str:
-    if name.endswith("_ns") and isinstance(value, int):
-        return f"{(value - began_ns) / 1e9:,.3f}"
-    return (
-        number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value or "-")
-    )
+def _brokers(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids)) or NOBODY
 
 
 def latencies(findings: Findings) -> list[list[str]]:

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from rich.text import Text
 
 from kaput.evidence.findings import Findings, GroupFindings
-from kaput.evidence.findings_parts import MemberFindings, RebalanceFindings, ShareMemberFindings
+from kaput.evidence.findings_parts import RebalanceFindings, ShareMemberFindings
 from kaput.report.layout import NOTHING, columns, milliseconds, number, plural
 
 _REBALANCES = 12  # of a group
 
 
+Table = tuple[list[str], list[list[str]]]  # header and rows
+
+
 def group_text(group: GroupFindings, findings: Findings) -> Text:
     """Everything of one group."""
-    mine = [one for one in findings.rebalances if one.group == group.group]
-    text = Text(f"  {group.group} ({group.type}): {_summary(group, findings, mine)}\n")
+    mine = rebalances_of(group, findings)
+    text = Text(f"  {group.group} ({group.type}): {summary(group, findings)}\n")
     text.append_text(_fates(group, findings))
     if group.members:
-        text.append("\n").append_text(_members(group.members))
+        text.append("\n").append_text(columns(*members(group)))
+        idle = [m.member for m in group.members if not m.delivered]
+        text.append(f"  idle: {', '.join(idle)}\n" if idle else "")
     if mine:
         text.append("\n").append_text(_rebalances(mine))
     return text
 
 
-def _summary(group: GroupFindings, findings: Findings, mine: list[RebalanceFindings]) -> str:
+def rebalances_of(group: GroupFindings, findings: Findings) -> list[RebalanceFindings]:
+    """Those of one group."""
+    return [one for one in findings.rebalances if one.group == group.group]
+
+
+def summary(group: GroupFindings, findings: Findings) -> str:
+    """What it was handed, in a line."""
     drained = "drained" if group.drained else "NOT drained: what it has not seen proves nothing"
     said = [drained, f"{plural(group.delivered_messages, 'message')} delivered"]
     again = sum(a.count for a in findings.anomaly("redelivered") if a.group == group.group)
@@ -37,6 +49,7 @@ def _summary(group: GroupFindings, findings: Findings, mine: list[RebalanceFindi
         said.append(f"lag at most {group.lag.max:,}")
     if group.lag.final is not None:
         said.append(f"{group.lag.final:,} not committed at the end")
+    mine = rebalances_of(group, findings)
     if mine:
         said.append(plural(len(mine), "rebalance"))
     return ", ".join(said)
@@ -55,39 +68,40 @@ def sum_of(total: int, findings: Findings) -> str:
     return "sum = sent" if total == sent else f"sum, NOT the {sent:,} sent"
 
 
-def _members(members: list[ShareMemberFindings | MemberFindings]) -> Text:
-    """Whose records each was; of a share group also what became of them. Idle ones by name."""
-    shared = [m for m in members if isinstance(m, ShareMemberFindings)]
-    if shared:
-        rows = [
-            [m.member, *(f"{n:,}" for n in (m.delivered, m.accepted, m.released, m.rejected, m.failed))]
-            for m in shared
-        ]
-        text = columns(["member", "delivered", "accepted", "released", "rejected", "failed"], rows)
-    else:
-        text = columns(["member", "records"], [[m.member, f"{m.delivered:,}"] for m in members])
-    idle = [m.member for m in members if not m.delivered]
-    return text.append(f"  idle: {', '.join(idle)}\n") if idle else text
+def members(group: GroupFindings) -> Table:
+    """Whose records each was; of a share group also what became of them."""
+    shared = [m for m in group.members if isinstance(m, ShareMemberFindings)]
+    if not shared:
+        return ["member", "records"], [[m.member, f"{m.delivered:,}"] for m in group.members]
+    header = ["member", "delivered", "accepted", "released", "rejected", "failed"]
+    return header, [
+        [m.member, *(f"{n:,}" for n in (m.delivered, m.accepted, m.released, m.rejected, m.failed))]
+        for m in shared
+    ]
 
 
 def _rebalances(mine: list[RebalanceFindings]) -> Text:
+    text = columns(*rebalances(mine[:_REBALANCES], _clock), 2)
+    if any(one.ended_ns is None for one in mine[:_REBALANCES]):
+        text.append(f"  {NOTHING}: some partition never had an owner again\n")
+    more = len(mine) - _REBALANCES
+    return text.append(f"  and {plural(more, 'more rebalance')}\n") if more > 0 else text
+
+
+def rebalances(mine: Sequence[RebalanceFindings], when: Callable[[int], str]) -> Table:
+    """One row each. `when`: how a moment (ns) is written."""
     header = ["rebalance", "trigger", "took", "members", "unowned partition-seconds", "redelivered"]
-    rows = [
+    return header, [
         [
-            _clock(one.started_ns),
+            when(one.started_ns),
             one.trigger,
             milliseconds(None if one.ended_ns is None else (one.ended_ns - one.started_ns) / 1e6),
             f"{one.members:,}",
             number(one.unowned_partition_seconds),
             f"{one.redelivered:,}",
         ]
-        for one in mine[:_REBALANCES]
+        for one in mine
     ]
-    text = columns(header, rows, 2)
-    if any(one.ended_ns is None for one in mine[:_REBALANCES]):
-        text.append(f"  {NOTHING}: some partition never had an owner again\n")
-    more = len(mine) - _REBALANCES
-    return text.append(f"  and {plural(more, 'more rebalance')}\n") if more > 0 else text
 
 
 def _clock(at_ns: int) -> str:

@@ -7,8 +7,9 @@ import altair as alt
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report.charts import IMAGE_PX, Row, steps, timeline
+from kaput.report.charts import Row, data_of, steps, timeline
 from kaput.report.course import read_course
+from kaput.report.drawing import IMAGE_PX
 from kaput.report.headline import headline
 from kaput.report.manifest import manifest_of
 
@@ -47,17 +48,13 @@ def _image(folder: RunFolder, findings: Findings) -> dict[str, object]:
         subtitleFontSize=12,
         offset=12,
     )
-    rows = [_titled(row).properties(width=IMAGE_PX) for row in timeline(course)]
-    chart = alt.vconcat(*rows, spacing=10, title=title, background="white", padding=16).configure(
+    rows = timeline(course)
+    charts = [_titled(row).properties(width=IMAGE_PX) for row in rows]
+    chart = alt.vconcat(*charts, spacing=10, title=title, background="white", padding=16).configure(
         font="Helvetica, Arial, sans-serif"
     )
     spec: dict[str, object] = chart.configure_view(stroke=None).to_dict(validate=False)
-    return spec | {"datasets": {"steps": steps(course), **_named(spec)}}
-
-
-def _named(spec: dict[str, object]) -> dict[str, object]:
-    found = spec.get("datasets", {})
-    return dict(found) if isinstance(found, dict) else {}
+    return spec | {"datasets": {"steps": steps(course), **data_of(course, rows)}}
 
 
 def _titled(row: Row) -> alt.LayerChart:

@@ -1,14 +1,14 @@
-"""What became of the messages as tables of a page: fates with sums that add up, groups, anomalies, each
-with the stories behind its counts.
+"""What became of the messages as tables of a page: fates with sums that add up, anomalies, each with the
+stories behind its counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from kaput.evidence.findings import Anomaly, Findings, GroupFindings
-from kaput.report.layout import number, plural
+from kaput.evidence.findings import Anomaly, Findings
+from kaput.report.layout import plural
 from kaput.scenario.vocabulary import OUTCOMES
 
 _STORED = {"0": "stored 0 times", "1": "once", "n": "several times", "unread": "not read back"}
@@ -78,37 +78,6 @@ def _cell(findings: Findings, outcome: str, stored: str, count: int) -> Cell:
     kind = "loss" if name in ("lost", "ghost") else ""
     # Duplicates' examples are of all outcomes together.
     return Cell(f"{count:,}", name, kind, examples)
-
-
-class Group(NamedTuple):
-    """A group's fates."""
-
-    name: str
-    said: str
-    rows: Sequence[tuple[str, ...]]
-    sum: str
-
-
-def groups(findings: Findings) -> list[Group]:
-    """What each group was handed, with whatever else the findings tell of it."""
-    return [_group(group) for group in findings.groups]
-
-
-def _group(group: GroupFindings) -> Group:
-    drained = "drained" if group.drained else "NOT drained: what it has not seen proves nothing"
-    said = [drained, f"{plural(group.delivered_messages, 'message')} delivered"]
-    if group.redelivered_after_commit:
-        said.append(f"{group.redelivered_after_commit:,} delivered again after their commit")
-    lag = getattr(group, "lag", None)
-    if lag is not None:
-        said.append(f"lag {', '.join(f'{name} {number(value)}' for name, value in _fields(lag))}")
-    rows = [(f.outcome, f.stored, f.delivered, f"{f.count:,}") for f in group.fates if f.count]
-    return Group(group.group, ", ".join(said), rows, f"{sum(f.count for f in group.fates):,}")
-
-
-def _fields(part: Any) -> Iterator[tuple[str, float]]:
-    values: dict[str, Any] = part.model_dump() if hasattr(part, "model_dump") else dict(part)
-    return ((name, value) for name, value in values.items() if isinstance(value, int | float))
 
 
 class Found(NamedTuple):

@@ -17,8 +17,10 @@ from markupsafe import Markup
 
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report import charts, details, ledger, provenance, recovery
-from kaput.report.course import Bar, Course, Steps, read_course
+from kaput.report import charts, consumers, details, ledger, provenance, recovery
+from kaput.report.bars import Bar
+from kaput.report.course import Course, Steps, read_course
+from kaput.report.drawing import MOST_BARS
 from kaput.report.headline import headline
 from kaput.report.leaders import leader_sentences
 from kaput.report.manifest import manifest_of, scenario_of
@@ -57,13 +59,12 @@ def to_html(folder: RunFolder, findings: Findings) -> str:
         "events_left_out": max(0, len(course.marks) - _MOST_EVENTS) if course else 0,
         "faults": faults,
         "ledger": ledger.ledger(findings),
-        "groups": ledger.groups(findings),
+        "groups": consumers.groups(findings),
         "anomalies": ledger.anomalies(findings),
         "absent": ledger.absent(findings),
         "arithmetic": arithmetic_sentence(findings),
         "leaders": leader_sentences(findings),
-        "places": details.places(findings, course),
-        "rebalances": details.rebalances(findings),
+        "places": details.places(findings),
         "latency": details.latencies(findings),
         "silences": details.silences(findings),
         "published": beside_published(findings),
@@ -71,7 +72,7 @@ def to_html(folder: RunFolder, findings: Findings) -> str:
         "again": provenance.again(findings, scenario),
         "about": provenance.about(findings, manifest),
         "specs": specs,
-        "course_json": _as_script(_course(course, specs)) if specs else "",
+        "course_json": _as_script(_course(course, rows, specs)) if specs else "",
         "bundle": Markup(chart_script()) if specs else "",
         "style": Markup(_text("report.css")),
         "charts_script": Markup(_text("charts.js")),
@@ -95,21 +96,22 @@ def _as_script(document: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _course(course: Course | None, specs: dict[str, Any]) -> dict[str, Any]:
+def _course(course: Course | None, rows: Sequence[charts.Row], specs: dict[str, Any]) -> dict[str, Any]:
     if course is None:
         return {"charts": specs, **_NO_COURSE}
     return {
         "charts": specs,
+        "data": charts.data_of(course, rows),
         "end": course.end_s,
         "overview": _columns(course.overview, charts.steps(course)),
         "fine": _columns(course.fine, charts.fine_steps(course)),
         "faults": [bar._asdict() for bar in course.faults],
-        "leaders": [bar._asdict() for bar in course.leaders[: charts.MOST_BARS]],
+        "leaders": [bar._asdict() for bar in course.leaders[:MOST_BARS]],
     }
 
 
 _NO_STEPS: dict[str, Any] = {"width": 1, "names": [], "columns": [], "s": []}
-_NO_COURSE = {"end": 1, "overview": _NO_STEPS, "fine": _NO_STEPS, "faults": [], "leaders": []}
+_NO_COURSE = {"data": {}, "end": 1, "overview": _NO_STEPS, "fine": _NO_STEPS, "faults": [], "leaders": []}
 
 
 def _columns(steps: Steps, rows: Sequence[dict[str, float | None]]) -> dict[str, Any]:

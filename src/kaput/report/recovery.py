@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import altair as alt
 
 from kaput.evidence.findings import FaultFindings
-from kaput.report.charts import BLUE, GREEN, RED, color_of
-from kaput.report.course import Bar
+from kaput.report.bars import Bar
+from kaput.report.drawing import BLUE, GREEN, RED, color_of
 
 
 def recovery(fault: FaultFindings) -> alt.LayerChart | None:

@@ -4,22 +4,22 @@ together)."""
 from __future__ import annotations
 
 WORDS = {
-    "acked": "the client was told that the message is written. With acks=0 that is the client's own claim",
+    "acked": ("the client was told that the message is written. With acks=0 that is the client's own claim"),
     "affected": (
         "attempts between a fault's effective time and the new leader's first acknowledgement, on the "
-        "partitions that the fault hit, that were lost, failed, unknown, or acknowledged only after the "
-        "election"
+        "partitions that the fault hit, that were lost, failed, unknown, or acknowledged only after "
+        "the election"
     ),
     "commit-ahead": (
         "a group committed an offset while a stored record below it had not been delivered to it"
     ),
     "corrupt": "a record whose checksum does not match",
-    "drain": "reading every partition to its end with a fresh reader, after the cluster has come to rest",
+    "drain": ("reading every partition to its end with a fresh reader, after the cluster has come to rest"),
     "duplicate": "a message stored more than once",
-    "effective": "the moment a fault took hold: the process is gone, is stopped, or was told to stop",
-    "election_ms": "effective time to the first leader event that moves a partition off the target",
+    "effective": ("the moment a fault took hold: the process is gone, is stopped, or was told to stop"),
+    "election_ms": ("effective time to the first leader event that moves a partition off the target"),
     "failed": "definitely not written; anything less certain is `unknown`",
-    "fate": "outcome x times stored x, for each group, times delivered; every message has exactly one",
+    "fate": ("outcome x times stored x, for each group, times delivered; every message has exactly one"),
     "first_ack_after_ms": "effective time to the new leader's first acknowledgement",
     "ghost": "a message that failed, yet is stored",
     "high-watermark arithmetic": (
@@ -29,10 +29,33 @@ WORDS = {
         "one topic-partition-offset with more than one identity among acknowledgements, log and deliveries"
     ),
     "isr_restored_ms": "heal to the full in-sync replica set",
+    "lag": (
+        "what a group had not committed: log end offset minus committed offset (0 where it had "
+        "committed nothing), added up over its partitions. `final` from the drain's end offsets and "
+        "the last commits on record, null where an end offset or every commit is missing; `max` the "
+        "greatest of the samples, null without any. A sample has the partitions whose leaders "
+        "answered: `max` may have been more"
+    ),
     "loss window": "first to last acknowledgement of a lost message of one fault",
     "lost": "acknowledged, stored nowhere, its partition read to the end",
-    "permitted": "what the configuration does not promise to prevent; violations are count minus permitted",
+    "partition table": (
+        "who led each partition, under which epoch, with which replicas and ISR: `before` the first "
+        "fault took hold, `during` (just before the last heal, when everything that the faults did "
+        "has been done), and `after`, at the end of the run. From the cluster's own events; "
+        "`replicas` as the scenario assigns them, else every broker that was ever in the ISR"
+    ),
+    "permitted": ("what the configuration does not promise to prevent; violations are count minus permitted"),
     "phantom": "an intact record of this run with an identity that was never sent",
+    "rebalance": (
+        "in a group, changes of owner that follow one another within 1 s, or across which some "
+        "partition (of those that the group was ever assigned) is nobody's; from the first to the "
+        "last of them. An assignment to a member that has the partition already is no change. "
+        "`revoked`, `lost`, `left` and `killed` take away, `assigned` gives; the first rebalance is "
+        "that in which every partition gets its first owner. What begins after the group's last "
+        "delivery with members giving up or leaving, and after which nobody joins or is killed, is "
+        "the group's end and no rebalance. Its `members` are those that had joined or been assigned "
+        "anything, and had neither left nor been killed, a second after its last change"
+    ),
     "recovered": "outcome unknown, yet stored: no error",
     "redelivered": "one topic-partition-offset delivered to a group more than once",
     "reordered": (
@@ -40,11 +63,25 @@ WORDS = {
         "before it"
     ),
     "stored": "found by the drain's reader, `0`, `1` or `n` times",
+    "trigger": (
+        "why a rebalance began: the members that were killed, left (up to a minute before it) or "
+        "joined (up to a second before it): by the last such event until it began, else the first one "
+        "within it. Else the fault that took hold or ended last in the minute before it (one of "
+        "brokers, or one whose target names the group). Else the broker that stopped last in that "
+        "minute. Else `unknown`. What happened within a second of the rebalance before belongs to "
+        "that one"
+    ),
     "two_leaders_ms": "from an election to the deposed leader's last acknowledgement",
     "unavailable_ms": (
-        "longest time without an acknowledgement for a partition under load, from the effective time to "
-        "the end of recovery"
+        "longest time without an acknowledgement for a partition under load, from the effective time "
+        "to the end of recovery"
     ),
-    "unknown": "no definite outcome: timeouts, purged messages, anything retried and then failed",
+    "unknown": ("no definite outcome: timeouts, purged messages, anything retried and then failed"),
+    "unowned_partition_seconds": (
+        "of a rebalance: for each partition the time from when its last owner gave it up, lost it, "
+        "left or was killed, to its next assignment, added up. A partition's time before its first "
+        "owner does not count; one that never had an owner again was nobody's until the end of the "
+        "run"
+    ),
     "unseen": "stored, but never delivered to a group whose drain finished",
 }

@@ -11,7 +11,7 @@
 
   for (const [name, spec] of Object.entries(course.charts)) {
     spec.width = "container";
-    spec.datasets = { ...(spec.datasets || {}), steps: overview };
+    spec.datasets = { ...(spec.datasets || {}), ...structuredClone(course.data), steps: overview };
     const place = document.getElementById("chart-" + name);
     const made = await window.vegaEmbed(place, spec, { actions: false, renderer: "svg", config, tooltip: false });
     place.querySelectorAll("svg").forEach((svg) => svg.setAttribute("aria-hidden", "true"));

@@ -1,0 +1,183 @@
+"""What went on and what happened in the course of a run, as bars and marks in seconds: from its events, its
+findings and its manifest. course.py puts them together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import Manifest
+from kaput.report.layout import milliseconds, plural
+
+NOBODY = "nobody"
+_HOW = {"joined": "joined", "left": "left", "killed": "was killed"}
+
+
+class Bar(NamedTuple):
+    """Something that went on from `begin` to `end`, in seconds: on a row, of a kind, with a text."""
+
+    row: str
+    begin: float
+    end: float
+    kind: str
+    text: str
+    short: str = ""
+
+
+class Mark(NamedTuple):
+    """Something that happened at one moment, in seconds."""
+
+    at: float
+    kind: str
+    text: str
+
+
+class Clock(NamedTuple):
+    """Moments as seconds of the course."""
+
+    began_ns: int
+    end_s: float
+
+    def s(self, ns: int) -> float:
+        """Within the course: what came before the load began is at its begin."""
+        return round(min(max((ns - self.began_ns) / 1e9, 0.0), self.end_s), 3)
+
+    def within(self, ns: int) -> bool:
+        """Whether a moment is part of the course."""
+        return 0 <= (ns - self.began_ns) / 1e9 <= self.end_s
+
+
+def faults(findings: Findings, clock: Clock) -> Iterator[Bar]:
+    """Each from effective to healed, then when its lost messages were acknowledged."""
+    for fault in findings.faults:
+        if fault.effective_ns is not None:
+            who = (
+                f"{fault.fault} broker {', '.join(map(str, fault.brokers))}" if fault.brokers else fault.fault
+            )
+            end = clock.end_s if fault.healed_ns is None else clock.s(fault.healed_ns)
+            yield Bar(fault.id, clock.s(fault.effective_ns), end, "fault", who, fault.fault)
+    for fault in findings.faults:
+        first, last = fault.first_lost_ack_ns, fault.last_lost_ack_ns
+        if first is not None and last is not None:
+            text = f"{fault.lost:,} messages acknowledged that are lost"
+            yield Bar("loss window", clock.s(first), clock.s(last), "loss", text, f"{fault.lost:,} lost")
+
+
+def rebalances(findings: Findings, clock: Clock) -> Iterator[Bar]:
+    """Those that went on while the load did, a row for each group."""
+    for one in findings.rebalances:
+        end = clock.end_s if one.ended_ns is None else clock.s(one.ended_ns)
+        if clock.within(one.started_ns):
+            row = f"rebalances of {one.group}"
+            yield Bar(
+                row, clock.s(one.started_ns), end, "rebalance", f"rebalance: {one.trigger}", "rebalance"
+            )
+
+
+def drain(manifest: Manifest | None, clock: Clock) -> Iterator[Bar]:
+    """The end of the run, if it had one."""
+    took = manifest.phases.get("drain") if manifest else None
+    if manifest and manifest.ended_ns and took and math.isfinite(took):
+        end = clock.s(manifest.ended_ns)
+        yield Bar("drain", max(0.0, round(end - took, 3)), end, "drain", "everything is read back")
+
+
+def _changes(events: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """leader and isr events by partition, in the order of time."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in events:
+        if row["kind"] in ("leader", "isr") and row["topic"] is not None:
+            found.setdefault(f"{row['topic']}/{row['partition']}", []).append(row)
+    return dict(sorted(found.items(), key=lambda pair: _by_number(pair[0])))
+
+
+def _by_number(place: str) -> tuple[str, int]:
+    topic, _, partition = place.rpartition("/")
+    return topic, int(partition)
+
+
+def leaders(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
+    """Who led each partition, a row for each."""
+    for place, rows in _changes(events).items():
+        led = [row for row in rows if row["kind"] == "leader"]
+        for row, end in zip(led, [*(later["at_ns"] for later in led[1:]), None], strict=True):
+            leader = row["leader"]
+            kind = NOBODY if leader is None or leader < 0 else f"broker {leader}"
+            text = f"{kind}, epoch {row['leader_epoch']}"
+            yield from _bar(place, row["at_ns"], end, kind, text, clock, short=kind.rpartition(" ")[2])
+
+
+def isrs(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
+    """The in-sync replicas of each partition, a row for each; the kind is how many."""
+    for place, rows in _changes(events).items():
+        told = [row for row in rows if row["isr"] is not None]
+        for row, end in zip(told, [*(later["at_ns"] for later in told[1:]), None], strict=True):
+            members = ", ".join(map(str, sorted(row["isr"])))
+            yield from _bar(place, row["at_ns"], end, str(len(row["isr"])), members or NOBODY, clock)
+
+
+def _bar(
+    row: str, begin_ns: int, end_ns: int | None, kind: str, text: str, clock: Clock, short: str = ""
+) -> Iterator[Bar]:
+    end = clock.end_s if end_ns is None else clock.s(end_ns)
+    begin = clock.s(begin_ns)
+    if begin < end:
+        yield Bar(row, begin, end, kind, text, short)
+
+
+def owners(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
+    """Which member had which partition, for each group."""
+    held: dict[tuple[str, str], tuple[str, int]] = {}
+    found: list[Bar] = []
+    for row in events:
+        group, member, kind, at_ns = row["group"], row["member"], row["kind"], row["at_ns"]
+        if kind == "assigned" and row["partition"] is not None:
+            held[group, f"{row['topic']}/{row['partition']}"] = member, at_ns
+        elif kind in ("revoked", "lost", "left", "killed"):
+            named = f"{row['topic']}/{row['partition']}"
+            whole = kind in ("left", "killed") or row["partition"] is None
+            for key in [k for k, (who, _) in held.items() if k[0] == group and who == member]:
+                if whole or key[1] == named:
+                    who, since = held.pop(key)
+                    found += _bar(f"{group}: {key[1]}", since, at_ns, who, who, clock)
+    for (group, place), (who, since) in held.items():
+        found += _bar(f"{group}: {place}", since, None, who, who, clock)
+    return iter(sorted(found, key=lambda bar: (_by_number(bar.row), bar.begin)))
+
+
+def marks_of_rebalances(findings: Findings, clock: Clock) -> Iterator[Mark]:
+    """Where each began."""
+    for one in findings.rebalances:
+        if clock.within(one.started_ns):
+            took = None if one.ended_ns is None else (one.ended_ns - one.started_ns) / 1e6
+            lasted = (
+                "some partition never had an owner again" if took is None else f"took {milliseconds(took)}"
+            )
+            text = f"{one.group}: {one.trigger}; {lasted}, {plural(one.members, 'member')}"
+            yield Mark(clock.s(one.started_ns), "rebalance", text)
+
+
+def marks(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Mark]:
+    """Elections (a leader after another), ISR changes, brokers and members that came and went."""
+    led: dict[tuple[str, int], int] = {}
+    for row in events:
+        place, kind = (row["topic"], row["partition"]), row["kind"]
+        text = None
+        if kind == "leader":
+            leader = row["leader"]
+            if place in led and led[place] != leader:
+                who = "nobody leads" if leader is None or leader < 0 else f"broker {leader} leads"
+                text = f"{who} {place[0]}/{place[1]} (epoch {row['leader_epoch']})"
+            led[place] = leader
+        elif kind == "isr":
+            text = f"ISR of {place[0]}/{place[1]}: {', '.join(map(str, row['isr'] or []))}"
+        elif kind in ("fenced", "unfenced", "started", "stopped"):
+            text = f"broker {row['broker']} {kind}"
+        elif kind in ("joined", "left", "killed"):
+            text = f"{row['member']} of {row['group']} {_HOW[kind]}"
+        if text is not None and clock.within(row["at_ns"]):
+            name = {"leader": "election", "isr": "ISR change"}.get(kind, kind)
+            yield Mark(clock.s(row["at_ns"]), name, text)

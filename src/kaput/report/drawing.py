@@ -1,0 +1,123 @@
+"""What all rows of the timeline are drawn with: colours, axes, the bands and marks that cross them.
+
+Data are named, never within a chart: Altair copies what is in a chart many times, and rows share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from kaput.report.bars import Bar
+from kaput.report.course import Course
+
+# Mid-tones, which stand out from white and from black.
+BLUE, RED, GREEN, AMBER, GREY, PURPLE = "#3b7dd8", "#d6455d", "#2a9d6f", "#c98a14", "#8791a0", "#8f63c9"
+MOST_BARS = 1_000  # of a row
+X0, X1 = "x0", "x1"  # the seconds that are shown: all rows are zoomed together
+WIDE = "wide"  # pixels across
+IMAGE_PX = 900
+_MOST_MARKS = 500
+_THINNEST = 0.003  # of what is shown: about two pixels
+_ROW_PX = 18
+_AXIS_PX = 92
+_MARKED = {"election": [1, 0], "ISR change": [2, 3], "rebalance": [7, 4]}  # dashes
+_BANDS = {"fault": RED, "drain": GREY}
+
+
+def layers(course: Course, *drawn: alt.Chart, height: int) -> alt.LayerChart:
+    """One row: fault bands behind, and marks of elections, ISR changes and rebalances before."""
+    behind = (
+        alt.Chart(alt.NamedData("bands"))
+        .mark_rect(opacity=0.1, clip=True)
+        .encode(x("begin"), alt.X2("end:Q"), color_of("kind", _BANDS))
+    )
+    dashes = alt.Scale(domain=list(_MARKED), range=list(_MARKED.values()))
+    rules = (
+        alt.Chart(alt.NamedData("moments"))
+        .mark_rule(strokeWidth=1, clip=True, opacity=0.9, color=GREY)
+        .encode(x("at"), alt.StrokeDash("kind:N", scale=dashes, legend=None))
+    )
+    found = alt.layer(behind, *drawn, rules).resolve_scale(color="independent", strokeDash="independent")
+    whole: alt.LayerChart = found.properties(height=height).add_params(*_domain(course))
+    return whole
+
+
+def shared(course: Course) -> dict[str, list[dict[str, Any]]]:
+    """The data that the rows share, by name: bands and moments."""
+    moments = sorted({(mark.at, mark.kind) for mark in course.marks if mark.kind in _MARKED})
+    return {
+        "bands": [bar._asdict() for bar in course.faults if bar.kind in _BANDS],
+        "moments": [{"at": at, "kind": kind} for at, kind in moments[:_MOST_MARKS]],
+    }
+
+
+def bar_row(course: Course, name: str, shown: Sequence[Bar], colors: Mapping[str, str]) -> alt.LayerChart:
+    """The bars of the data set `name`, with their texts, whole or short, where there is room at the present
+    zoom."""
+    rows = list(dict.fromkeys(bar.row for bar in shown))
+    base = alt.Chart(alt.NamedData(name))
+    y = alt.Y("row:N", sort=rows, title=None, axis=y_axis(grid=False))
+    # What took no time is seen as well.
+    drawn = (
+        base.transform_calculate(seen=f"max(datum.end, datum.begin + ({X1} - {X0}) * {_THINNEST})")
+        .mark_bar(height=alt.RelativeBandSize(0.74), clip=True, cornerRadius=2)
+        .encode(x("begin"), alt.X2("seen:Q"), y, color_of("kind", colors))
+    )
+    room = f"(min(datum.end, {X1}) - max(datum.begin, {X0})) / ({X1} - {X0}) * {WIDE}"
+    written = (
+        base.transform_calculate(
+            at=f"max(datum.begin, {X0})",
+            said=f"{room} > 7 * length(datum.text) + 8 ? datum.text : "
+            f"{room} > 7 * length(datum.short) + 8 ? datum.short : ''",
+        )
+        .transform_filter(f"datum.said && datum.begin < {X1} && datum.end > {X0}")
+        .mark_text(align="left", dx=5, color="white", fontSize=11, clip=True)
+        .encode(x("at"), y, alt.Text("said:N"))
+    )
+    return layers(course, drawn, written, height=max(1, len(rows)) * _ROW_PX + 4)
+
+
+def x(name: str = "s") -> alt.X:
+    """Seconds across, as far as they are shown."""
+    scale = alt.Scale(domain=[alt.ExprRef(X0), alt.ExprRef(X1)], nice=False, zero=False)
+    return alt.X(f"{name}:Q", title=None, scale=scale, axis=_seconds())
+
+
+def y_axis(**more: Any) -> alt.Axis:
+    """As wide in every row."""
+    return alt.Axis(minExtent=_AXIS_PX, maxExtent=_AXIS_PX, labelLimit=_AXIS_PX - 8, tickCount=4, **more)
+
+
+def color_of(name: str, colors: Mapping[str, str], legend: alt.Legend | None = None) -> alt.Color:
+    """Colours by name."""
+    scale = alt.Scale(domain=list(colors), range=list(colors.values()))
+    return alt.Color(f"{name}:N", scale=scale, legend=legend)
+
+
+def legend() -> alt.Legend:
+    """For images; a page has its own."""
+    return alt.Legend(orient="top", title=None, columns=4, symbolType="square", offset=4, symbolStrokeWidth=2)
+
+
+def without_seconds(chart: alt.LayerChart) -> alt.LayerChart:
+    """The same, without the figures of its axis of time."""
+    found: alt.LayerChart = chart.copy(deep=True)
+    for layer in found.layer:
+        layer.encoding.x["axis"]["labels"] = False
+        layer.encoding.x["axis"]["ticks"] = False
+    return found
+
+
+def _domain(course: Course) -> Iterator[alt.Parameter]:
+    yield alt.param(name=X0, value=0.0)
+    yield alt.param(name=X1, value=course.end_s)
+    yield alt.param(name=WIDE, value=IMAGE_PX)
+
+
+def _seconds() -> alt.Axis:
+    # What would stick out at the right would make this chart narrower than the others.
+    written = f"datum.value > {X1} - ({X1} - {X0}) * 0.025 ? '' : datum.label"
+    return alt.Axis(tickCount=8, labelFlush=False, labelExpr=written, format="~g")
