@@ -17,7 +17,7 @@ settings.register_profile("kaput", deadline=None)
 settings.load_profile("kaput")
 
 # By directory: the tests that share a session, in one worker.
-_TOGETHER = {"spark": "spark", "property": "spark"}
+_TOGETHER = {"spark": "spark", "property": "spark", "browser": "browser"}
 # Those there that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
 _COMMANDS = ("any_shape", "analyze_while_recording", "background", "hdfs", "judging_unwritable", "standalone")
 

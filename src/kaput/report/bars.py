@@ -68,10 +68,11 @@ def faults(findings: Findings, clock: Clock) -> Iterator[Bar]:
 
 def rebalances(findings: Findings, clock: Clock) -> Iterator[Bar]:
     """Those that went on while the load did, a row for each group."""
+    alone = len({one.group for one in findings.rebalances}) == 1
     for one in findings.rebalances:
         end = clock.end_s if one.ended_ns is None else clock.s(one.ended_ns)
         if clock.within(one.started_ns):
-            row = f"rebalances of {one.group}"
+            row = "rebalances" if alone else f"rebalances of {one.group}"
             yield Bar(
                 row, clock.s(one.started_ns), end, "rebalance", f"rebalance: {one.trigger}", "rebalance"
             )
@@ -99,8 +100,8 @@ def _by_number(place: str) -> tuple[str, int]:
     return topic, int(partition)
 
 
-def leaders(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
-    """Who led each partition, a row for each."""
+def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: Clock) -> Iterator[Bar]:
+    """Who led each partition, a row for each; and below it, who was deposed and acknowledged all the same."""
     for place, rows in _changes(events).items():
         led = [row for row in rows if row["kind"] == "leader"]
         for row, end in zip(led, [*(later["at_ns"] for later in led[1:]), None], strict=True):
@@ -108,6 +109,17 @@ def leaders(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
             kind = NOBODY if leader is None or leader < 0 else f"broker {leader}"
             text = f"{kind}, epoch {row['leader_epoch']}"
             yield from _bar(place, row["at_ns"], end, kind, text, clock, short=kind.rpartition(" ")[2])
+        yield from _deposed(place, findings, clock)
+
+
+def _deposed(place: str, findings: Findings, clock: Clock) -> Iterator[Bar]:
+    for change in findings.leader_changes:
+        if f"{change.topic}/{change.partition}" == place and change.two_leaders_ms and change.old_leader:
+            kind = f"broker {change.old_leader}"
+            text = f"{kind}, deposed, acknowledged {change.deposed_acks_after_election:,} more"
+            last_ns = change.last_deposed_ack_ns
+            row = f"{place} as well"
+            yield from _bar(row, change.elected_ns, last_ns, kind, text, clock, short=str(change.old_leader))
 
 
 def isrs(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:

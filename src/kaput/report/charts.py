@@ -35,7 +35,7 @@ from kaput.report.drawing import (
 )
 
 _SERIES = (
-    "#3b7dd8", "#c98a14", "#2a9d6f", "#a0529c", "#2f93a8", "#b0654a", "#6a72d9", "#7b8f2c", "#c75b9b",
+    "#3b7dd8", "#b3770c", "#23875f", "#a0529c", "#26839a", "#b0654a", "#6a72d9", "#71842a", "#c75b9b",
     "#5f7f95",
 )  # fmt: skip
 _MOST_ROWS = 12
@@ -95,7 +95,7 @@ def _rows(course: Course) -> Iterator[Row]:
         yield _lag(course)
 
 
-_LEADERS = "Which broker led, under which epoch."
+_LEADERS = "Which broker led, under which epoch; and which one acknowledged as well."
 _ISR = "How many replicas are in sync; the text says which."
 _OWNERS = "Which member of a group owned which partition."
 

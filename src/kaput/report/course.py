@@ -104,7 +104,7 @@ def read_course(folder: RunFolder, findings: Findings, manifest: Manifest | None
             *bars.rebalances(findings, clock),
             *bars.drain(manifest, clock),
         ],
-        leaders=list(bars.leaders(events, clock)),
+        leaders=list(bars.leaders(events, findings, clock)),
         isrs=list(bars.isrs(events, clock)),
         owners=list(bars.owners(events, clock)),
         lag=list(_lag(lag, clock)),

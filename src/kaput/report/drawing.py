@@ -14,7 +14,7 @@ from kaput.report.bars import Bar
 from kaput.report.course import Course
 
 # Mid-tones, which stand out from white and from black.
-BLUE, RED, GREEN, AMBER, GREY, PURPLE = "#3b7dd8", "#d6455d", "#2a9d6f", "#c98a14", "#8791a0", "#8f63c9"
+BLUE, RED, GREEN, AMBER, GREY, PURPLE = "#3b7dd8", "#d6455d", "#23875f", "#b3770c", "#7c8696", "#8f63c9"
 MOST_BARS = 1_000  # of a row
 X0, X1 = "x0", "x1"  # the seconds that are shown: all rows are zoomed together
 WIDE = "wide"  # pixels across
@@ -120,4 +120,4 @@ def _domain(course: Course) -> Iterator[alt.Parameter]:
 def _seconds() -> alt.Axis:
     # What would stick out at the right would make this chart narrower than the others.
     written = f"datum.value > {X1} - ({X1} - {X0}) * 0.025 ? '' : datum.label"
-    return alt.Axis(tickCount=8, labelFlush=False, labelExpr=written, format="~g")
+    return alt.Axis(tickCount=8, labelFlush=False, labelExpr=written, format=",~f")

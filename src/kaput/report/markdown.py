@@ -26,6 +26,8 @@ def _lines(findings: Findings, scenario: Scenario | None) -> Iterator[str]:
     yield f"### {head.verdict}: {_plain(findings.run.scenario)}\n"
     yield f"{_plain(head.answer)}\n"
     yield f"{_plain(head.summary)}\n"
+    if head.why:
+        yield f"{_plain(head.why)}\n"
     yield from _table(["", ""], [[_plain(figure.name), figure.value] for figure in head.figures])
     yield from _bullets("Why", [*findings.reasons, *findings.notes])
     faults = [f"{fault.name} {fault.bit}: {fault.proof}" for fault in details.faults(findings)]

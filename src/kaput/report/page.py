@@ -38,7 +38,7 @@ def to_html(folder: RunFolder, findings: Findings) -> str:
     manifest, scenario = manifest_of(folder), scenario_of(folder)
     course = read_course(folder, findings, manifest)
     rows = charts.timeline(course) if course else []
-    specs = {row.name: row.chart.to_dict(validate=False) for row in rows}
+    specs = {row.name: _without_legends(row.chart.to_dict(validate=False)) for row in rows}
     faults = details.faults(findings)
     for number, fault in enumerate(findings.faults):
         chart = recovery.recovery(fault)
@@ -79,6 +79,13 @@ def to_html(folder: RunFolder, findings: Findings) -> str:
         "words_script": Markup(_text("words.js")),
     }
     return _environment().from_string(_text("report.html.j2")).render(context)
+
+
+def _without_legends(spec: dict[str, Any]) -> dict[str, Any]:
+    """The page has legends of its own, which wrap and can be read aloud."""
+    for layer in spec["layer"]:
+        layer["encoding"].get("color", {})["legend"] = None
+    return spec
 
 
 def _environment() -> Environment:

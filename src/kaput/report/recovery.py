@@ -18,8 +18,8 @@ def recovery(fault: FaultFindings) -> alt.LayerChart | None:
         return None
     rows = [bar["row"] for bar in bars]
     base = alt.Chart(alt.InlineData(values=bars))
-    y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(minExtent=170, maxExtent=170, labelLimit=165))
-    x = alt.X("begin:Q", title="seconds since the fault took hold", axis=alt.Axis(tickCount=6))
+    y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(minExtent=130, maxExtent=130, labelLimit=125))
+    x = alt.X("begin:Q", title=None, axis=alt.Axis(tickCount=6))
     drawn = base.mark_bar(height=alt.RelativeBandSize(0.6), cornerRadius=2, minBandSize=3).encode(
         x, alt.X2("end:Q"), y, color_of("kind", {"cluster": BLUE, "client": GREEN, "fault": RED})
     )

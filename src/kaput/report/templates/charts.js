@@ -5,7 +5,7 @@
   const rows = (block) => block.s.map((_, i) => Object.fromEntries(block.names.map((name, k) => [name, block.columns[k][i]])));
   const overview = rows(course.overview), fine = rows(course.fine);
   const area = document.querySelector(".chartarea");
-  const views = [], whole = [0, course.end];
+  const PAPER_PX = 700, views = [], recoveries = [], whole = [0, course.end];
   let shown = [...whole], at = null;
   const config = { background: null, view: { stroke: null }, font: "system-ui, Helvetica, Arial, sans-serif", legend: { disable: true }, autosize: { type: "fit-x", contains: "padding" } };
 
@@ -15,7 +15,7 @@
     const place = document.getElementById("chart-" + name);
     const made = await window.vegaEmbed(place, spec, { actions: false, renderer: "svg", config, tooltip: false });
     place.querySelectorAll("svg").forEach((svg) => svg.setAttribute("aria-hidden", "true"));
-    if (!name.startsWith("recovery-")) views.push({ place, view: made.view, steps: "overview" });
+    (name.startsWith("recovery-") ? recoveries : views).push({ place, view: made.view, steps: "overview" });
   }
   if (!area) { document.body.dataset.ready = "yes"; return; }
 
@@ -111,6 +111,9 @@
     else if (wanted === "out") scaled(2);
     else if (wanted) zoom(...wanted.split(",").map(Number));
   });
+  // Paper is narrower than most windows: drawn for its width, text keeps its size.
+  window.addEventListener("beforeprint", () => { views.forEach((one) => one.view.signal("wide", PAPER_PX)); views.concat(recoveries).forEach((one) => one.view.width(PAPER_PX).run()); });
+  window.addEventListener("afterprint", () => { views.concat(recoveries).forEach((one) => one.view.width(one.place.clientWidth).run()); zoom(...shown); });
   let wait = 0;
   window.addEventListener("resize", () => { clearTimeout(wait); wait = setTimeout(() => zoom(...shown), 150); });
   await zoom(...whole);

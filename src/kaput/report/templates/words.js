@@ -1,5 +1,5 @@
 "use strict";
-// Words explained on hover and focus.
+// Words explained on hover and focus; tables that scroll.
 (() => {
   let box = null;
   const hide = () => { if (box) box.remove(); box = null; };
@@ -14,5 +14,8 @@
   };
   for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, show);
   for (const kind of ["mouseout", "focusout", "scroll"]) document.addEventListener(kind, hide);
+  // What scrolls can be reached, and so scrolled, by keyboard.
+  const reach = new ResizeObserver((all) => { for (const { target } of all) if (target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight) target.tabIndex = 0; else target.removeAttribute("tabindex"); });
+  document.querySelectorAll(".scroll").forEach((one) => reach.observe(one));
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 })();

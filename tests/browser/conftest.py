@@ -1,0 +1,92 @@
+"""One Chromium for all tests of pages, and pages of a run that was written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from browser.chromium import Missing, launched
+from fakes.isolation import judged
+from kaput.report.page import to_html
+
+READY_MS = 60_000  # a bound for a machine that is busy
+
+
+@dataclass
+class Opened:
+    """A page in a browser, and whatever it complained of or asked of the network."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+
+class Opens:
+    """Opens pages, each in a context of its own."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+
+    def __call__(self, path: Path, width: int = 1280, ready: bool = True, **context: Any) -> Opened:
+        """The page, its charts drawn. `context`: playwright's (color_scheme, java_script_enabled ...)."""
+        window = self._browser.new_context(viewport={"width": width, "height": 900}, **context)
+        opened = Opened(window.new_page())
+        page = opened.page
+        page.set_default_timeout(READY_MS)
+        page.on("console", lambda said: opened.complaints.append(f"{said.type}: {said.text}"))
+        page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (opened.complaints.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: opened.asked.append(request.url))
+        page.goto(path.as_uri())
+        if ready:
+            page.wait_for_selector("body[data-ready]", state="attached")
+        return opened
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A Chromium; where none can be had, the tests that need it are skipped, and say why."""
+    with sync_playwright() as playwright:
+        try:
+            found = launched(playwright)
+        except Missing as why:
+            pytest.skip(str(why))
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def opens(browser: Browser) -> Opens:
+    """Opens pages; those that nobody closes end with the browser."""
+    return Opens(browser)
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """report.html of the leader that is cut off."""
+    folder, findings = judged(tmp_path_factory.mktemp("isolation"))
+    path = folder.path / "report.html"
+    path.write_text(to_html(folder, findings), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def _wide(report: Path, opens: Opens) -> Opened:
+    return opens(report)
+
+
+@pytest.fixture
+def wide(_wide: Opened) -> Iterator[Opened]:
+    """That page, as wide as a screen: one for many tests, as it was opened."""
+    yield _wide
+    page = _wide.page
+    page.mouse.move(5, 5)
+    page.locator(".chartarea").focus()
+    page.keyboard.press("Escape")
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0); getSelection().empty();")
+    page.wait_for_function("document.querySelector('#chart-done').textContent.includes('60')")
