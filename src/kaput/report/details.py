@@ -9,6 +9,7 @@ from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.findings_parts import PartitionState, Percentiles
 from kaput.report.bars import NOBODY
 from kaput.report.course import Course
+from kaput.report.headline import hit_by
 from kaput.report.layout import milliseconds, number, percent
 from kaput.report.recovery import recovery_bars
 from kaput.report.sentences import not_proven
@@ -35,10 +36,8 @@ def faults(findings: Findings) -> list[Fault]:
 
 
 def _fault(fault: FaultFindings, began_ns: int) -> Fault:
-    brokers = ", ".join(map(str, fault.brokers))
-    who = f" ({'broker' if len(fault.brokers) == 1 else 'brokers'} {brokers})" if brokers else ""
     bit = "bit" if fault.proven else not_proven(fault)
-    name = f"{fault.id}: {fault.fault} {fault.target}{who}"
+    name = f"{fault.id}: {fault.fault} {hit_by(fault)}"
     times = [(n, value, key) for n, value, key in _times(fault, began_ns) if value != "-"]
     return Fault(name, fault.proven, bit, fault.proof, any(recovery_bars(fault)), times)
 

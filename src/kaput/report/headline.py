@@ -51,13 +51,17 @@ def headline(findings: Findings) -> Headline:
 
 def done_to(fault: FaultFindings, began_ns: int) -> str:
     """`isolate of leader-of orders/0 (broker 1) at 15.0 s for 30.0 s: bit`."""
-    who = ", ".join(map(str, fault.brokers))
-    brokers = f" ({'broker' if len(fault.brokers) == 1 else 'brokers'} {who})" if who else ""
     when = _at(fault.effective_ns, began_ns, " at ")
     if when and fault.healed_ns is not None and fault.effective_ns is not None:
         when += f" for {(fault.healed_ns - fault.effective_ns) / 1e9:,.1f} s"
     bit = "bit" if fault.proven else not_proven(fault)
-    return f"{fault.fault} of {fault.target}{brokers}{when}: {bit}"
+    return f"{fault.fault} of {hit_by(fault)}{when}: {bit}"
+
+
+def hit_by(fault: FaultFindings) -> str:
+    """`leader-of orders/0 (broker 1)`: the target, and whom that was."""
+    who = f"{'broker' if len(fault.brokers) == 1 else 'brokers'} {', '.join(map(str, fault.brokers))}"
+    return fault.target if not fault.brokers or who == fault.target else f"{fault.target} ({who})"
 
 
 def _at(ns: int | None, began_ns: int, before: str = "") -> str:
