@@ -10,7 +10,8 @@ def everything() -> History:
     history = History(
         producers=[{"topic": "orders", "acks": 1, "count": 3}],
         topics=[{"name": name, "partitions": 2} for name in ("orders", "bills.v2")],
-        groups={"billing": True, "ärger 'n' \\ \"quotes\"": False},
+        groups={"billing": True, "ärger 'n' \\ \"quotes\"": False, "queue": True},
+        blocks={"queue": {"type": "share"}},
     )
     history.acked(0, 0, 0, attempt_ns=at(10), done_ns=at(11))
     for seq, ms in ((1, 150), (2, 500), (3, 1100)):
@@ -21,12 +22,15 @@ def everything() -> History:
         outcome = "failed" if seq == 1 else "unknown"
         history.sent(2, seq, None, outcome, topic="bills.v2", partition=seq % 2, error=error)
     history.stored(0, 2, 0, topic="bills.v2").stored(1, None, None, topic="bills.v2", intact=False)
-    for group in history.groups:
+    for group in list(history.groups)[:2]:
         for member in ("m1", "m2-\N{SNOWMAN}"):
             who = {"group": group, "member": member}
             history.event("joined", 1, **who, topic=None, partition=None).event("assigned", 2, 0, **who)
             history.handed(0, 0, 0, 20, **who).handed(2, 1, 1, 1300, **who)
             history.event("committed", 1400, 3, **who).event("revoked", 1500, **who)
+    for offset, kind in ((0, "accepted"), (1, "rejected"), (2, "released")):
+        who = {"group": "queue", "member": "s-\N{SNOWMAN}"}
+        history.shared("acquired", offset, 30, 1, **who).shared(kind, offset, 31, **who)
     history.led(1, 0, 0, [1, 2, 3]).led(2, 1, 400, [2, 3])
     history.add("cluster_events", kind="fenced", broker=1, at_ns=at(390), source="metadata log")
     for seq in (1, 2):

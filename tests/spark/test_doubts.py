@@ -194,7 +194,7 @@ def test_a_fault_without_a_moment_is_no_proof(
     history = _five(faults=[_step(fault)]).read_to_end().fault(1, 10, 20, fault=fault, effective_ns=None)
     findings = analyse(check(history.write(tmp_path)), spark)
     assert findings.verdict == verdict, findings.reasons
-    assert any("not when it took effect" in r for r in findings.reasons) == (verdict == "inconclusive")
+    assert any("bitten, but not when" in r for r in findings.reasons) == (verdict == "inconclusive")
 
 
 @pytest.mark.parametrize(
