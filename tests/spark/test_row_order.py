@@ -47,6 +47,7 @@ def _read(history: History, group: str) -> None:
     stored = [row for row in history.rows["log"] if row["intact"]]
     for member in ("m1", "m2"):
         history.event("assigned", 5, 0, group=group, member=member)
+    history.handed(8, 0, 4, 45, group=group)  # and overwritten later
     for row in stored[:7] + stored[5:6]:
         history.handed(row["offset"], row["producer"], row["seq"], 50, group=group)
     for row in stored[9:12] + stored[2:3]:
