@@ -212,7 +212,7 @@ class Experiment:
     def _groups_drained(self, ends: dict[Place, int], timeout_s: float) -> dict[str, bool]:
         """Whether each group has read everything; one whose members are all gone is not waited for."""
         groups = self._scenario.workload.groups
-        left = [group for group in groups if any(m.running for m in self._crew.members_of(group.id))]
+        left = [group for group in groups if self._crew.has_members(group.id)]
         self._troubles += [f"group {group.id} has no member left" for group in groups if group not in left]
         drained = await_groups(self._admin, left, ends, timeout_s)
         return {group.id: drained.get(group.id, False) for group in groups}

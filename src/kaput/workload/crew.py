@@ -80,6 +80,10 @@ class Crew:
         with self._seating:
             return sorted((seat for seat in self.members if seat.group == group), key=lambda seat: seat.id)
 
+    def has_members(self, group: str) -> bool:
+        """Whether anybody is left in that group, to read what it has not read yet."""
+        return any(seat.running for seat in self.members_of(group))
+
     def go(self) -> int:
         """Lets every producer start; the moment, in ns. Raises LabError when one has ended meanwhile."""
         now = time.time_ns()

@@ -93,12 +93,12 @@ def delivered(tmp_path: Path) -> dict[int, list[int]]:
 def test_a_killed_member_is_on_record_and_another_takes_its_place(crew_of: Make, tmp_path: Path) -> None:
     """`killed` at its end; the next process is a member of its own, with the same number."""
     seat = crew_of(config={"session.timeout.ms": 6000}).member("billing", 1)
-    assert eventually(lambda: seat.ready and len(seat.owns()) == PARTITIONS, 20)
+    assert eventually(lambda: seat.ready and len(seat.owns()) == PARTITIONS, 60)
     first, at_ns = seat.pid, seat.kill()
     assert not seat.running and seat.owns() == frozenset() and seat.told_troubles() == []
     seat.start()
     assert seat.running and seat.pid != first
-    assert eventually(lambda: seat.ready, 40)
+    assert eventually(lambda: seat.ready, 60)
     events = [(row["kind"], row["member"], row["at_ns"]) for row in rows(tmp_path, "group_events")]
     assert ("killed", "member-1", at_ns) in events
     assert {member for kind, member, _ in events if kind == "joined"} == {"member-1", "member-1.2"}
@@ -110,7 +110,7 @@ def test_a_killed_member_is_on_record_and_another_takes_its_place(crew_of: Make,
 def test_an_end_that_nobody_intended_is_a_trouble_also_after_a_restart(crew_of: Make) -> None:
     """Told once."""
     seat = crew_of().member("billing", 1)
-    assert eventually(lambda: seat.ready, 20)
+    assert eventually(lambda: seat.ready, 60)
     seat.process.kill()
     seat.start()
     said = ["billing-member-1 ended on its own (killed by SIGKILL): it said nothing"]
@@ -122,7 +122,7 @@ def test_members_without_partitions_are_ready(crew_of: Make, tmp_path: Path) -> 
     crew = crew_of(members=PARTITIONS + 2)
     seats = crew.members_of("billing")
     assert eventually(lambda: all(seat.ready for seat in seats), 60)
-    assert eventually(lambda: sum(not seat.owns() for seat in seats) == 2, 30)
+    assert eventually(lambda: sum(not seat.owns() for seat in seats) == 2, 60)
     idle = {f"member-{seat.id}" for seat in seats if not seat.owns()}
     events = rows(tmp_path, "group_events")
     assert idle <= {row["member"] for row in events if row["kind"] == "joined"}
@@ -135,12 +135,16 @@ def test_what_is_committed_before_it_is_processed_is_swallowed_by_sigkill(
     """Deliveries are those before the kill, in order; the rest of the batch is committed and nowhere."""
     crew = crew_of(commit="before", **{"commit-mode": "sync", "commit-every": 100, "processing": "20ms"})
     seat = crew.member("billing", 1)
-    assert eventually(lambda: sum(map(len, delivered(tmp_path).values())) >= 10, 30)
+
+    def in_hand() -> int:
+        return sum(committed(tmp_path).values()) - sum(map(len, delivered(tmp_path).values()))
+
+    assert eventually(lambda: in_hand() >= 20 and any(delivered(tmp_path).values()), 60)
     seat.kill()
     found, reached = delivered(tmp_path), committed(tmp_path)
     assert all(offsets == list(range(len(offsets))) for offsets in found.values())
-    swallowed = sum(reached.values()) - sum(map(len, found.values()))
-    assert sum(reached.values()) == 100 and 0 < swallowed <= 90
+    assert all(len(offsets) <= reached.get(partition, 0) for partition, offsets in found.items())
+    assert 0 < in_hand() <= 100
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
@@ -150,7 +154,7 @@ def test_what_is_committed_after_it_is_processed_is_on_record(
     """At a SIGKILL every offset below the committed ones has been delivered."""
     crew = crew_of(**{"commit-mode": mode, "commit-every": 10, "processing": "2ms"})
     seat = crew.member("billing", 1)
-    assert eventually(lambda: sum(committed(tmp_path).values()) >= 30, 30)
+    assert eventually(lambda: sum(committed(tmp_path).values()) >= 30, 60)
     seat.kill()
     found, reached = delivered(tmp_path), committed(tmp_path)
     assert all(set(range(offset)) <= set(found[partition]) for partition, offset in reached.items())
@@ -158,17 +162,26 @@ def test_what_is_committed_after_it_is_processed_is_on_record(
     assert records - sum(reached.values()) < 100
 
 
+def test_a_group_without_members_is_not_waited_for(crew_of: Make) -> None:
+    """Its last one has left; in the other place nobody ever was."""
+    crew = crew_of()
+    assert eventually(lambda: crew.member("billing", 1).ready, 60)
+    assert crew.has_members("billing") and not crew.member("billing", 2).running
+    assert crew.member("billing", 1).terminate(20)
+    assert not crew.has_members("billing") and crew.troubles() == []
+
+
 def test_a_pace_is_changed_and_told(crew_of: Make) -> None:
     """What each record takes from then on, as the member itself measured it."""
     seat = crew_of(processing="1ms").member("billing", 1)
-    assert eventually(lambda: seat.ready, 20)
+    assert eventually(lambda: seat.ready, 60)
 
     def worked(ms: int) -> bool:
         seat.work(None)
         return seat.worked is not None and seat.worked.ms == ms and seat.worked.records > 2
 
     seat.work(30)
-    assert eventually(lambda: worked(30), 20)
+    assert eventually(lambda: worked(30), 60)
     assert seat.worked is not None and seat.worked.spent_ns >= seat.worked.records * 30_000_000
     seat.work(1)
-    assert eventually(lambda: worked(1), 20)
+    assert eventually(lambda: worked(1), 60)

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from kaput.faults.fault import Effect, Scene, name_all, now_ns
 from kaput.faults.kill import Kill
-from kaput.faults.members.fault import TIMEOUT_S, MemberFault, count, own
+from kaput.faults.members.fault import MemberFault, count, own
 from kaput.faults.members.member import Member, Place
 from kaput.faults.stop import Stop
 
@@ -43,10 +43,13 @@ class Down(MemberFault):
         healed, effect = self._end.heal(members, effect)
         if healed is None:
             return None, effect
-        if not self.wait(lambda: all(member.ready for member in self._hit)):
-            away = name_all([member for member in self._hit if not member.ready])
-            return None, effect.further(f"{away}: not in the group {TIMEOUT_S:.0f} s after its start", False)
+        self.wait(lambda: all(member.ready or not member.running for member in self._hit))
+        away = name_all([member for member in self._hit if not (member.running and member.ready)])
         back = now_ns()
+        if away:
+            return None, effect.further(
+                f"{away}: not in the group {(back - started) / 1e9:.1f} s later", False
+            )
         return back, effect.further(f"in the group again after {(back - started) / 1e6:,.0f} ms", True)
 
     def _stay_away(self, effect: Effect) -> tuple[int | None, Effect]:
