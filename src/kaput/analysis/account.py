@@ -78,6 +78,20 @@ class Delivered(NamedTuple):
     last_ns: int
 
 
+@dataclass(frozen=True)
+class Resized:
+    """A topic that was resized: its partitions that have a record, its keys and those that moved (None where
+    no producer gives keys); by group the partitions that were read, and messages out of order by key.
+    """
+
+    topic: str
+    written: int
+    keys: int | None
+    moved: int | None
+    read: Mapping[int, int]
+    out_of_order: Mapping[int, int]
+
+
 class WindowCounts(NamedTuple):
     """Attempts and acknowledgements in a fault's windows (questions/fault_windows.py)."""
 
@@ -90,7 +104,9 @@ class WindowCounts(NamedTuple):
 @dataclass
 class Account:
     """Keys by fault are fault ids; `latencies` by what they are of (latency.py); `shared`: records by group,
-    member and kind of share_events, all three as numbers; `delivered` by group and member; `redelivered` by
+    member and kind of share_events, all three as numbers; `delivered` by group and member; `begins`: by
+    group and place, the first offset that was delivered; `too_early`: by group and topic, what of `unseen`
+    was stored before a group that begins at the end first looked; `redelivered` by
     rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of `rebalances`.
     """
 
@@ -116,6 +132,9 @@ class Account:
     delivered: Mapping[tuple[int, int], Delivered] = field(default_factory=dict)
     redelivered: Mapping[int, int] = field(default_factory=dict)
     first_records: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    begins: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    too_early: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    resized: list[Resized] = field(default_factory=list)
     examples: list[Case] = field(default_factory=list)
 
     @property

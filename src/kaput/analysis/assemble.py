@@ -16,6 +16,7 @@ from kaput.analysis.inputs import Inputs
 from kaput.analysis.latency import ACK, END_TO_END
 from kaput.analysis.names import Names
 from kaput.analysis.partition_tables import partition_tables
+from kaput.analysis.resized import resized_topic
 from kaput.analysis.tally import Tally
 from kaput.evidence.findings import (
     Anomaly,
@@ -78,6 +79,7 @@ def findings(given: Inputs, account: Account) -> Findings:
         leader_changes=leader_changes(account.timeline, account.deposed, account.under, account.seen),
         partition_tables=partition_tables(given, account.timeline),
         rebalances=groups.rebalances_of(given, account),
+        resized=[resized_topic(given, account, one) for one in account.resized],
         unavailability=measured.unavailability(account, given.names),
         latency_ms=Latency(
             ack=measured.percentiles(account, ACK),
@@ -131,6 +133,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
                     for r in account.vanished
                     if r.group == index
                 ],
+                sum(n for (g, _), n in account.too_early.items() if g == index),
             )
             for index, group in enumerate(given.groups)
         ],

@@ -19,6 +19,8 @@ from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import GROUPED, Evidence
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
+from kaput.scenario.options import TOPIC_FAULTS
+from kaput.scenario.values import topic_meant
 from kaput.scenario.vocabulary import NOOP
 
 _MS = 1_000_000
@@ -109,6 +111,27 @@ class Inputs:
         """The producers with acks=0."""
         specs = self.scenario.producer_specs() if self.scenario else []
         return [producer for producer, spec in enumerate(specs) if spec.acks == "0"]
+
+    @property
+    def beginning_at_the_end(self) -> list[int]:
+        """The groups that read from the end of a partition where they have committed nothing."""
+        groups = self.scenario.workload.groups if self.scenario else []
+        return [self.groups.index(group.id) for group in groups if group.begins_at_the_end]
+
+    @property
+    def resized(self) -> list[str]:
+        """The topics that a fault gave more partitions, in alphabetical order."""
+        known = {topic for topic, _ in (*self.expected_places, *self.ends)}
+        hit = {topic_meant(f.target) for f in self.faults if f.fault in TOPIC_FAULTS and f.proven}
+        return sorted(known & hit)
+
+    @property
+    def keyed(self) -> dict[int, tuple[str, int]]:
+        """By producer that repeats keys: its topic, and how many keys it goes through; 0: it has one only."""
+        specs = enumerate(self.scenario.producer_specs() if self.scenario else [])
+        every = {producer: (spec.topic, spec.key) for producer, spec in specs}
+        counts = {p: (topic, 0 if key == "producer" else key) for p, (topic, key) in every.items()}
+        return {p: (topic, n) for p, (topic, n) in counts.items() if isinstance(n, int)}
 
     @cached_property
     def cluster_events(self) -> list[dict[str, Any]]:

@@ -68,6 +68,6 @@ def _state(place: Place, replicas: Sequence[int], changes: Sequence[Change], at_
 def _replicas(given: Inputs, place: Place, changes: Sequence[Change]) -> list[int]:
     """As the scenario assigns them, else whoever was ever in the ISR, those of the first one in its order."""
     topic = given.scenario.topic(place[0]) if given.scenario else None
-    if topic is not None and topic.assignment:
-        return list(topic.assignment[place[1]]) if place[1] < len(topic.assignment) else []
+    if topic is not None and topic.assignment and place[1] < len(topic.assignment):
+        return list(topic.assignment[place[1]])
     return list(dict.fromkeys(broker for change in changes for broker in change.isr or ()))

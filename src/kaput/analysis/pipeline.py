@@ -22,7 +22,14 @@ from kaput.analysis.questions.steps import count_ns
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
 from kaput.analysis.stages.encode import EncodeContext, Widths
 from kaput.analysis.stages.job import Job, Tables
-from kaput.analysis.together import after_encoding, after_messages, after_places, after_sends, stepwise
+from kaput.analysis.together import (
+    after_encoding,
+    after_messages,
+    after_places,
+    after_sends,
+    keys,
+    stepwise,
+)
 from kaput.analysis.watching import Progress, ignored, watched
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import LedgerRows
@@ -61,6 +68,7 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     context = after_places.place_context(given, account, events, of_messages.under, count_ns(work.step_ns))
     results = _of_places(job, context, of_messages, sums)
     affected = after_places.add(results, account, given.names)
+    keys.add(job, given, account, sums)
     after_sends.add(job, given, account, results, affected)
     after_sends.silences(job, given, account, sums, work.width_ns)
     tables.write(given, results, sums["steps"], ledger)

@@ -13,6 +13,7 @@ from typing import Any
 
 from kaput.analysis.names import Place
 from kaput.analysis.timeline import Fault
+from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.vocabulary import NOOP
 
 Event = Mapping[str, Any]  # a row of group_events
@@ -93,9 +94,7 @@ class _Ownership:
         self.group, self.events = group, events
         self.rebalances: list[Rebalance] = []
         self.handovers: list[tuple[Place, int, int]] = []
-        self._owners: dict[Place, set[str]] = {
-            place: set() for e in events if e["kind"] == "assigned" and (place := _place(e)) is not None
-        }
+        self._owners: dict[Place, set[str]] = {}  # of the partitions that were assigned to anybody by now
         self._since: dict[Place, int] = {}  # from when on nobody has it
         self._live: set[str] = set()
 
@@ -122,7 +121,7 @@ class _Ownership:
         """The partitions whose owners the event changes."""
         member, place = event["member"], _place(event)
         if event["kind"] == "assigned":
-            if place is None or member in self._owners[place]:
+            if place is None or member in self._owners.setdefault(place, set()):
                 return []
             self._owners[place].add(member)
             return [place]
@@ -212,17 +211,21 @@ def _fault(rebalance: Rebalance, faults: Sequence[Fault], since_ns: int) -> str 
     moments = [
         (at_ns, said)
         for fault in faults
-        if fault.proven and fault.fault != NOOP and (fault.brokers or rebalance.group in fault.target)
+        if fault.proven and fault.fault != NOOP and _may_concern(fault, rebalance.group)
         for at_ns, said in _moments(fault)
         if max(since_ns, rebalance.started_ns - LOOK_BACK_NS) < at_ns <= rebalance.started_ns
     ]
     return max(moments)[1] if moments else None
 
 
+def _may_concern(fault: Fault, group: str) -> bool:
+    return bool(fault.brokers) or fault.fault in TOPIC_FAULTS or group in fault.target
+
+
 def _moments(fault: Fault) -> Iterator[tuple[int, str]]:
     if fault.effective_ns is not None:
         yield fault.effective_ns, f"{fault.fault} {fault.target}"
-    if fault.healed_ns is not None:
+    if fault.healed_ns is not None and fault.fault not in TOPIC_FAULTS:
         yield fault.healed_ns, f"end of {fault.fault} {fault.target}"
 
 

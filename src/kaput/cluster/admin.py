@@ -70,12 +70,8 @@ class Admin:
         if not topics:
             return
         names = {topic.name for topic in topics}
-        brokers = self._cluster.broker_endpoints
-        if self._zookeepers:  # brokers in ZooKeeper mode do not pass it on
-            controller = self.controller_id()
-            brokers = {controller: brokers[controller]}
         answer = self._asker.ask_any(
-            brokers,
+            self._passing_on(),
             lambda: requests.create_topics(topics, self._timeout_s),
             "create topics",
             self._timeout_s,
@@ -87,6 +83,27 @@ class Admin:
         self._asker.retry(
             lambda: self._all_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
         )
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Gives a topic so many partitions; returns when the controller has decided. Raises LabError."""
+        answer = self._asker.ask_any(
+            self._passing_on(),
+            lambda: requests.create_partitions(topic, count, self._timeout_s),
+            f"add partitions to {topic}",
+            self._timeout_s,
+        )
+        for result in answer.results:
+            if result.error_code:
+                why = result.error_message or error_name(result.error_code)
+                raise LabError(f"topic {result.name} cannot have {count} partitions: {why}")
+
+    def _passing_on(self) -> Mapping[int, Endpoint]:
+        """Whom to tell what the controller is to do: in ZooKeeper mode brokers do not pass it on."""
+        brokers = self._cluster.broker_endpoints
+        if not self._zookeepers:
+            return brokers
+        controller = self.controller_id()
+        return {controller: brokers[controller]}
 
     def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         """Every partition of the topics: the newest that any broker knows."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafka.protocol.admin import CreateTopicsRequest, DescribeQuorumRequest, IncrementalAlterConfigsRequest
+from kafka.protocol.admin import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DescribeQuorumRequest,
+    IncrementalAlterConfigsRequest,
+)
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
@@ -26,6 +31,14 @@ def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
     """CreateTopics; brokers pass it on to the controller."""
     return CreateTopicsRequest(
         version=4, topics=[_creatable(topic) for topic in topics], timeout_ms=int(timeout_s * 1000)
+    )
+
+
+def create_partitions(topic: str, count: int, timeout_s: float) -> Any:
+    """CreatePartitions: `count` is what the topic is to have then; brokers pass it on to the controller."""
+    wanted = CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    return CreatePartitionsRequest(
+        version=1, topics=[wanted], timeout_ms=int(timeout_s * 1000), validate_only=False
     )
 
 

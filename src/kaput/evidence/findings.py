@@ -18,6 +18,7 @@ from kaput.evidence.findings_parts import (
     PartitionTable,
     Percentiles,
     RebalanceFindings,
+    ResizedTopic,
     ShareMemberFindings,
 )
 from kaput.scenario import vocabulary
@@ -235,6 +236,7 @@ class Findings(Part):
     leader_changes: list[LeaderChange] = []
     partition_tables: list[PartitionTable] = []
     rebalances: list[RebalanceFindings] = []
+    resized: list[ResizedTopic] = []
     unread_partitions: list[UnreadPartition] = []
     unavailability: list[Unavailability]
     latency_ms: Latency

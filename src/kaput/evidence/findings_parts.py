@@ -76,6 +76,32 @@ class RebalanceFindings(Part):
     handovers: list[Handover] = []
 
 
+class ResizedForGroup(Part):
+    """A resized topic as one group saw it: partitions that it was handed records of; messages that it was
+    handed after a later one with the same key (null where no producer gives keys); and those that it was
+    never handed, since they were stored before it first looked into their partition, at the end of that.
+    """
+
+    group: str
+    partitions_read: int
+    out_of_order_by_key: int | None
+    stored_too_early: int
+
+
+class ResizedTopic(Part):
+    """A topic that got more partitions while it was used. `keys`, `keys_moved`: null where no producer gives
+    keys that it repeats.
+    """
+
+    topic: str
+    partitions_before: int
+    partitions: int
+    partitions_written: int
+    keys: int | None
+    keys_moved: int | None
+    groups: list[ResizedForGroup]
+
+
 class PartitionState(Part):
     """One partition at one moment; leader -1 where nobody led, nulls where no event tells."""
 

@@ -15,6 +15,7 @@ from kaput.faults.noop import Noop
 from kaput.faults.partition import Partition
 from kaput.faults.pause import Pause
 from kaput.faults.reset import Reset
+from kaput.faults.resize import Resize
 from kaput.faults.rolling_restart import RollingRestart
 from kaput.faults.stop import Stop
 
@@ -23,3 +24,4 @@ _ALL: tuple[type[Fault], ...] = (
     Isolate, Cut, Partition, Flap, Loss, Reset, Bandwidth, Delay,
 )  # fmt: skip
 CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}
+TOPIC_CATALOGUE = {Resize.name: Resize}  # those that hit a topic

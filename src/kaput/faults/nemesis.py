@@ -17,15 +17,16 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.faults.catalogue import CATALOGUE
+from kaput.faults.catalogue import CATALOGUE, TOPIC_CATALOGUE
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.members.fault import MemberFault
 from kaput.faults.members.member import Groups, Member, NoGroups
+from kaput.faults.resize import Resize
 from kaput.faults.targets import resolve, resolve_members
 from kaput.faults.witness import Nobody, Witness
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
-from kaput.scenario.values import members_meant
+from kaput.scenario.values import members_meant, topic_meant
 
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
 
@@ -36,7 +37,7 @@ class _Injection:
 
     target: str
     brokers: list[int]
-    fault: Fault | MemberFault
+    fault: Fault | MemberFault | Resize
     inject: Callable[[], Effect]
     heal: Callable[[Effect], tuple[int | None, Effect]]
 
@@ -64,7 +65,7 @@ class Nemesis:
         self._steps, self._nodes, self._brokers, self._admin = steps, nodes, brokers, admin
         self._network, self._topics = network, topics
         self._groups = groups
-        self._active: dict[str, Fault | MemberFault] = {}
+        self._active: dict[str, Fault | MemberFault | Resize] = {}
         self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or Nobody()
         self._recording = threading.Lock()
         self._reached = {
@@ -155,6 +156,11 @@ class Nemesis:
             of_members = MEMBER_CATALOGUE[step.fault](scene)
             inject, heal = partial(of_members.inject, members), partial(of_members.heal, members)
             return _Injection(_named(members), [], of_members, inject, heal)
+        topic = topic_meant(step.target)
+        if topic is not None:
+            of_topic = TOPIC_CATALOGUE[step.fault](scene)
+            inject, heal = partial(of_topic.inject, topic), partial(of_topic.heal, topic)
+            return _Injection(step.target, [], of_topic, inject, heal)
         ids = resolve(step.target, self._admin, self._brokers, step.seed)
         nodes = [self._nodes[i] for i in ids]
         of_nodes = CATALOGUE[step.fault](scene)

@@ -18,6 +18,7 @@ from kaput.report.layout import columns, milliseconds, number, percent, plural, 
 from kaput.report.leaders import leader_sentences
 from kaput.report.partitions import partition_text
 from kaput.report.published import beside_published
+from kaput.report.resized import resized_text
 from kaput.report.sentences import arithmetic_sentence, not_proven, verdict_sentence
 
 _EXAMPLES = 3
@@ -32,6 +33,7 @@ def render(findings: Findings, folder: Path | str) -> Text:
         _section("Faults", Text("\n").join(_fault(fault) for fault in findings.faults)),
         _section("Changes of leader", _bullets(leader_sentences(findings))),
         _section("Partitions", partition_text(findings)),
+        _section("Topics that grew", resized_text(findings)),
         _section("Fates: every message has exactly one", _fates(findings)),
         _section("Anomalies", _anomalies(findings)),
         _section("Groups", Text("\n").join(group_text(g, findings) for g in findings.groups)),

@@ -22,6 +22,7 @@ from kaput.scenario.share_checks import check_limit
 from kaput.scenario.source import DataPath
 from kaput.scenario.steps import AtMessage, FaultStep
 from kaput.scenario.timeline import longest_duration_ms, total_messages
+from kaput.scenario.topic_checks import check_topic
 from kaput.scenario.values import TARGET, format_duration, parse_duration_ms, share_of
 
 _KAFKA_VERSION = re.compile(r"\d+\.\d+\.\d+([.-]\w+)*")
@@ -151,7 +152,7 @@ def _at_most(value: object, limit: int) -> bool:
 
 def _faults(scenario: Scenario) -> Found:
     for index, step in enumerate(scenario.faults):
-        for part in (_at, _target, check_members, _network, _options, _peers):
+        for part in (_at, _target, check_members, check_topic, _network, _options, _peers):
             for key, text in part(step, scenario):
                 yield ("faults", index, *key), text
 

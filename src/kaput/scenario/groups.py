@@ -50,6 +50,12 @@ class Group(Block):
     config: Config = {}
     """Settings of the client, in librdkafka's own names."""
 
+    @property
+    def begins_at_the_end(self) -> bool:
+        """Whether it reads from the end of a partition where it has committed nothing."""
+        reset = self.config.get("auto.offset.reset", "earliest")
+        return self.type != "share" and reset in ("latest", "end", "largest")
+
     @model_validator(mode="before")
     @classmethod
     def _commit_as_the_client_is_told(cls, data: Any) -> Any:

@@ -30,6 +30,7 @@ from kaput.scenario.values import (
     format_duration,
     no_bool,
     parse_duration_ms,
+    topic_meant,
 )
 from kaput.scenario.vocabulary import Verdict
 
@@ -246,6 +247,10 @@ class Scenario(Block):
     def producer_specs(self) -> list[Producers]:
         """One entry for each producer id, in the order of the file."""
         return [spec for spec in self.workload.producers for _ in range(spec.count)]
+
+    def resizes(self, topic: str) -> bool:
+        """Whether a step of the timeline gives that topic more partitions."""
+        return any(topic_meant(step.target) == topic for step in self.faults)
 
     def delivery_limit(self, group: Group) -> int:
         """How often a share group hands out a record before it gives it up."""

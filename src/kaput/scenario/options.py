@@ -25,12 +25,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "bandwidth": {"rate": "12mbit", "direction": "both"},
     "delay": {"from": "everybody", "delay": "250ms", "jitter": "50ms"},
     "slow": {"processing": "100ms"},
+    "resize": {"partitions": 6},
 }
 # These hit members of groups alone, and these members as well as nodes; all others hit nodes.
 MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
 FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
+TOPIC_FAULTS = frozenset({"resize"})  # these hit a topic
 # These need a network of kaput's own.
-NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS
+NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS - TOPIC_FAULTS
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Options:
     up: int = 0  # ms
     down: int = 0  # ms
     processing: int = 0  # ms
+    partitions: int = 0
 
 
 def with_defaults(step: Any) -> Any:

@@ -15,6 +15,7 @@ from kaput.scenario.nearest import hint
 from kaput.scenario.options import Direction, How, Options, Side, with_defaults
 from kaput.scenario.values import (
     Bandwidth,
+    Count,
     DurationMs,
     DurationOrZeroMs,
     Peers,
@@ -30,7 +31,7 @@ LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault n
 FaultName = Literal[
     "noop", "kill", "stop", "pause", "rolling-restart", "disk-full",
     "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
-    "join", "leave", "slow",
+    "join", "leave", "slow", "resize",
 ]  # fmt: skip
 
 
@@ -83,6 +84,8 @@ class FaultStep(Block):
 
     processing: DurationMs | None = None
     """How long a slow member works on each record."""
+    partitions: Count | None = None
+    """How many partitions a topic has once it is resized."""
 
     @model_validator(mode="before")
     @classmethod

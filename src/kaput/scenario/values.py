@@ -23,6 +23,7 @@ TARGET = re.compile(
     r"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>[\w.-]+)/(?P<partition>\d{1,9})"
     r"|(?P<coordinator>coordinator-of) (?P<group>\S.*)"
     r"|(?P<member>member \d{1,6}|members|any member) of (?P<of>\S.*)"
+    r"|topic (?P<resized>[\w.-]+)"
     r"|(?P<bare>controller|zookeeper|any|minority|all)"
 )
 _TARGET_FORMS = {
@@ -34,6 +35,7 @@ _TARGET_FORMS = {
     "member": "member N of G",
     "members": "members of G",
     "any-member": "any member of G",
+    "topic": "topic T",
     "controller": "controller",
     "zookeeper": "zookeeper",
     "any": "any",
@@ -94,6 +96,12 @@ def members_meant(target: str) -> MembersMeant | None:
         return None
     number = match["member"].removeprefix("member ")
     return MembersMeant(match["of"], int(number) if number.isdigit() else None, match["member"] == "members")
+
+
+def topic_meant(target: str) -> str | None:
+    """The topic that a target means; None where it means somebody."""
+    match = TARGET.fullmatch(target)
+    return match["resized"] if match is not None else None
 
 
 def _any_of(forms: list[str]) -> str:

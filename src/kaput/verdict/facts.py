@@ -69,13 +69,16 @@ class Reordered:
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """One consumer group. `counts` has its anomalies by name; `vanished`: why those are gone."""
+    """One consumer group. `counts` has its anomalies by name; `vanished`: why those are gone; `too_early`:
+    what of `unseen` was stored before a group that begins at the end first looked.
+    """
 
     group: str
     drained: bool
     counts: Mapping[str, int] = field(default_factory=dict)
     redelivered_after_commit: int = 0
     vanished: Sequence[Loss] = ()
+    too_early: int = 0
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,10 @@ from kaput.verdict.expectations import compare
 from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
 
 _PARTITIONS_NAMED = 5
+_TOO_EARLY = Ruling(
+    "permitted",
+    "auto.offset.reset=latest promises nothing of what was stored before the group first looked there",
+)
 
 
 @dataclass(frozen=True)
@@ -101,8 +105,12 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
 def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario) -> None:
     gone = [(on_loss(scenario, kind), kind.count) for kind in group.vanished]
     bench.rule("vanished", "messages were delivered and are stored nowhere any more", gone, group.group)
+    if group.too_early:
+        bench.rule(
+            "unseen", "stored messages were never delivered", [(_TOO_EARLY, group.too_early)], group.group
+        )
     for name, meaning in _never(GROUP_ANOMALIES):
-        if count := group.counts.get(name):
+        if count := group.counts.get(name, 0) - bench.permitted[name, group.group]:
             bench.violations.append(f"group {group.group}: {count:,} {meaning} ({name}).")
     if group.redelivered_after_commit:
         bench.violations.append(

@@ -132,7 +132,8 @@ class Crew:
             run_id=str(self._run_id),
             producer=number,
             topic=spec.topic,
-            partitions=topic.partitions,
+            # Nobody counts on the partitions of a topic that will have more.
+            partitions=0 if self._scenario.resizes(spec.topic) else topic.partitions,
             messages=spec.messages,
             duration_ms=spec.duration,
             rate=0.0 if spec.rate == "max" else spec.rate,

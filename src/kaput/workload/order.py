@@ -27,7 +27,9 @@ Told = Literal["pace", "tell"]
 
 @dataclass(frozen=True)
 class ProducerOrder:
-    """One producer's task. `rate` 0 is as fast as it goes; one of `messages` and `duration_ms` is set."""
+    """One producer's task. `rate` 0 is as fast as it goes; one of `messages` and `duration_ms` is set;
+    `partitions` 0: their number changes.
+    """
 
     folder: str
     run_id: str

@@ -34,6 +34,7 @@ SUMS: Mapping[str, Sum] = {
     "longest": steps.LONGEST,
     "first_acks": Sum(("fault",), (), ("at_ns",)),
     "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
+    "too_early": Sum(("group", "topic"), ("n",)),
     "cases": COUNTED,
 }
 _LISTS = ("attempts", "attempts_from", "dones", "dones_from")
@@ -56,8 +57,8 @@ class Reached:
 class MessageContext:
     """What the tasks of messages work with, once all partitions are known. `complete`: the places that were
     read to their end, `complete_topics`: topics all of whose known places were; `reads`: by drained group,
-    the topics that it reads; `step_ns`: the width of steps; `ledger`: the directory for it, and what it
-    has `rows` of.
+    the topics that it reads; `begins`: by group that begins at the end, the first offset that it was handed
+    in each place; `step_ns`: the width of steps; `ledger`: the directory for it, and what it has `rows` of.
     """
 
     names: Names
@@ -67,6 +68,7 @@ class MessageContext:
     step_ns: int
     reads: Mapping[int, Collection[int]] = field(default_factory=dict)
     reached: Sequence[Reached] = ()
+    begins: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     ledger: str = ""
     rows: LedgerRows = "none"
 
@@ -108,6 +110,7 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
             **_end_to_end(found, groups, times["attempts"], polls["polls"], context.step_ns),
             "first_acks": _first_acks(stretches, times["dones"], context.reached),
             "under": _under(stretches),
+            "too_early": _too_early(cases["unseen"], context.begins),
             "cases": counted(cases),
         },
         shown=_shown(cases, times["attempts"]),
@@ -198,6 +201,17 @@ def _under(stretches: pl.DataFrame) -> pl.DataFrame:
     producer."""
     known = stretches.filter(ACKED).drop_nulls(["place", "epoch", "done_ns_first"])
     return known.group_by("producer", "place", "epoch").agg(first_ns=pl.col("done_ns_first").min())
+
+
+def _too_early(unseen: pl.DataFrame, begins: Mapping[int, Mapping[int, int]]) -> pl.DataFrame:
+    """(group, topic, n): what was stored before a group that begins at the end first looked there."""
+    rows = [(group, place, low) for group, lows in begins.items() for place, low in lows.items()]
+    columns = dict.fromkeys(("group", "first_place", "low"), pl.Int64)
+    known = unseen.join(pl.DataFrame(rows, schema=columns, orient="row"), on=["group", "first_place"])
+    early = known.filter(pl.col("first_offset") < pl.col("low"))
+    return SUMS["too_early"].of(
+        early.with_columns(n=pl.min_horizontal("n", pl.col("low") - pl.col("first_offset")))
+    )
 
 
 def _astray(

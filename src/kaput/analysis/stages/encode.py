@@ -27,7 +27,7 @@ from kaput.analysis.sums import Sum, total
 
 SUMS: Mapping[str, Sum] = {
     "log": Sum(("place", "epoch"), ("records", "foreign"), ("low",), ("high",)),
-    "delivered": Sum(("group", "member", "place"), ("records",), (), ("last_ns",)),
+    "delivered": Sum(("group", "member", "place"), ("records",), ("low",), ("last_ns",)),
     "shared": Sum(("group", "member", "kind"), ("records",)),
     "sent": Sum(
         ("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")
@@ -162,7 +162,9 @@ def _sums_of_log(coded: Encoded, _widths: Widths) -> dict[str, pl.DataFrame]:
 
 
 def _sums_of_deliveries(coded: Encoded, widths: Widths) -> dict[str, pl.DataFrame]:
-    records = coded.runs.select("group", "member", "place", records="n", last_ns="polled_ns_last")
+    records = coded.runs.select(
+        "group", "member", "place", records="n", low="offset", last_ns="polled_ns_last"
+    )
     return {
         "delivered": SUMS["delivered"].of(records),
         "steps": steps.counted("delivered", coded.rows["polls"], steps.count_ns(widths.step_ns)),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from kaput.analysis.runs.tables import Unit, empty, of_frame, read
-from kaput.analysis.stages import by_message, by_place, encode, over_sends
+from kaput.analysis.stages import by_key, by_message, by_place, encode, over_sends
 from kaput.analysis.stages.encode import EncodeContext
 from kaput.analysis.stages.pieces import Piece, gathered, pack
 from kaput.analysis.sums import total
@@ -53,6 +53,15 @@ class Job:
             return [_packed(by_message.examine(pieces, context, part))]
 
         return [_unpacked(found) for found in self._on(range(context.parts.messages), examine)]
+
+    def keys(self, context: by_key.KeyContext) -> Tables:
+        """What became of keys, of all parts."""
+
+        def examine(_: int, pieces: Iterable[Piece]) -> list[bytes]:
+            return [_packed(by_key.examine(pieces, context))]
+
+        found = self._on(range(self._encoding.parts.messages), examine)
+        return total(map(_unpacked, found), by_key.SUMS)
 
     def places(
         self, context: by_place.PlaceContext, beside: Mapping[int, Sequence[Piece]]

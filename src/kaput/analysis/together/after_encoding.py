@@ -41,12 +41,20 @@ def account(given: Inputs, sums: Tables) -> Account:
     found.latencies |= percentiles(ACK, sums["acked_us"])
     found.rebalances = rebalances.find(given.group_events, given.manifest.ended_ns)
     found.delivered = _delivered(sums["delivered"])
+    found.begins = _begins(sums["delivered"])
     return found
 
 
 def _delivered(sums: pl.DataFrame) -> dict[tuple[int, int], Delivered]:
     by_member = sums.group_by("group", "member").agg(pl.col("records").sum(), pl.col("last_ns").max())
     return {(group, member): Delivered(*rest) for group, member, *rest in by_member.iter_rows()}
+
+
+def _begins(sums: pl.DataFrame) -> dict[int, dict[int, int]]:
+    found: dict[int, dict[int, int]] = {}
+    for group, place, low in sums.group_by("group", "place").agg(pl.col("low").min()).iter_rows():
+        found.setdefault(group, {})[place] = low
+    return found
 
 
 def message_context(given: Inputs, account: Account, work: Plan, rows: LedgerRows) -> MessageContext:
@@ -64,6 +72,7 @@ def message_context(given: Inputs, account: Account, work: Plan, rows: LedgerRow
         },
         step_ns=work.step_ns,
         reached=list(_reached(given, account)),
+        begins={group: account.begins.get(group, {}) for group in given.beginning_at_the_end},
         ledger=str(given.evidence.folder.analysis.resolve() / "ledger"),
         rows=rows,
     )

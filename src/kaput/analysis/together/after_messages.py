@@ -38,6 +38,7 @@ def add(results: Sequence[MessageResults], given: Inputs, account: Account) -> O
     check(tally, given.groups, given.evidence.tables["sends"].rows)
     account.first_acks = dict(found["first_acks"].drop_nulls().iter_rows())
     account.latencies |= end_to_end(found["end_to_end"], len(given.groups))
+    account.too_early = {(group, topic): n for group, topic, n in found["too_early"].iter_rows()}
     account.under = _under(found["under"], given.names)
     cases.add(found["cases"], [part.shown for part in results], by_message.order, account, given.names)
     pieces: dict[int, list[Piece]] = {}

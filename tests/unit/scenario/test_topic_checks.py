@@ -1,0 +1,52 @@
+"""Faults on topics and the rest of a scenario: each disagreement is found, at its path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaput.scenario.checks import check
+from kaput.scenario.model import Scenario
+from kaput.scenario.source import dotted
+
+
+def found(*steps: dict[str, Any], **producer: Any) -> dict[str, str]:
+    """Mistakes of the steps, by their path below `faults`."""
+    raw = {
+        "version": 1,
+        "title": "x",
+        "topics": [{"name": "orders", "partitions": 3}],
+        "workload": {"producers": [{"topic": "orders", "messages": 10, **producer}]},
+        "faults": [{"at": "1s", **step} for step in steps],
+    }
+    return {dotted(m.path).removeprefix("faults."): m.text for m in check(Scenario.model_validate(raw))}
+
+
+def test_a_topic_may_grow_several_times() -> None:
+    """Each step names how many it is to have then."""
+    grow = {"fault": "resize", "target": "topic orders"}
+    assert found({**grow, "partitions": 6}, {**grow, "partitions": 50}) == {}
+
+
+@pytest.mark.parametrize(
+    ("step", "path", "text"),
+    [
+        ({"partitions": 3}, "0.partitions", "orders has 3 from the beginning, and never gets fewer"),
+        ({"partitions": 6, "target": "topic order"}, "0.target", "order"),
+        ({"target": "broker 1"}, "0.target", "resize hits a topic; write for example topic orders"),
+        ({"partitions": 6, "for": "3s"}, "0.for", "a topic keeps its partitions; leave it out"),
+        ({"fault": "kill"}, "0.target", "kill hits nobody who is a topic; resize does"),
+        ({"fault": "kill", "target": "broker 1", "partitions": 6}, "0.partitions", "takes no partitions"),
+    ],
+)  # fmt: skip
+def test_each_mistake(step: dict[str, Any], path: str, text: str) -> None:
+    """At its key, with what would be right."""
+    mistakes = found({"fault": "resize", "target": "topic orders", **step})
+    assert list(mistakes) == [path] and text in mistakes[path]
+
+
+def test_round_robin_would_not_use_the_new_partitions() -> None:
+    """kaput's own counts on those that there are at the start."""
+    step = {"fault": "resize", "target": "topic orders", "partitions": 6}
+    assert "round-robin" in found(step, partitioner="round-robin")["0.target"]
