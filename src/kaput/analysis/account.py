@@ -104,7 +104,8 @@ class WindowCounts(NamedTuple):
 @dataclass
 class Account:
     """Keys by fault are fault ids; `latencies` by what they are of (latency.py); `shared`: records by group,
-    member and kind of share_events, all three as numbers; `delivered` by group and member; `begins`: by
+    member and kind of share_events, all three as numbers; `delivered` by group and member; `per_second`:
+    by what happened and second since the epoch, how often; `begins`: by
     group and place, the first offset that was delivered; `too_early`: by group and topic, what of `unseen`
     was stored before a group that begins at the end first looked; `redelivered` by
     rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of `rebalances`.
@@ -132,6 +133,7 @@ class Account:
     delivered: Mapping[tuple[int, int], Delivered] = field(default_factory=dict)
     redelivered: Mapping[int, int] = field(default_factory=dict)
     first_records: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    per_second: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     begins: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     too_early: Mapping[tuple[int, int], int] = field(default_factory=dict)
     resized: list[Resized] = field(default_factory=list)

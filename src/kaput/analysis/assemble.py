@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kaput.analysis import groups, measured, stories
+from kaput.analysis import groups, measured, slumps, stories
 from kaput.analysis.account import Account
 from kaput.analysis.deposed import leader_changes
 from kaput.analysis.faults import Reach
@@ -85,7 +85,7 @@ def findings(given: Inputs, account: Account) -> Findings:
             ack=measured.percentiles(account, ACK),
             end_to_end=measured.percentiles(account, END_TO_END if len(given.groups) > 1 else 0),
         ),
-        rates=measured.rates(account),
+        rates=measured.rates(given, account),
     )
 
 
@@ -141,6 +141,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
         deaths=given.deaths(),
         troubles=given.manifest.troubles,
         leader_changes=account.timeline.leader_changes(),
+        slump_s=max((one.longest_s for one in slumps.slumps(given, account)), default=None),
         end_offsets=account.partitions.end_offsets_sum,
         end_offsets_known=bool(given.ends),
     )

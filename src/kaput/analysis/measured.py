@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from kaput.analysis import slumps
 from kaput.analysis.account import Account
+from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
 from kaput.evidence.findings import Rates, Unavailability
 from kaput.evidence.findings_parts import Percentiles, ShareMemberFindings
@@ -56,7 +58,7 @@ def share_members(account: Account, group: int, names: Names) -> list[ShareMembe
     ]
 
 
-def rates(account: Account) -> Rates:
+def rates(given: Inputs, account: Account) -> Rates:
     """Means over the time from the first attempt to the last, and to the last acknowledgement."""
     tally = account.tally
 
@@ -68,4 +70,7 @@ def rates(account: Account) -> Rates:
     return Rates(
         sent_per_s=mean(sum(tally.fates.values()), tally.last_attempt_ns),
         acked_per_s=mean(tally.outcome("acked"), tally.last_ack_ns),
+        ordered_per_s=slumps.ordered_per_s(given),
+        slumps=slumps.slumps(given, account),
+        means=slumps.means(given, account),
     )

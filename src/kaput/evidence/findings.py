@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 from kaput.errors import UsageError
 from kaput.evidence.findings_parts import (
     Lag,
+    MeanRates,
     MemberFindings,
     Part,
     PartitionTable,
@@ -20,6 +21,7 @@ from kaput.evidence.findings_parts import (
     RebalanceFindings,
     ResizedTopic,
     ShareMemberFindings,
+    Slump,
 )
 from kaput.scenario import vocabulary
 from kaput.scenario.vocabulary import GroupType, Verdict
@@ -214,10 +216,16 @@ class Latency(Part):
 
 
 class Rates(Part):
-    """Means over the time from the first attempt to the last, and to the last acknowledgement."""
+    """Means over the time from the first attempt to the last, and to the last acknowledgement.
+
+    The rest only where every producer has a rate: `ordered_per_s`, of all of them.
+    """
 
     sent_per_s: float
     acked_per_s: float
+    ordered_per_s: float | None = None
+    slumps: list[Slump] = []
+    means: list[MeanRates] = []
 
 
 class Findings(Part):

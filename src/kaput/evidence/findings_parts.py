@@ -76,6 +76,29 @@ class RebalanceFindings(Part):
     handovers: list[Handover] = []
 
 
+class Slump(Part):
+    """Whole seconds of the load, one after the other, in which less than that was acknowledged, or delivered:
+    how many at most, and in all.
+    """
+
+    what: str
+    below_per_s: float
+    longest_s: int
+    total_s: int
+
+
+class MeanRates(Part):
+    """What happened in a second on average: before the faults, while they lasted, or after them, of the load.
+    Deliveries are those of all groups.
+    """
+
+    when: When
+    seconds: int
+    sent_per_s: float
+    acked_per_s: float
+    delivered_per_s: float
+
+
 class ResizedForGroup(Part):
     """A resized topic as one group saw it: partitions that it was handed records of; messages that it was
     handed after a later one with the same key (null where no producer gives keys); and those that it was

@@ -1,5 +1,6 @@
 """What others published for the same experiment, beside ours. Sources: R1 (2012, a sequence through a broker
-failover) and R4 (seven ways to lose or keep messages), with its independent rerun.
+failover), R2 (a high availability tutorial), R4 (seven ways to lose or keep messages) with its independent rerun,
+and R5 (a course's exercises).
 """
 
 from __future__ import annotations
@@ -8,16 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kaput.evidence.findings import FaultFindings, Findings
-from kaput.report.layout import milliseconds, percent
+from kaput.report.layout import milliseconds, number, percent
 
 
 @dataclass(frozen=True)
 class Published:
-    """What was published for one scenario. `broker_share`: the share of the brokers that is killed."""
+    """What was published for one scenario. `broker_share`: the share of the brokers that is killed; `readers`:
+    it is about what groups were given.
+    """
 
     source: str
     seen: str
     broker_share: float | None = None
+    readers: bool = False
 
 
 PUBLISHED = {
@@ -32,6 +36,20 @@ PUBLISHED = {
     ),
     "broker-failover-10x10": Published(
         "R1, 10 brokers, 10 producers", "about 10 % for each producer, over 0.75 s on average", 1 / 10
+    ),
+    "consumer-failover": Published(
+        "R2, 13 partitions, 3 replicas",
+        "a member is killed: m8 to m14 still arrive, each once; a broker is killed: leaders move, the ISR "
+        "shrinks, m15 and m16 still arrive",
+        readers=True,
+    ),
+    "thousand-per-second": Published(
+        "R5, an exercise", "1,000 messages a second must not drop; an alert below 800", readers=True
+    ),
+    "partition-resize": Published(
+        "R5, an exercise",
+        "producers and consumers must both use all partitions; what breaks is asked",
+        readers=True,
     ),
     "leader-kill-acks-0": Published(
         "S1, acks=0, 100,000 messages", "about 6,700 lost; rerun: at least 21 of 100,000 claimed"
@@ -102,6 +120,8 @@ def _ours(findings: Findings, published: Published) -> str:
     said = "; ".join(
         [f"{lost:,}{share} of {findings.totals.acked:,} acknowledged messages lost", *_stalls(findings)]
     )
+    if published.readers:
+        return "; ".join([*_readers(findings), *_slumps(findings), said])
     kills = [fault for fault in findings.faults if fault.fault == "kill"]
     if published.broker_share is None or not kills:
         return said
@@ -109,6 +129,25 @@ def _ours(findings: Findings, published: Published) -> str:
         f"{_affected(kill)} (killed: {percent(published.broker_share)} of the brokers)" for kill in kills
     ]
     return "; ".join([*shares, said])
+
+
+def _readers(findings: Findings) -> Iterator[str]:
+    """What each group was given, how often."""
+    for group in findings.groups:
+        again, missed = (
+            sum(a.count for a in findings.anomaly(name) if a.group == group.group)
+            for name in ("redelivered", "unseen")
+        )
+        twice = f"{again:,} of them redelivered" if again else "each once"
+        never = f", {missed:,} never" if missed else ""
+        yield f"{group.group} was delivered {group.delivered_messages:,} messages, {twice}{never}"
+    for topic in findings.resized:
+        yield f"{topic.partitions_written:,} of {topic.partitions:,} partitions of {topic.topic} written"
+
+
+def _slumps(findings: Findings) -> Iterator[str]:
+    for slump in findings.rates.slumps:
+        yield f"{slump.what} below {number(slump.below_per_s)} a second for {slump.longest_s:,} s at most"
 
 
 def _stalls(findings: Findings) -> Iterator[str]:

@@ -18,6 +18,7 @@ from kaput.report.layout import columns, milliseconds, number, percent, plural, 
 from kaput.report.leaders import leader_sentences
 from kaput.report.partitions import partition_text
 from kaput.report.published import beside_published
+from kaput.report.rates import rates_text
 from kaput.report.resized import resized_text
 from kaput.report.sentences import arithmetic_sentence, not_proven, verdict_sentence
 
@@ -37,6 +38,7 @@ def render(findings: Findings, folder: Path | str) -> Text:
         _section("Fates: every message has exactly one", _fates(findings)),
         _section("Anomalies", _anomalies(findings)),
         _section("Groups", Text("\n").join(group_text(g, findings) for g in findings.groups)),
+        _section("Rates", rates_text(findings)),
         _section("Latency in ms", _latency(findings)),
         _section("Longest time without an acknowledgement", _unavailability(findings)),
         _section("High-watermark arithmetic", _bullets([arithmetic_sentence(findings)])),

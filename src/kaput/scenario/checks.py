@@ -45,7 +45,7 @@ def check(scenario: Scenario) -> list[Mistake]:
     """All mistakes between blocks, in the order of the file's blocks."""
     return [
         Mistake(path, text)
-        for part in (_cluster, _topics, _producers, check_groups, _faults)
+        for part in (_cluster, _topics, _producers, check_groups, _faults, _expect)
         for path, text in part(scenario)
     ]
 
@@ -206,6 +206,11 @@ def _options(step: FaultStep, scenario: Scenario) -> Found:
         yield ("jitter",), f"more than the delay of {format_duration(step.delay)}"
     if step.fault == "partition" and step.target == "all":
         yield ("target",), "with all on one side nobody is on the other; write minority, or broker N"
+
+
+def _expect(scenario: Scenario) -> Found:
+    if scenario.expect.slump is not None and any(p.rate == "max" for p in scenario.workload.producers):
+        yield ("expect", "slump"), "a slump is measured by the ordered rate; give every producer a rate"
 
 
 def _peers(step: FaultStep, scenario: Scenario) -> Found:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     model_validator,
@@ -29,6 +30,7 @@ from kaput.scenario.values import (
     Rate,
     format_duration,
     no_bool,
+    no_share,
     parse_duration_ms,
     topic_meant,
 )
@@ -202,6 +204,8 @@ class Expect(Block):
     """Commits past what was delivered."""
     unassigned_delivery: Comparison | None = None
     """Deliveries from partitions that the member did not own."""
+    slump: Annotated[Comparison, AfterValidator(no_share)] | None = None
+    """Seconds in a row in which less than 80 % of the ordered rate was acknowledged, or delivered."""
     vanished: Comparison | None = None
     """Delivered, stored nowhere."""
     double_accept: Comparison | None = None

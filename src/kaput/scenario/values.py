@@ -114,6 +114,13 @@ def _check_comparison(value: Any) -> Any:
     return value
 
 
+def no_share(value: Any) -> Any:
+    """A comparison of something that is no part of the messages. Raises ValueError."""
+    if str(value).strip().endswith("%"):
+        raise ValueError(f"{value!r} is a share; write seconds, such as '<=12'")
+    return value
+
+
 def share_of(at: str) -> float | None:
     """0.3 for `30%`; None for anything that is not a share."""
     match = _SHARE.fullmatch(at.strip())

@@ -100,7 +100,9 @@ class FaultFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """One run. `counts` has the run's own anomalies by name; times are ns since the epoch."""
+    """One run. `counts` has the run's own anomalies by name; times are ns since the epoch; `slump_s`: the
+    longest time below the ordered rate, None where there is no such rate.
+    """
 
     state: State
     sent: int
@@ -117,5 +119,6 @@ class Facts:
     deaths: Sequence[tuple[int, int]] = ()
     troubles: Sequence[str] = ()
     leader_changes: int = 0
+    slump_s: int | None = None
     end_offsets: int = 0
     end_offsets_known: bool = False

@@ -182,7 +182,7 @@ def _totals(facts: Facts) -> dict[str, int]:
     totals = Counter(facts.counts)
     for group in facts.groups:
         totals.update({name: group.counts.get(name, 0) for name in GROUP_ANOMALIES})
-    return dict(totals)
+    return {**totals, "slump": facts.slump_s or 0}
 
 
 def _conclude(bench: _Bench, facts: Facts, scenario: Scenario) -> Judgement:

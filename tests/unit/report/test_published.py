@@ -28,3 +28,15 @@ def test_a_scenario_of_the_users_own_has_nothing_published(raw: dict[str, Any]) 
     """An unknown name renders no lines."""
     raw["run"]["scenario"] = "mine"
     assert beside_published(Findings.model_validate(raw)) == []
+
+
+def test_what_groups_were_given_stands_beside_what_was_published_of_them(raw: dict[str, Any]) -> None:
+    """Each group, with what it was given twice and never; slumps where a rate was ordered."""
+    raw["run"]["scenario"] = "consumer-failover"
+    next(a for a in raw["anomalies"] if a["name"] == "redelivered" and a["group"] == "billing")["count"] = 13
+    slump = {"what": "acked", "below_per_s": 800.0, "longest_s": 11, "total_s": 12}
+    raw["rates"]["slumps"] = [slump]
+    published, ours = beside_published(Findings.model_validate(raw))
+    assert "each once" in published
+    assert "billing was delivered 39,977 messages, 13 of them redelivered" in ours
+    assert "acked below 800 a second for 11 s at most" in ours

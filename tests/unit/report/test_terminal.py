@@ -152,3 +152,26 @@ def test_a_fault_that_is_proven_in_part_is_not_said_to_be_nothing(raw: dict[str,
     raw["faults"][0] |= {"bit": False, "proof": "cut; the heal failed: EPERM"}
     text = render(Findings.model_validate(raw), Path("x")).plain
     assert "took effect, but is not proven in full: cut; the heal failed: EPERM" in text
+
+
+def test_rates_and_topics_that_grew(raw: dict[str, Any]) -> None:
+    """Seconds below the ordered rate, means around the faults; partitions, keys and what a group missed."""
+    slump = {"what": "acked", "below_per_s": 800.0, "longest_s": 11, "total_s": 12}
+    mean = {"when": "during", "seconds": 13, "sent_per_s": 1000, "acked_per_s": 312.5, "delivered_per_s": 300}
+    raw["rates"] |= {"ordered_per_s": 1000.0, "slumps": [slump], "means": [mean]}
+    group = {"group": "billing", "partitions_read": 49, "out_of_order_by_key": 17, "stored_too_early": 23}
+    raw["resized"] = [
+        {
+            "topic": "orders", "partitions_before": 3, "partitions": 50, "partitions_written": 50,
+            "keys": 1000, "keys_moved": 981, "groups": [group, {**group, "out_of_order_by_key": None}],
+        }
+    ]  # fmt: skip
+    text = " ".join(_text(raw).split())
+    for said in (
+        "acked: below 800 a second for 11 seconds at most, 12 in all",
+        "during 13 1,000 312 300",
+        "orders: 3 partitions, then 50, 50 of them written; 981 of 1,000 keys moved to another partition",
+        "billing 49 17 23",
+        "billing 49 - 23",
+    ):
+        assert said in text, said

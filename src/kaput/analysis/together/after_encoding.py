@@ -41,6 +41,7 @@ def account(given: Inputs, sums: Tables) -> Account:
     found.latencies |= percentiles(ACK, sums["acked_us"])
     found.rebalances = rebalances.find(given.group_events, given.manifest.ended_ns)
     found.delivered = _delivered(sums["delivered"])
+    found.per_second = _per_second(sums["rates"])
     found.begins = _begins(sums["delivered"])
     return found
 
@@ -48,6 +49,13 @@ def account(given: Inputs, sums: Tables) -> Account:
 def _delivered(sums: pl.DataFrame) -> dict[tuple[int, int], Delivered]:
     by_member = sums.group_by("group", "member").agg(pl.col("records").sum(), pl.col("last_ns").max())
     return {(group, member): Delivered(*rest) for group, member, *rest in by_member.iter_rows()}
+
+
+def _per_second(rates: pl.DataFrame) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {}
+    for what, second, n in rates.select("what", "second", "times").iter_rows():
+        found.setdefault(what, {})[second] = n
+    return found
 
 
 def _begins(sums: pl.DataFrame) -> dict[int, dict[int, int]]:
