@@ -34,10 +34,20 @@ def group_of(given: Inputs, account: Account, index: int) -> GroupFindings:
         delivered_messages=sum(n for (g, _, _, d), n in fates.items() if g == index and d != "0"),
         fates=_fates(account.tally, index),
         redelivered_after_commit=account.cases["redelivered", index, True],
+        delivered_per_s=_per_s(account, index),
         end_to_end_ms=measured.percentiles(account, index),
         lag=_lag(given, name),
         members=measured.share_members(account, index, given.names) or _members(given, account, index),
     )
+
+
+def _per_s(account: Account, index: int) -> float | None:
+    """Records a second, from the first attempt to the last delivery; None where there is no such time."""
+    mine = [row for (group, _), row in account.delivered.items() if group == index]
+    first_ns, last_ns = account.tally.first_attempt_ns, max((row.last_ns for row in mine), default=None)
+    if first_ns is None or last_ns is None or last_ns <= first_ns:
+        return None
+    return sum(row.records for row in mine) / ((last_ns - first_ns) / 1e9)
 
 
 def _fates(tally: Tally, group: int) -> list[GroupFate]:

@@ -73,7 +73,7 @@ class GroupFate(Fate):
 
 class GroupFindings(Part):
     """One consumer group; `members`: all that any evidence names, of a share group those that had anything
-    to do.
+    to do; `delivered_per_s`: records, over the time from the first attempt to the last delivery.
     """
 
     group: str
@@ -82,6 +82,7 @@ class GroupFindings(Part):
     delivered_messages: int
     fates: list[GroupFate]
     redelivered_after_commit: int = 0
+    delivered_per_s: float | None = None
     end_to_end_ms: Percentiles = Percentiles()
     lag: Lag = Lag()
     members: list[ShareMemberFindings | MemberFindings] = []

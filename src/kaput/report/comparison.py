@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from kaput.evidence.findings import Findings
+from kaput.evidence.findings import FaultFindings, Findings
+from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
 from kaput.report.layout import NOTHING, number
 from kaput.report.statistics import summarise
+from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES
 
 _FAILED = "failed"  # the lab did: there is nothing to judge
@@ -78,6 +80,21 @@ def _longest(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
+def _took_ms(rebalance: RebalanceFindings) -> float | None:
+    return None if rebalance.ended_ns is None else (rebalance.ended_ns - rebalance.started_ns) / 1e6
+
+
+def _took_hold_ms(fault: FaultFindings) -> float | None:
+    """How long a topic took to have its partitions."""
+    if fault.fault not in TOPIC_FAULTS or fault.effective_ns is None:
+        return None
+    return (fault.effective_ns - fault.injected_ns) / 1e6
+
+
+def _of_resized(findings: Findings) -> Iterator[ResizedForGroup]:
+    return (group for topic in findings.resized for group in topic.groups)
+
+
 FIGURES = (
     Figure("sent", lambda f: f.totals.sent),
     Figure("acked", lambda f: f.totals.acked),
@@ -90,6 +107,23 @@ FIGURES = (
     Figure("loss window ms", lambda f: _longest(fault.loss_window_ms for fault in f.faults)),
     Figure("ack p99 ms", lambda f: f.latency_ms.ack.p99),
     Figure("end-to-end p99 ms", lambda f: f.latency_ms.end_to_end.p99),
+)
+# Shown where members share a group in any run.
+_OF_MEMBERS = (
+    Figure("members", lambda f: sum(len(group.members) for group in f.groups)),
+    Figure("idle members", lambda f: sum(not m.delivered for group in f.groups for m in group.members)),
+    Figure("delivered per s", lambda f: _longest(group.delivered_per_s for group in f.groups)),
+    Figure("greatest lag", lambda f: _longest(group.lag.max for group in f.groups)),
+    Figure("rebalances", lambda f: len(f.rebalances)),
+    Figure("longest rebalance ms", lambda f: _longest(map(_took_ms, f.rebalances))),
+    Figure("unowned partition-s", lambda f: sum(r.unowned_partition_seconds for r in f.rebalances)),
+)
+# Shown where a topic was resized in any run.
+_OF_RESIZING = (
+    Figure("resize ms", lambda f: _longest(_took_hold_ms(fault) for fault in f.faults)),
+    Figure("keys moved", lambda f: sum(topic.keys_moved or 0 for topic in f.resized)),
+    Figure("out of order by key", lambda f: sum(g.out_of_order_by_key or 0 for g in _of_resized(f))),
+    Figure("stored too early", lambda f: sum(group.stored_too_early for group in _of_resized(f))),
 )
 # Shown where any run has one.
 _RARE = tuple(
@@ -119,7 +153,10 @@ def compare(entries: Sequence[Entry]) -> Comparison:
 
 def _shown(entries: Sequence[Entry]) -> list[Figure]:
     judged = [entry.findings for entry in entries if entry.findings is not None]
-    return [*FIGURES, *(figure for figure in _RARE if any(figure.of(findings) for findings in judged))]
+    shared = any(len(group.members) > 1 for findings in judged for group in findings.groups)
+    resized = any(findings.resized for findings in judged)
+    more = [*(_OF_MEMBERS if shared else ()), *(_OF_RESIZING if resized else ())]
+    return [*FIGURES, *more, *(figure for figure in _RARE if any(figure.of(findings) for findings in judged))]
 
 
 def _column(figure: Figure, lines: Sequence[Sequence[Entry]]) -> Column:

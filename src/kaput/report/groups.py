@@ -45,6 +45,8 @@ def summary(group: GroupFindings, findings: Findings) -> str:
         said.append(f"{plural(again, 'record')} redelivered")
     if group.redelivered_after_commit:
         said.append(f"{group.redelivered_after_commit:,} delivered again after their commit")
+    if group.delivered_per_s is not None:
+        said.append(f"{number(group.delivered_per_s)} records a second")
     if group.lag.max is not None:
         said.append(f"lag at most {group.lag.max:,}")
     if group.lag.final is not None:

@@ -1,6 +1,6 @@
 """What others published for the same experiment, beside ours. Sources: R1 (2012, a sequence through a broker
-failover), R2 (a high availability tutorial), R4 (seven ways to lose or keep messages) with its independent rerun,
-and R5 (a course's exercises).
+failover), R2 (a high availability tutorial), R4 (seven ways to lose or keep messages) with its independent
+rerun, and R5 (a course's exercises).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from kaput.report.layout import milliseconds, number, percent
 
 @dataclass(frozen=True)
 class Published:
-    """What was published for one scenario. `broker_share`: the share of the brokers that is killed; `readers`:
-    it is about what groups were given.
+    """What was published for one scenario. `broker_share`: the share of the brokers that is killed;
+    `readers`: it is about what groups were given.
     """
 
     source: str

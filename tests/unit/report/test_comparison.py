@@ -146,3 +146,41 @@ def test_repetitions_become_statistics(raw: dict[str, Any]) -> None:
     # 20 +/- 4.303 * 10 / sqrt(3)
     assert lost_row.split() == ["lost", "3", "20", "10", "30", "-4.84", "to", "44.8"]
     assert "election ms" in text and text.startswith("Statistics over 3 runs: 3 held")
+
+
+def test_members_that_share_a_group_have_figures(raw: dict[str, Any]) -> None:
+    """How many there are, idle ones, the lag and rebalances; with one member alone none of that is told."""
+    alone = entry(raw, 0, {"members": 1})
+    assert not any("idle" in " ".join(row) for row in rows([alone, alone]))
+    group = raw["groups"][0]
+    group["members"] = [{"member": f"member-{n}", "delivered": 100 * (n == 1)} for n in (1, 2)]
+    group |= {"lag": {"max": 70, "final": 0}, "delivered_per_s": 330.5}
+    rebalance = {"group": "billing", "trigger": "x", "started_ns": 0, "members": 2, "redelivered": 0}
+    raw["rebalances"] = [{**rebalance, "ended_ns": 2_500_000, "unowned_partition_seconds": 1.5}]
+    text = as_markdown(compare([alone, entry(raw, 0, {"members": 2})]))
+    header, _, first, second = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line
+    )
+    told = dict(zip(header, zip(first, second, strict=True), strict=True))
+    assert told["idle members"] == ("0", "1") and told["greatest lag"] == ("-", "70")
+    assert told["longest rebalance ms"] == ("-", "2.50") and told["unowned partition-s"] == ("0", "1.50")
+
+
+def test_resized_topics_have_figures(raw: dict[str, Any]) -> None:
+    """How long it took, keys that moved, and what groups missed."""
+    few = entry(raw, 0, {"partitions": 1})
+    group = {"group": "billing", "partitions_read": 6, "out_of_order_by_key": 17, "stored_too_early": 23}
+    raw["resized"] = [
+        {
+            "topic": "orders", "partitions_before": 3, "partitions": 6, "partitions_written": 6,
+            "keys": 100, "keys_moved": 49, "groups": [group, group],
+        }
+    ]  # fmt: skip
+    fault = raw["faults"][0]
+    raw["faults"] = [{**fault, "fault": "resize", "target": "topic orders", "injected_ns": 5_000_000}]
+    raw["faults"][0]["effective_ns"] = 12_000_000
+    text = as_text(compare([few, entry(raw, 0, {"partitions": 6})])).plain
+    assert all(
+        name in text for name in ("resize ms", "keys moved", "out of order by key", "stored too early")
+    )
+    assert "49" in text and "34" in text and "46" in text
