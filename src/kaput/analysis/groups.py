@@ -5,6 +5,8 @@ No counting of records here: what members were handed was counted by the tasks.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kaput.analysis import lag, measured, rebalances
 from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
@@ -66,7 +68,13 @@ def _members(given: Inputs, account: Account, index: int) -> list[MemberFindings
     names = given.names
     known = {e["member"] for e in given.group_events if e["group"] == given.groups[index]}
     records = {names.members[m]: row.records for (g, m), row in account.delivered.items() if g == index}
-    return [MemberFindings(member=m, delivered=records.get(m, 0)) for m in sorted(known | set(records))]
+    refused = Counter(
+        e["member"] for e in given.group_events if (e["group"], e["kind"]) == (given.groups[index], "refused")
+    )
+    return [
+        MemberFindings(member=m, delivered=records.get(m, 0), commits_refused=refused[m])
+        for m in sorted(known | set(records))
+    ]
 
 
 def _lag(given: Inputs, group: str) -> Lag:

@@ -30,7 +30,8 @@ class Rebalance:
     """One rebalance of one group; `ended_ns` None: some partition never had an owner again.
 
     `unowned_ns`: of all partitions together. `revoked`, `assigned`: by member, when it gave up the first and
-    was given the last. `began`: the kind of its first event; `changed_ns`: its last.
+    was given the last. `returned`: members that had lost everything before it. `began`: the kind of its
+    first event; `changed_ns`: its last.
     """
 
     group: str
@@ -43,6 +44,7 @@ class Rebalance:
     unowned_ns: int = 0
     revoked: dict[str, int] = field(default_factory=dict)
     assigned: dict[str, int] = field(default_factory=dict)
+    returned: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def find(events: Iterable[Event], until_ns: int | None) -> Rebalances:
     """Every rebalance. `until_ns`: the end of the run, until which what has no owner any more had none."""
     by_group: dict[str, list[Event]] = defaultdict(list)
     for event in events:
-        if event["kind"] != "committed":
+        if event["kind"] not in ("committed", "refused"):
             by_group[event["group"]].append(event)
     found: list[Rebalance] = []
     handovers: list[Handover] = []
@@ -97,6 +99,7 @@ class _Ownership:
         self._owners: dict[Place, set[str]] = {}  # of the partitions that were assigned to anybody by now
         self._since: dict[Place, int] = {}  # from when on nobody has it
         self._live: set[str] = set()
+        self._lost: dict[str, int] = {}  # members that lost everything, and when
 
     def play(self, until_ns: int | None) -> None:
         """Finds the rebalances."""
@@ -145,8 +148,12 @@ class _Ownership:
                 last.unowned_ns += at_ns - self._since.pop(place, at_ns)
                 self.handovers.append((place, at_ns, len(self.rebalances) - 1))
                 last.assigned[member] = at_ns
+                if self._lost.pop(member, last.started_ns) < last.started_ns:
+                    last.returned.add(member)
             else:
                 last.revoked.setdefault(member, at_ns)
+                if event["kind"] == "lost" and not any(member in owners for owners in self._owners.values()):
+                    self._lost[member] = at_ns
                 if not self._owners[place]:
                     self._since[place] = at_ns
         last.ended_ns = at_ns if all(self._owners.values()) else None
@@ -176,6 +183,7 @@ def explain(
         since_ns = before_ns.get(rebalance.group, -1)
         rebalance.trigger = (
             _came_or_went(rebalance, events, since_ns)
+            or _came_back(rebalance)
             or _fault(rebalance, faults, since_ns)
             or _broker(rebalance, cluster_events, since_ns)
             or UNKNOWN
@@ -199,6 +207,11 @@ def _came_or_went(rebalance: Rebalance, events: Sequence[Event], since_ns: int) 
     who = sorted({e["member"] for e in known if e["kind"] == kind})
     went = "joined" if kind == "joined" else "left" if kind == "left" else "was killed"
     return f"{', '.join(who)} {'were killed' if kind == 'killed' and len(who) > 1 else went}"
+
+
+def _came_back(rebalance: Rebalance) -> str | None:
+    """Who had lost everything, and was assigned something again."""
+    return f"{', '.join(sorted(rebalance.returned))} came back" if rebalance.returned else None
 
 
 def _reach_ns(event: Event) -> int:

@@ -35,10 +35,13 @@ class Lag(Part):
 
 
 class MemberFindings(Part):
-    """A member of a group, and how many records were delivered to it."""
+    """A member of a group, how many records were delivered to it, and how many of its commits of a partition
+    were refused.
+    """
 
     member: str
     delivered: int
+    commits_refused: int = 0
 
 
 class ShareMemberFindings(MemberFindings):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-GROUP_EVENT_KINDS = ("joined", "left", "killed", "assigned", "revoked", "lost", "committed")
+GROUP_EVENT_KINDS = ("joined", "left", "killed", "assigned", "revoked", "lost", "committed", "refused")
 # What a member of a share group was handed, what it asked for (flushed before it asks), what a broker
 # confirmed, and asks that were refused or of which it is not known whether they took effect.
 SHARE_EVENT_KINDS = (

@@ -74,7 +74,10 @@ def members(group: GroupFindings) -> Table:
     """Whose records each was; of a share group also what became of them."""
     shared = [m for m in group.members if isinstance(m, ShareMemberFindings)]
     if not shared:
-        return ["member", "records"], [[m.member, f"{m.delivered:,}"] for m in group.members]
+        # Refused commits where there are any.
+        width = 3 if any(m.commits_refused for m in group.members) else 2
+        rows = [[m.member, f"{m.delivered:,}", f"{m.commits_refused:,}"][:width] for m in group.members]
+        return ["member", "records", "commits refused"][:width], rows
     header = ["member", "delivered", "accepted", "released", "rejected", "failed"]
     return header, [
         [m.member, *(f"{n:,}" for n in (m.delivered, m.accepted, m.released, m.rejected, m.failed))]

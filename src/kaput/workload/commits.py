@@ -18,7 +18,8 @@ COMMIT_S = 0.5
 
 
 class Commits:
-    """The offsets of one member on their way to the group. `committed` hears of each that has arrived.
+    """The offsets of one member on their way to the group. `committed` hears of each that has arrived,
+    `refused` of each that will not.
 
     To be used from the thread that polls; `client` is to be set before the first commit.
     """
@@ -29,9 +30,11 @@ class Commits:
         self,
         order: MemberOrder,
         committed: Callable[[TopicPartition], None],
+        refused: Callable[[TopicPartition], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._order, self._committed, self._clock = order, committed, clock
+        self._order, self._clock = order, clock
+        self._committed, self._refused = committed, refused
         self._positions: dict[Place, int] = {}
         # Asked for and not answered yet. An answer that comes after the partition was taken away, and perhaps
         # given back, must not be tried again: it would throw the group back.
@@ -74,6 +77,8 @@ class Commits:
                 self.client.commit(offsets=offsets, asynchronous=True)
         except KafkaException:
             # It may be refused in a rebalance or a failover. What is not ours any more is forgotten by then.
+            for at in offsets:
+                self._refused(at)
             self._again(positions)
 
     def answered(self, error: Any, partitions: Iterable[TopicPartition]) -> None:
@@ -83,8 +88,11 @@ class Commits:
             if error is None and at.error is None:
                 if at.offset >= 0:
                     self._committed(at)
-            elif self._asked.get(place) == at.offset:
-                self._again({place: at.offset})
+            else:
+                if at.offset >= 0:
+                    self._refused(at)
+                if self._asked.get(place) == at.offset:
+                    self._again({place: at.offset})
             if self._asked.get(place) == at.offset:
                 del self._asked[place]
 

@@ -51,7 +51,9 @@ class Member:
         self._flushed_at = time.monotonic()
         self._assigned: set[Place] = set()
         self._gave_up = False  # whether a partition was taken away since the last delivery
-        self._commits = Commits(order, lambda at: self._event("committed", at))
+        self._commits = Commits(
+            order, lambda at: self._event("committed", at), lambda at: self._event("refused", at)
+        )
         config = {**order.config, "on_commit": self._commits.answered, "enable.auto.offset.store": False}
         self.client = self._commits.client = Consumer(config, logger=quiet_logger())
 

@@ -97,6 +97,17 @@ def test_a_fault_is_the_trigger_where_nobody_came_or_went(tmp_path: Path) -> Non
     assert [r.trigger for r in found] == ["m1 joined", "unknown", "kill broker 1"]
 
 
+def test_a_member_that_comes_back_is_the_trigger(tmp_path: Path) -> None:
+    """It had lost everything before, while another had it; not if it is assigned something at once."""
+    history = _group(1).event("joined", 10, member="m2", **NOBODYS)
+    history.event("assigned", 5000, 3, member="m2").event("lost", 9000).event("refused", 9000, 3)
+    history.event("revoked", 20_000, member="m2").event("assigned", 20_100, 3)
+    history.event("lost", 30_000).event("assigned", 30_500, 3)
+    findings = _judged(history.handed(2, 0, 2, 31_000), tmp_path)
+    assert [r.trigger for r in findings.rebalances][-2:] == ["m1 came back", "unknown"]
+    assert {m.member: m.commits_refused for m in findings.groups[0].members} == {"m1": 1, "m2": 0}
+
+
 def test_a_broker_that_stopped_is_the_trigger_where_no_fault_is(tmp_path: Path) -> None:
     """By the cluster's own events."""
     history = _group().event("revoked", 5000, partition=0).event("assigned", 5100, 3, partition=0)

@@ -21,6 +21,7 @@ class Client:
     def __init__(self) -> None:
         self.asked: list[tuple[dict[tuple[str, int], int], bool]] = []
         self.refuses = False
+        self.refused: list[int] = []  # offsets that the member was told are not committed
 
     def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
         self.asked.append(({(at.topic, at.partition): at.offset for at in offsets}, asynchronous))
@@ -32,12 +33,13 @@ class Client:
 def made(clock: Callable[[], float] = time.monotonic, **order: Any) -> tuple[Commits, Client, list[int]]:
     """Commits, the client behind them, and the offsets that were committed."""
     arrived: list[int] = []
+    client = Client()
     commits = Commits(
         MemberOrder("f", "r", "billing", "member-1", ["orders"], {}, **order),
         lambda at: arrived.append(at.offset),
+        lambda at: client.refused.append(at.offset),
         clock,
     )
-    client = Client()
     commits.client = client  # type: ignore[assignment]
     return commits, client, arrived
 
@@ -85,7 +87,14 @@ def test_a_refused_commit_is_tried_again_unless_newer_ones_took_its_place() -> N
     client.refuses = False
     commits.now(wait=True)
     assert client.asked[2:] == [({ORDERS: 9}, False), ({ORDERS: 9}, False)]
-    assert arrived == [9]
+    assert arrived == [9] and client.refused == [5, 5, 9]
+
+
+def test_what_the_client_did_not_ask_for_is_not_refused() -> None:
+    """Partitions without an offset, as librdkafka names them where it had nothing to commit."""
+    commits, client, arrived = made(commit="auto")
+    commits.answered("no offset", answer(-1001))
+    assert not client.refused and not arrived
 
 
 def test_what_was_taken_away_is_never_committed_again() -> None:
@@ -97,6 +106,7 @@ def test_what_was_taken_away_is_never_committed_again() -> None:
     commits.answered("error", answer(5) + answer(7, partition=1))
     commits.now(wait=False)
     assert client.asked[-1][0] == {("orders", 1): 7}
+    assert client.refused == [5, 7]
 
 
 def test_a_pace_counts_from_its_change() -> None:
