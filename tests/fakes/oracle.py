@@ -142,24 +142,34 @@ class Oracle:
         return [s for s in self.sends if handed[who(s)] and self.stored(s) == "0"]
 
     def redelivered_after_commit(self, group: str) -> int:
-        """Offsets handed out once more after a commit that covers them."""
+        """Offsets handed out more than once, and to somebody who came after a commit that covers them."""
         if Shares(self.history, group).is_share_group:
             return 0
         mine = [d for d in self.deliveries if d["group"] == group]
         commits = [e for e in self.events if e["group"] == group and e["kind"] == "committed"]
         again = set()
         for d in mine:
-            earlier = [
-                e for e in mine if e is not d and spot(e) == spot(d) and e["polled_ns"] <= d["polled_ns"]
-            ]
+            others = [e for e in mine if e is not d and spot(e) == spot(d)]
             covered = [
                 c
                 for c in commits
-                if place(c) == place(d) and c["offset"] > d["offset"] and c["at_ns"] < d["polled_ns"]
+                if place(c) == place(d) and c["offset"] > d["offset"] and c["at_ns"] < self.began(d)
             ]
-            if earlier and covered:
+            if others and covered:
                 again.add(spot(d))
         return len(again)
+
+    def began(self, delivery: Row) -> int:
+        """When its member was assigned the partition last, by then; its own time where that is unknown."""
+        assigned = [
+            e["at_ns"]
+            for e in self.events
+            if e["kind"] == "assigned"
+            and (e["group"], e["member"]) == (delivery["group"], delivery["member"])
+            and place(e) == place(delivery)
+            and e["at_ns"] <= delivery["polled_ns"]
+        ]
+        return max(assigned, default=delivery["polled_ns"])
 
     def skips(self, one: Row, two: Row) -> bool:
         """Whether the log holds anything strictly between two deliveries."""

@@ -18,12 +18,14 @@ _NEVER_NS = 2**63 - 1
 
 
 def redelivered(frames: Frames) -> DataFrame:
-    """Cases: offsets handed to a group more than once. `flag`: once more after it had been committed."""
+    """Cases: offsets handed to a group more than once. `flag`: to one who came after their commit."""
     again = (
-        frames.deliveries.groupBy(*_READ, "offset")
+        _with_begins(frames)
+        .groupBy(*_READ, "offset")
         .agg(
             F.count("*").alias("times"),
             F.max("polled_ns").alias("last_ns"),
+            F.max("began_ns").alias("began_ns"),
             F.expr("min(CASE WHEN producer IS NOT NULL THEN struct(producer, seq) END) AS first"),
         )
         .where("times > 1")
@@ -31,7 +33,7 @@ def redelivered(frames: Frames) -> DataFrame:
             *_READ,
             "offset AS at",
             "0 AS source",
-            "struct(times, last_ns, first.producer AS producer, first.seq AS seq) AS again",
+            "struct(times, last_ns, began_ns, first.producer AS producer, first.seq AS seq) AS again",
         )
     )
     committed = _commits(frames).selectExpr(*_READ, "offset AS at", "1 AS source", "at_ns")
@@ -51,9 +53,25 @@ def redelivered(frames: Frames) -> DataFrame:
             "again.seq AS seq",
             "again.last_ns AS at_ns",
             "again.times AS times",
-            "coalesce(again.last_ns > committed_ns, false) AS flag",
+            "coalesce(again.began_ns > committed_ns, false) AS flag",
         )
     )
+
+
+def _with_begins(frames: Frames) -> DataFrame:
+    """Deliveries, with when their member was assigned the partition last, by then; else their own time."""
+    assigned = frames.group_events.where(f"kind = {KIND['assigned']} AND place IS NOT NULL").selectExpr(
+        "grp", "member", "place", "at_ns", "0 AS source"
+    )
+    polled = frames.deliveries.selectExpr("*", "polled_ns AS at_ns", "1 AS source")
+    by_then = (
+        Window.partitionBy("grp", "member", "place")
+        .orderBy("at_ns", "source")
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    latest = F.max(F.expr("CASE WHEN source = 0 THEN at_ns END")).over(by_then)
+    every = polled.unionByName(assigned, allowMissingColumns=True)
+    return every.withColumn("began_ns", F.coalesce(latest, F.col("polled_ns"))).where("source = 1")
 
 
 def commit_ahead(frames: Frames, begun_ns: Mapping[tuple[int, int], int]) -> DataFrame:

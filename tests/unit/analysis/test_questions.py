@@ -35,6 +35,7 @@ def _delivered(*rows: tuple[int | None, ...]) -> pl.DataFrame:
     return frame.with_columns(
         polled_ns_first=pl.Series([row[5] for row in rows], dtype=pl.Int64),
         polled_ns_last=pl.Series([row[6] for row in rows], dtype=pl.Int64),
+        since_ns=pl.lit(None, pl.Int64),
     )
 
 
@@ -147,6 +148,16 @@ def test_what_was_handed_out_again_and_whether_it_was_committed() -> None:
     commit = pl.DataFrame({"group": [0], "place": [7], "offset": [13], "at_ns": [5]})
     found = commits.redelivered(delivered, commit).sort("offset")
     assert found.select("offset", "n", "times", "committed").rows() == [(11, 1, 2, False), (12, 1, 2, True)]
+
+
+def test_a_zombie_is_not_told_where_to_begin() -> None:
+    """What a member has that was assigned the partition before the commit is no fault of the group's."""
+    commit = pl.DataFrame({"group": [0], "place": [7], "offset": [13], "at_ns": [5]})
+    twice = _delivered((0, 0, 7, 10, 3, 1, 1), (0, 1, 7, 11, 1, 9, 9))
+    for since, after in ((4, False), (5, False), (6, True), (None, True)):
+        last = pl.when(polled_ns_first=9).then(pl.lit(since, pl.Int64)).otherwise(0)
+        found = commits.redelivered(twice.with_columns(since_ns=last), commit)
+        assert found.select("offset", "committed").rows() == [(11, after)], since
 
 
 def test_a_commit_that_passes_what_was_not_delivered() -> None:

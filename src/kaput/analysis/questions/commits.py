@@ -1,7 +1,9 @@
 """What groups committed, compared with what had been delivered to them.
 
 redelivered: the same topic-partition-offset delivered to a group more than once; counted as distinct
-topic-partition-offsets, per group, and apart those delivered again after a commit above them.
+topic-partition-offsets, per group, and apart those that were delivered after a commit above them: by a member
+that was assigned the partition, and so told where to begin, after that commit (where no assignment of it is
+known: that polled after it). One that has the partition for longer is a zombie, which fetches on by itself.
 commit-ahead: a group commits an offset while a stored record below it (and at or after the group's first
 position there) has not been delivered to the group; counted as commits, per group.
 """
@@ -18,7 +20,7 @@ _NEVER_NS = 2**63 - 1
 
 def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset, n, times, committed, producer, seq): stretches delivered more than once, how
-    often, whether once more after a commit above them, and the least message that was delivered there.
+    often, whether after a commit above them, and the least message that was delivered there.
 
     `commits`: (group, place, offset, at_ns).
     """
@@ -30,7 +32,7 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
         .agg(
             pl.col(*READ.columns, "n").first(),
             pl.len().cast(pl.Int64).alias("times"),
-            pl.col("polled_ns_last").max().alias("again_ns"),
+            pl.coalesce("since_ns", "polled_ns_last").max().alias("again_ns"),
             pl.col("producer").first(),
             pl.col("seq").first(),
         )

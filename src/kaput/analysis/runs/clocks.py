@@ -22,7 +22,7 @@ READER = ("group", "member", "place")
 _GROUP = ("group", "place")
 _NEXT = ("next_commit", "next_change", "next_assigned")
 _EVER_NS = -(2**63)
-CLOCKS = ("commits", "changes", "assigned_ns", "owns")
+CLOCKS = ("commits", "changes", "assigned_ns", "since_ns", "owns")
 IN_ORDER = ("group", "member", "polled_ns", "place", "offset", "producer", "seq")
 
 
@@ -30,7 +30,8 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
     """The runs of rows of deliveries, which are IN_ORDER, with CLOCKS: `commits` (of the group there,
     before), `changes` (of the reader's assignment, until then), `owns` (whether the last of these, or of the
     member's leaving, was an assignment), `assigned_ns` (when the partition was last assigned to anybody in
-    the group). `row`: where each begins in these rows.
+    the group), `since_ns` (when it was last assigned to the reader; null: never). `row`: where each begins in
+    these rows.
 
     `differing`: the columns of the frame in which rows of one run do not differ.
 
@@ -94,12 +95,20 @@ def _lines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Lines:
         *READER,
         "at_ns",
         changes=pl.col("kind").is_in(CHANGES).cast(pl.Int64).cum_sum().over(READER),
+        since_ns=pl.when(kind="assigned").then("at_ns").forward_fill().over(READER),
         owns=pl.col("kind") == "assigned",
     )
     assigned = located.filter(kind="assigned").sort("at_ns").select(*_GROUP, "at_ns", assigned_ns="at_ns")
     return Lines(
         _line(commits, _GROUP, "next_commit", commits=pl.lit(0, pl.Int64)),
-        _line(states, READER, "next_change", changes=pl.lit(0, pl.Int64), owns=pl.lit(False)),
+        _line(
+            states,
+            READER,
+            "next_change",
+            changes=pl.lit(0, pl.Int64),
+            since_ns=pl.lit(None, pl.Int64),
+            owns=pl.lit(False),
+        ),
         _line(assigned, _GROUP, "next_assigned", assigned_ns=pl.lit(_EVER_NS, pl.Int64)),
     )
 

@@ -69,7 +69,9 @@ def deliveries(rows: Rows, events: pl.DataFrame) -> Encoded:
     frame = _with_blocks(_ordered(rows, IN_ORDER))
     runs = encode_deliveries(Rows(frame, rows.same), events, _differing(frame, DELIVERIES))
     times = ("polled_ns_first", "polled_ns_last")
-    runs = runs.select(*DELIVERIES, *STEPS, *times, "n", "row", pl.col(CLOCKS[:3]).cast(pl.Int64), CLOCKS[3])
+    runs = runs.select(
+        *DELIVERIES, *STEPS, *times, "n", "row", pl.col(CLOCKS[:-1]).cast(pl.Int64), CLOCKS[-1]
+    )
     return Encoded(runs, {"polls": numbers(frame["polled_ns"])})
 
 

@@ -13,6 +13,7 @@ from kaput.analysis.latency import ACK
 from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
 from kaput.analysis.plan import Plan
+from kaput.analysis.questions.steps import SECOND_NS
 from kaput.analysis.stages.by_message import MessageContext, Reached
 from kaput.analysis.stages.job import Tables
 from kaput.analysis.tally import Tally
@@ -41,7 +42,7 @@ def account(given: Inputs, sums: Tables) -> Account:
     found.latencies |= percentiles(ACK, sums["acked_us"])
     found.rebalances = rebalances.find(given.group_events, given.manifest.ended_ns)
     found.delivered = _delivered(sums["delivered"])
-    found.per_second = _per_second(sums["rates"])
+    found.per_second = _per_second(sums["steps"])
     found.begins = _begins(sums["delivered"])
     return found
 
@@ -51,9 +52,11 @@ def _delivered(sums: pl.DataFrame) -> dict[tuple[int, int], Delivered]:
     return {(group, member): Delivered(*rest) for group, member, *rest in by_member.iter_rows()}
 
 
-def _per_second(rates: pl.DataFrame) -> dict[str, dict[int, int]]:
+def _per_second(counted: pl.DataFrame) -> dict[str, dict[int, int]]:
+    """`counted`: in steps that are no wider than a second."""
+    by_second = counted.group_by("what", second=pl.col("at_ns") // SECOND_NS).agg(pl.col("times").sum())
     found: dict[str, dict[int, int]] = {}
-    for what, second, n in rates.select("what", "second", "times").iter_rows():
+    for what, second, n in by_second.select("what", "second", "times").iter_rows():
         found.setdefault(what, {})[second] = n
     return found
 
