@@ -236,8 +236,10 @@ def _may_concern(fault: Fault, group: str) -> bool:
 
 
 def _moments(fault: Fault) -> Iterator[tuple[int, str]]:
-    if fault.effective_ns is not None:
-        yield fault.effective_ns, f"{fault.fault} {fault.target}"
+    # A topic has its partitions a little before that is answered.
+    began_ns = fault.injected_ns if fault.fault in TOPIC_FAULTS else fault.effective_ns
+    if began_ns is not None:
+        yield began_ns, f"{fault.fault} {fault.target}"
     if fault.healed_ns is not None and fault.fault not in TOPIC_FAULTS:
         yield fault.healed_ns, f"end of {fault.fault} {fault.target}"
 

@@ -80,6 +80,11 @@ def _longest(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
 def _took_ms(rebalance: RebalanceFindings) -> float | None:
     return None if rebalance.ended_ns is None else (rebalance.ended_ns - rebalance.started_ns) / 1e6
 
@@ -121,9 +126,9 @@ _OF_MEMBERS = (
 # Shown where a topic was resized in any run.
 _OF_RESIZING = (
     Figure("resize ms", lambda f: _longest(_took_hold_ms(fault) for fault in f.faults)),
-    Figure("keys moved", lambda f: sum(topic.keys_moved or 0 for topic in f.resized)),
-    Figure("out of order by key", lambda f: sum(g.out_of_order_by_key or 0 for g in _of_resized(f))),
-    Figure("stored too early", lambda f: sum(group.stored_too_early for group in _of_resized(f))),
+    Figure("keys moved", lambda f: _sum(topic.keys_moved for topic in f.resized)),
+    Figure("out of order by key", lambda f: _sum(group.out_of_order_by_key for group in _of_resized(f))),
+    Figure("stored too early", lambda f: _sum(group.stored_too_early for group in _of_resized(f))),
 )
 # Shown where any run has one.
 _RARE = tuple(

@@ -192,3 +192,18 @@ def drawn(seed: int) -> History:
         offset = random.randint(0, 3)
         history.handed(offset, 0, offset, random.randint(0, 42) * 250, **where)
     return history
+
+
+def test_partitions_that_a_topic_got_are_a_rebalance_of_their_own(tmp_path: Path) -> None:
+    """The first one is over though there are partitions that nobody was assigned yet; the resizing is named."""
+    history = _group(2).event("revoked", 9000, partition=None)
+    history.event("assigned", 9000, 3, partition=0).event("assigned", 9000, 0, partition=1)
+    history.event("assigned", 9100, 0, partition=2).handed(2, 0, 2, 9200)
+    grown = {"id": "1-resize", "fault": "resize", "target": "topic orders", "bit": True, "proof": "3 now"}
+    history.add(
+        "faults", **grown, brokers=[], injected_ns=at(8000), effective_ns=at(9050), healed_ns=at(9050)
+    )
+    first, second = _judged(history, tmp_path).rebalances
+    assert (first.ended_ns, first.trigger) == (at(1), "m1 joined")
+    assert (second.started_ns, second.ended_ns) == (at(9000), at(9100))
+    assert second.trigger == "resize topic orders"
