@@ -195,7 +195,7 @@ def drawn(seed: int) -> History:
 
 
 def test_partitions_that_a_topic_got_are_a_rebalance_of_their_own(tmp_path: Path) -> None:
-    """The first one is over though there are partitions that nobody was assigned yet; the resizing is named."""
+    """The first is over though there are partitions that nobody was assigned yet; the resizing is named."""
     history = _group(2).event("revoked", 9000, partition=None)
     history.event("assigned", 9000, 3, partition=0).event("assigned", 9000, 0, partition=1)
     history.event("assigned", 9100, 0, partition=2).handed(2, 0, 2, 9200)
