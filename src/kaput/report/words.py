@@ -48,10 +48,11 @@ WORDS = {
     "phantom": "an intact record of this run with an identity that was never sent",
     "rebalance": (
         "in a group, changes of owner that follow one another within 1 s, or across which some "
-        "partition (of those that the group was ever assigned) is nobody's; from the first to the "
-        "last of them. An assignment to a member that has the partition already is no change. "
+        "partition (of those that the group had been assigned by then) is nobody's; from the first to "
+        "the last of them. An assignment to a member that has the partition already is no change. "
         "`revoked`, `lost`, `left` and `killed` take away, `assigned` gives; the first rebalance is "
-        "that in which every partition gets its first owner. What begins after the group's last "
+        "that in which partitions get their first owners, and so is what follows when a topic is "
+        "resized. What begins after the group's last "
         "delivery with members giving up or leaving, and after which nobody joins or is killed, is "
         "the group's end and no rebalance. Its `members` are those that had joined or been assigned "
         "anything, and had neither left nor been killed, a second after its last change"
@@ -66,8 +67,9 @@ WORDS = {
     "trigger": (
         "why a rebalance began: the members that were killed, left (up to a minute before it) or "
         "joined (up to a second before it): by the last such event until it began, else the first one "
-        "within it. Else the fault that took hold or ended last in the minute before it (one of "
-        "brokers, or one whose target names the group). Else the broker that stopped last in that "
+        "within it. Else the members that had lost all of their partitions before it began and are "
+        "assigned some in it (they came back). Else the fault that took hold or ended last in the "
+        "minute before it (one of brokers or of a topic, or one whose target names the group). Else the broker that stopped last in that "
         "minute. Else `unknown`. What happened within a second of the rebalance before belongs to "
         "that one"
     ),
