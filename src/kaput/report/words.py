@@ -69,7 +69,8 @@ WORDS = {
         "joined (up to a second before it): by the last such event until it began, else the first one "
         "within it. Else the members that had lost all of their partitions before it began and are "
         "assigned some in it (they came back). Else the fault that took hold or ended last in the "
-        "minute before it (one of brokers or of a topic, or one whose target names the group). Else the broker that stopped last in that "
+        "minute before it (one of brokers or of a topic, or one whose target names the "
+        "group). Else the broker that stopped last in that "
         "minute. Else `unknown`. What happened within a second of the rebalance before belongs to "
         "that one"
     ),
