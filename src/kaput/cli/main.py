@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli import analyze, bench, demo, report, run, scenarios
+from kaput.cli import analyze, bench, dashboard, demo, report, run, scenarios
 from kaput.cli.ending import VERDICTS, Verbs, status_of
 from kaput.cli.streams import Streams
 from kaput.errors import LabError
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command("run")(run.run_command)
 app.command("analyze")(analyze.analyze_command)
 app.command("report")(report.report_command)
+app.command("dashboard")(dashboard.dashboard_command)
 app.command("demo")(demo.demo_command)
 app.add_typer(scenarios.app, name="scenarios")
 app.add_typer(bench.app, name="bench")

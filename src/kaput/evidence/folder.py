@@ -34,7 +34,7 @@ class GroupDrain(BaseModel):
 
 class Manifest(BaseModel):
     """manifest.json. `troubles`: the lab's own failures, as sentences. `phases`: seconds each took. `varied`:
-    the values of --vary by their keys.
+    the values of --vary by their keys. `phase`: the one that a run is in, or was in when it ended.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
@@ -52,6 +52,7 @@ class Manifest(BaseModel):
     groups: list[GroupDrain] = []
     troubles: list[str] = []
     phases: dict[str, float] = {}
+    phase: str = ""
 
 
 @dataclass(frozen=True)

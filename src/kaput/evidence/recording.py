@@ -14,6 +14,7 @@ import os
 import platform
 import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -24,6 +25,8 @@ NAME = ".recording"
 PATIENCE_S = 10.0  # for clients that outlive a killed kaput by a moment, and for another's sealing
 SEALING = "sealing"
 _POLL_S = 0.05
+_SINCE = "%Y-%m-%dT%H:%M:%SZ"
+_LATER_S = 60.0  # a process this much younger than its line is not the one that wrote it
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -62,8 +65,8 @@ class Hold:
         self.release()
 
 
-class _Holder(NamedTuple):
-    """A line of the file."""
+class Holder(NamedTuple):
+    """A line of the file: who holds, on which machine, since when (UTC), and what for."""
 
     pid: int
     host: str
@@ -81,6 +84,21 @@ class _Holder(NamedTuple):
         except OSError:
             return False
         return False
+
+    def dead(self) -> bool:
+        """The same, also where another process has the pid by now."""
+        import psutil
+
+        if self.host != platform.node():
+            return False
+        try:
+            born = psutil.Process(self.pid).create_time()
+            since = datetime.strptime(self.since, _SINCE).replace(tzinfo=UTC).timestamp()
+        except psutil.NoSuchProcess:
+            return True
+        except (psutil.Error, ValueError, OverflowError):
+            return self.gone()
+        return born > since + _LATER_S
 
 
 def hold_to_record(folder: Path, what: str) -> Hold:
@@ -103,6 +121,18 @@ def hold_alone(folder: Path, what: str = SEALING) -> Hold:
 def left_behind(folder: Path) -> bool:
     """Whether the file is there: somebody records, or died before he had sealed."""
     return (folder / NAME).exists()
+
+
+def first_holder(folder: Path) -> Holder | None:
+    """Who came first, for whoever only looks on: no lock is asked for. None where nobody says that he records."""
+    try:
+        descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return next(iter(_read(descriptor)), None)
+    finally:
+        os.close(descriptor)
 
 
 def _hold(folder: Path, kind: int, what: str) -> Hold:
@@ -155,7 +185,7 @@ def _still_there(descriptor: int, path: Path) -> bool:
 
 
 def _sign(descriptor: int, kind: int, what: str) -> None:
-    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    since = time.strftime(_SINCE, time.gmtime())
     # The lock is what counts: a full disk takes nothing but the name.
     with suppress(OSError):
         if kind == fcntl.LOCK_EX:
@@ -163,22 +193,22 @@ def _sign(descriptor: int, kind: int, what: str) -> None:
         os.write(descriptor, f"{os.getpid()} {platform.node() or '-'} {since} {what}\n".encode())
 
 
-def _read(descriptor: int) -> list[_Holder]:
+def _read(descriptor: int) -> list[Holder]:
     holders = []
     with suppress(OSError):
         for line in os.pread(descriptor, 65536, 0).decode(errors="replace").splitlines():
             words = line.split(" ", 3)
             if len(words) == 4 and words[0].isdecimal():
-                holders.append(_Holder(int(words[0]), *words[1:]))
+                holders.append(Holder(int(words[0]), *words[1:]))
     return holders
 
 
-def _may_end_soon(holders: list[_Holder]) -> bool:
+def _may_end_soon(holders: list[Holder]) -> bool:
     """The run's first process is gone and others end, or somebody seals, or has just sealed."""
     return not holders or holders[0].gone() or holders[0].what == SEALING
 
 
-def _sentence(folder: Path, holders: list[_Holder]) -> str:
+def _sentence(folder: Path, holders: list[Holder]) -> str:
     living = [holder for holder in holders if not holder.gone()]
     if not living:
         return f"{folder}: this run is still being recorded, by a process that did not say which; wait for it"

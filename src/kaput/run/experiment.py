@@ -244,6 +244,7 @@ class Experiment:
             self._phases[name] = round(now - since, 3)
         self._phase_since = (phase, now)
         self._progress.phase(phase)
+        self._update(phase=phase)  # for those who look on
 
     def _update(self, **changes: object) -> None:
         self.manifest = self.manifest.model_copy(update=changes)

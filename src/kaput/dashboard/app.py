@@ -1,0 +1,146 @@
+"""The pages of the dashboard and their addresses.
+
+    /                                 the list of runs; ?words=...&state=... filters it
+    /runs/NAME                        the report of a run that was judged, else its live page
+    /runs/NAME/live, /events          the live page, and what it is fed with
+    /runs/NAME/replay, /course.json   the replay of a run that was judged, and what it is fed with
+    /compare?run=NAME&run=NAME        two runs side by side, aligned at their first faults
+
+Everything only reads. A name is a directory of the folder of runs, or nothing (beneath.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from fastapi import FastAPI, Header, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from kaput.dashboard.beneath import Runs
+from kaput.dashboard.comparing import NotComparable, side_by_side
+from kaput.dashboard.guard import REPORT_POLICY, Guard
+from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
+from kaput.dashboard.pages import address, render, static_files
+from kaput.dashboard.replay import replay_of
+from kaput.dashboard.reports import Reports
+from kaput.dashboard.watching.audience import Audience
+from kaput.dashboard.watching.events import Events
+from kaput.errors import KaputError
+
+MOST_COMPARED = 2
+
+
+class Dashboard:
+    """The application over one folder of runs; `asgi` is what a server at `port` serves."""
+
+    def __init__(self, runs: Runs, port: int) -> None:
+        self.runs = runs
+        self.audience = Audience(runs)
+        self.listing, self.reports = Listing(runs), Reports(runs)
+        self.asgi: ASGIApp = Guard(self._routes(), port)
+
+    def _routes(self) -> FastAPI:
+        # No pages about the interface: they would load scripts from elsewhere.
+        app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=self._lifespan)
+        app.add_api_route("/", self.index, response_class=HTMLResponse)
+        app.add_api_route("/runs/{name}", self.run, response_class=HTMLResponse)
+        app.add_api_route("/runs/{name}/live", self.live, response_class=HTMLResponse)
+        app.add_api_route("/runs/{name}/events", self.events)
+        app.add_api_route("/runs/{name}/replay", self.replay, response_class=HTMLResponse)
+        app.add_api_route("/runs/{name}/course.json", self.course)
+        app.add_api_route("/compare", self.compare, response_class=HTMLResponse)
+        app.add_api_route("/static/{name}", self.static)
+        for kind in (HTTPException, RequestValidationError, KaputError, OSError):
+            app.add_exception_handler(kind, _sorry)
+        return app
+
+    @asynccontextmanager
+    async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
+        yield
+        self.audience.closing.set()
+
+    async def index(self, words: str = "", state: str = "") -> Response:
+        """The list."""
+        every = await asyncio.to_thread(self.listing.lines)
+        lines = chosen(every, words, state)
+        return render(
+            "index", lines=lines, every=len(every), words=words, state=state, states=STATES, live=LIVE,
+            root=str(self.runs.root),
+        )  # fmt: skip
+
+    async def run(self, name: str) -> Response:
+        """The report, or the live page of a run that was not judged."""
+        self._known(name)
+        page = await asyncio.to_thread(self.reports.page, name)
+        if page is None:
+            return RedirectResponse(f"{address(name)}/live")
+        return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
+
+    async def live(self, name: str) -> Response:
+        """The live page."""
+        self._known(name)
+        return render("live", name=name, mode="live")
+
+    async def events(
+        self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = ""
+    ) -> Events | Response:
+        """What the live page is fed with."""
+        self._known(name)
+        if self.audience.full:
+            raise HTTPException(503, "too many browsers watch already; close some of their pages")
+        return Events(self.audience, name, last_event_id)
+
+    async def replay(self, name: str) -> Response:
+        """The replay page."""
+        self._known(name)
+        return render("live", name=name, mode="replay")
+
+    async def course(self, name: str) -> Response:
+        """What the replay is fed with."""
+        self._known(name)
+        found = await asyncio.to_thread(replay_of, self.runs, name)
+        return JSONResponse(found)
+
+    async def compare(self, run: Annotated[list[str] | None, Query(max_length=50)] = None) -> Response:
+        """Two runs side by side."""
+        names = list(dict.fromkeys(run or []))
+        if len(names) != MOST_COMPARED:
+            raise HTTPException(400, "tick two runs of the list to compare them")
+        for name in names:
+            self._known(name)
+        try:
+            found = await asyncio.to_thread(side_by_side, self.runs, names)
+        except NotComparable as error:
+            raise HTTPException(409, str(error)) from None
+        return render("compare", names=names, table=found)
+
+    async def static(self, name: str) -> Response:
+        """Scripts and style."""
+        found = static_files().get(name)
+        if found is None:
+            raise HTTPException(404, "there is no such page")
+        return Response(found.content, media_type=found.kind)
+
+    def _known(self, name: str) -> None:
+        try:
+            self.runs.folder(name)
+        except OSError:
+            raise HTTPException(404, "there is no such run in this folder") from None
+
+
+async def _sorry(request: Request, error: Exception) -> Response:
+    """Every failure as a page with a sentence."""
+    match error:
+        case HTTPException():
+            said = error.detail if error.detail not in ("Not Found", None) else "there is no such page"
+            return render("sorry", status=error.status_code, said=said)
+        case RequestValidationError():
+            return render("sorry", status=400, said="this address has a value that means nothing here")
+        case _:
+            return render("sorry", status=500, said=str(error).splitlines()[0] if str(error) else "it failed")

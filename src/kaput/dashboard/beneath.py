@@ -1,0 +1,110 @@
+"""Files below the folder of runs, and none besides: the only way in which the dashboard opens any.
+
+A path is taken one name at a time, each opened in the directory before it, and a link is followed nowhere:
+what a run folder holds may come from anybody, and may change while it is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from kaput.evidence.folder import RunFolder
+
+MOST_BYTES = 64 << 20  # of a file that is read as a whole: a report of 10 million messages has 3 MB
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would be waited for
+
+
+class Runs:
+    """The folder of runs at `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+
+    def names(self) -> list[str]:
+        """The directories in it, the newest name first. Raises OSError."""
+        with os.scandir(self.root) as found:
+            names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+        return sorted((name for name in names if _sayable(name)), reverse=True)
+
+    def folder(self, name: str) -> RunFolder:
+        """The run of that name. Raises FileNotFoundError where there is none."""
+        os.close(self.open(name, "manifest.json"))
+        return RunFolder(self.root / name)
+
+    def open(self, name: str, *parts: str, directory: bool = False) -> int:
+        """A descriptor of a regular file, or of a directory, of a run. Raises OSError."""
+        at = os.open(self.root, _OPEN | os.O_DIRECTORY)
+        steps = (name, *parts)
+        for number, step in enumerate(steps, 1):
+            try:
+                last = number == len(steps) and not directory
+                below = os.open(_single(step), _OPEN | (0 if last else os.O_DIRECTORY), dir_fd=at)
+            finally:
+                os.close(at)
+            at = below
+        if not directory and not stat.S_ISREG(os.fstat(at).st_mode):
+            os.close(at)
+            raise FileNotFoundError(f"{'/'.join(steps)} is no file")
+        return at
+
+    def read(self, name: str, *parts: str) -> bytes:
+        """A whole file of a run. Raises OSError, also where it is larger than any that kaput writes."""
+        descriptor = self.open(name, *parts)
+        with os.fdopen(descriptor, "rb") as file:
+            if os.fstat(descriptor).st_size > MOST_BYTES:
+                raise OSError(f"{'/'.join((name, *parts))} has more than {MOST_BYTES} bytes")
+            return file.read(MOST_BYTES)
+
+    def changed_ns(self, name: str, *parts: str) -> int | None:
+        """When a file of a run was last written; None where there is none."""
+        try:
+            descriptor = self.open(name, *parts)
+        except OSError:
+            return None
+        try:
+            return os.fstat(descriptor).st_mtime_ns
+        finally:
+            os.close(descriptor)
+
+    def files(self, name: str, *parts: str) -> list[str]:
+        """The names of what is in a directory of a run, sorted; none where there is no such directory."""
+        try:
+            descriptor = self.open(name, *parts, directory=True)
+        except OSError:
+            return []
+        try:
+            return sorted(os.listdir(descriptor))
+        finally:
+            os.close(descriptor)
+
+    def check(self, name: str, *parts: str) -> None:
+        """Whether nothing below is a link, for code that reads by paths. Raises OSError where something is.
+
+        What is not there is no link.
+        """
+        top = self.root.joinpath(name, *parts)
+        for at in (*reversed([p for p in top.parents if p.is_relative_to(self.root / name)]), top):
+            if at.is_symlink():
+                raise FileNotFoundError(f"{at} is a link")
+        for directory, below, files in os.walk(top):
+            for found in (*below, *files):
+                if os.path.islink(os.path.join(directory, found)):  # noqa: PTH114, PTH118
+                    raise FileNotFoundError(f"{directory}/{found} is a link")
+
+
+def _single(step: str) -> str:
+    """A name that leads nowhere but one step down. Raises FileNotFoundError."""
+    if step in ("", ".", "..") or "/" in step or "\0" in step:
+        raise FileNotFoundError(f"{step!r} is no name")
+    return step
+
+
+def _sayable(name: str) -> bool:
+    """Whether an address can have it: a name that is no text has none."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return not name.startswith(".")

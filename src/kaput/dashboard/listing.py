@@ -1,0 +1,139 @@
+"""The list of runs: what each was, how it was judged, how much it lost.
+
+A run's line is read again when its manifest or its findings were written since; of a thousand runs that makes
+a few thousand questions to the file system, and no reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from kaput.dashboard.beneath import Runs
+from kaput.evidence.recording import first_holder
+
+_LENIENT = ConfigDict(frozen=True, extra="ignore")
+RECORDING, DEAD, UNJUDGED, UNREADABLE = "recording", "recorder dead", "not judged", "unreadable"
+STATES = ("held", "violated", "inconclusive", RECORDING, DEAD, UNJUDGED, UNREADABLE)
+LIVE = (RECORDING, DEAD)
+
+
+class _Manifest(BaseModel):
+    model_config = _LENIENT
+    scenario: str
+    state: str
+    started_ns: int = 0
+    varied: dict[str, JsonValue] = {}
+
+
+class _Anomaly(BaseModel):
+    model_config = _LENIENT
+    name: str
+    count: int
+
+
+class _Findings(BaseModel):
+    """Of findings.json what a line shows: to check all of it takes ten times as long."""
+
+    model_config = _LENIENT
+    verdict: str
+    anomalies: list[_Anomaly]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One run. `state` is one of STATES; `lost`: acknowledged messages, None where nobody has judged."""
+
+    name: str
+    scenario: str = ""
+    varied: str = ""
+    state: str = UNREADABLE
+    lost: int | None = None
+    started_ns: int = 0
+    said: str = ""
+
+    @property
+    def judged(self) -> bool:
+        """Whether it has findings."""
+        return self.lost is not None
+
+    @property
+    def when(self) -> str:
+        """When the load began, or when the folder was made: UTC."""
+        try:
+            return datetime.fromtimestamp(self.started_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        except (ValueError, OverflowError, OSError):
+            return ""
+
+
+class _Known(NamedTuple):
+    written: tuple[int | None, int | None]
+    line: Line
+
+
+class Listing:
+    """Lists `runs`, and remembers what it has read. For several threads: the last one's reading stays."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._known: dict[str, _Known] = {}
+
+    def lines(self) -> list[Line]:
+        """Every run folder, the newest first. Raises OSError where the folder of runs cannot be read."""
+        known = {name: found for name in self._runs.names() if (found := self._look(name)) is not None}
+        self._known = known
+        lines = [self._alive(found.line) for found in known.values()]
+        return sorted(lines, key=lambda line: line.started_ns, reverse=True)
+
+    def _look(self, name: str) -> _Known | None:
+        manifest, findings = (self._runs.changed_ns(name, f"{n}.json") for n in ("manifest", "findings"))
+        if manifest is None:
+            return None
+        before = self._known.get(name)
+        if before is not None and before.written == (manifest, findings):
+            return before
+        return _Known((manifest, findings), self._read(name, judged=findings is not None))
+
+    def _read(self, name: str, judged: bool) -> Line:
+        try:
+            manifest = _Manifest.model_validate_json(self._runs.read(name, "manifest.json"))
+            varied = ", ".join(f"{key}={value}" for key, value in manifest.varied.items())
+            line = Line(name, manifest.scenario, varied, UNJUDGED, None, manifest.started_ns)
+            if manifest.state == RECORDING:
+                return Line(name, line.scenario, varied, RECORDING, None, line.started_ns)
+            if not judged:
+                return line
+            findings = _Findings.model_validate_json(self._runs.read(name, "findings.json"))
+        except (OSError, ValidationError) as error:
+            return Line(name, said=_first_line(error))
+        lost = sum(anomaly.count for anomaly in findings.anomalies if anomaly.name == "lost")
+        state = findings.verdict if findings.verdict in STATES[:3] else UNREADABLE
+        return Line(name, line.scenario, varied, state, lost, line.started_ns)
+
+    def _alive(self, line: Line) -> Line:
+        """Who records may die without a word in any file."""
+        if line.state != RECORDING:
+            return line
+        holder = first_holder(self._runs.root / line.name)
+        if holder is None or not holder.dead():
+            return line
+        return Line(line.name, line.scenario, line.varied, DEAD, None, line.started_ns)
+
+
+def chosen(lines: Sequence[Line], words: str = "", state: str = "") -> list[Line]:
+    """The runs in whose name, scenario or variation every one of `words` is found, and of that state."""
+    wanted = words.lower().split()
+    return [
+        line
+        for line in lines
+        if state in ("", line.state)
+        and all(word in f"{line.name} {line.scenario} {line.varied}".lower() for word in wanted)
+    ]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,49 @@
+"""A run's page: its report.html, or the same made of its findings where the folder has none of them.
+
+What is made here is kept in memory and not written: who looks at runs changes nothing in them, and may have
+no right to.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from kaput.dashboard.beneath import Runs
+from kaput.evidence.findings import read_findings
+
+_KEPT = 8  # pages of a megabyte or two
+READ_BY_PATH = ("manifest.json", "scenario.yaml", "findings.json", "analysis")
+
+
+class Reports:
+    """The pages of `runs`. Safe across threads; one page is made at a time."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._making = threading.Lock()
+        self._made: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+
+    def page(self, name: str) -> bytes | None:
+        """The page of a run that was judged; None of another. Raises OSError, UsageError where it is damaged."""
+        judged_ns = self._runs.changed_ns(name, "findings.json")
+        if judged_ns is None:
+            return None
+        written_ns = self._runs.changed_ns(name, "report.html")
+        if written_ns is not None and written_ns >= judged_ns:
+            return self._runs.read(name, "report.html")
+        with self._making:
+            key = name, judged_ns
+            if key not in self._made:
+                self._made[key] = self._make(name)
+                while len(self._made) > _KEPT:
+                    self._made.popitem(last=False)
+            return self._made[key]
+
+    def _make(self, name: str) -> bytes:
+        from kaput.report.page import to_html
+
+        for part in READ_BY_PATH:
+            self._runs.check(name, part)
+        folder = self._runs.folder(name)
+        return to_html(folder, read_findings(folder.findings_path)).encode()

@@ -1,0 +1,48 @@
+// A run in progress: each event is a picture of it, with the steps that are new to this page.
+import { behind, number, provisional, say, scenario, show, verdict } from "./view.js";
+
+const NAMES = ["number", "sent", "acked", "failed", "unknown", "delivered", "p50", "p99"];
+const source = new EventSource(`${document.body.dataset.run}/events`);
+let rows = [], width = 1, began = "";
+
+const faultText = (fault) => {
+  const who = fault.brokers.length ? ` (broker ${fault.brokers.join(", ")})` : "";
+  const when = fault.to_s === null ? `since ${fault.from_s.toFixed(1)} s` : `${fault.from_s.toFixed(1)} s to ${fault.to_s.toFixed(1)} s`;
+  return `${fault.state}: ${fault.fault} ${fault.target}${who}, ${when}. ${fault.proof}`;
+};
+const active = (fault) => fault.state === "active" || fault.state === "being injected";
+
+// The last second that is whole, or nearly: the one that is going on has too few in it to be compared.
+const latest = () => rows.findLast((row) => row && row.p50 !== null) ?? { p50: null, p99: null };
+
+source.addEventListener("message", (event) => {
+  const picture = JSON.parse(event.data);
+  if (picture.whole || picture.steps.width_s !== width || picture.began_ns !== began) rows = [];
+  width = picture.steps.width_s;
+  began = picture.began_ns;
+  for (const step of picture.steps.rows) rows[step[0]] = Object.fromEntries(NAMES.map((name, at) => [name, step[at]]));
+  scenario(picture.scenario);
+  const last = latest();
+  // Who reads the lines of the last three seconds reads of now.
+  const fresh = picture.clock_s !== null && (last.number + 2) * width > picture.clock_s - 2;
+  show({
+    clock: picture.clock_s, phase: picture.recorder.dead ? "recorder dead" : picture.phase, counts: picture.counts, rates: picture.rates,
+    latency: fresh ? last : { p50: null, p99: null }, faults: picture.faults.map((fault) => ({ text: faultText(fault), active: active(fault) })),
+    places: picture.places.map((place) => ({ ...place, isr: place.isr.join(", ") })), placesLeftOut: picture.places_left_out, nowhere: "Not known yet.",
+    lags: picture.lags, groups: picture.groups, total: picture.total, rows: rows.filter(Boolean), width, end: Math.max(30, rows.length * width),
+    bands: picture.faults.filter((fault) => fault.state !== "without effect").map((fault) => ({ begin: fault.from_s, end: fault.to_s ?? undefined, kind: "band" })),
+  });
+  behind(picture.behind_s === null ? "" : picture.behind_s > 3 ? `the newest row is ${number(picture.behind_s)} s old` : "");
+  say(picture.recorder.said);
+  verdict(picture.verdict);
+  if (picture.verdict) provisional("final: judged");
+  document.body.dataset.version = event.lastEventId;
+});
+source.addEventListener("end", (event) => {
+  source.close();
+  if (event.data !== "over") say(event.data);
+  document.body.dataset.ended = "yes";
+});
+source.addEventListener("error", () => {
+  if (source.readyState !== EventSource.CLOSED) say("The dashboard does not answer: it has ended, or is about to come back. What was recorded is in the run folder.");
+});

@@ -1,0 +1,254 @@
+"""One run in progress, read on and on: what is known of it at the moment, as browsers are shown it.
+
+Counts are provisional until the drain has read everything back. Where the recorder has died, that is said.
+Its place: audience.py has one reader for all browsers that watch the same run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from kaput.dashboard.beneath import Runs
+from kaput.dashboard.watching.small import Small, rows_of
+from kaput.dashboard.watching.steps import Steps, Table
+from kaput.dashboard.watching.tails import AttemptsTail, StreamTail
+from kaput.errors import KaputError
+from kaput.evidence.attempts import SUFFIX
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import Manifest
+from kaput.evidence.recording import first_holder
+from kaput.report.sentences import verdict_sentence
+
+_COLUMNS = {
+    "sends": ("attempt_ns", "done_ns", "outcome"),
+    "deliveries": ("group", "polled_ns"),
+    "faults": ("id", "fault", "target", "brokers", "injected_ns", "effective_ns", "healed_ns", "bit", "proof"),
+    "samples": ("at_ns", "name", "labels", "value"),
+}
+_STREAM = ".arrows"
+_RATE_S = 1.0  # rates are of the last second
+_MOST_FILES = 2_000  # writers of a run: a process each
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A moment of a run. `head`: all of it but the steps, as JSON has it; `over`: nothing will change."""
+
+    version: int
+    head: dict[str, Any]
+    steps: Table
+    over: bool
+    more: bool = False  # whether there is much to be read still
+
+
+class RunReader:
+    """Reads one run. `look` is to be called from one thread at a time."""
+
+    def __init__(self, runs: Runs, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._runs, self._name, self._clock = runs, name, clock
+        self._tails: dict[tuple[str, str], StreamTail | AttemptsTail] = {}
+        self._version = 0
+        self._total = _total(runs, name)
+        self._begin(0)
+
+    def _begin(self, began_ns: int) -> None:
+        """Nothing is read yet. The load begins later than the folder, and is the second 0 of everything."""
+        self.close()
+        self._steps, self._small = Steps(began_ns), Small()
+        self._outcomes = dict.fromkeys(("acked", "failed", "unknown"), 0)
+        self._attempted = 0
+        self._delivered: dict[str, int] = {}
+        self._newest_ns = 0
+        self._totals: deque[tuple[float, dict[str, int]]] = deque()
+
+    def look(self) -> Picture:
+        """Reads what there is, to the end. Raises OSError, KaputError where it is no run that can be read."""
+        manifest = self._manifest()
+        # In this order: what is sealed was whole before the manifest said so.
+        more = self._read(manifest)
+        verdict = self._verdict(manifest)
+        self._version += 1
+        head, table = self._head(manifest, verdict), self._steps.table(self._version)
+        return Picture(self._version, head, table, over=verdict is not None, more=more)
+
+    def close(self) -> None:
+        """Lets all files go."""
+        for tail in self._tails.values():
+            tail.close()
+        self._tails.clear()
+
+    def _manifest(self) -> Manifest:
+        try:
+            document = from_json(self._runs.read(self._name, "manifest.json"))
+            return Manifest.model_validate(document)
+        except (ValueError, ValidationError) as error:
+            raise KaputError(f"{self._name}/manifest.json: {str(error).splitlines()[0]}") from None
+
+    def _read(self, manifest: Manifest) -> bool:
+        """Whether there is more than one look reads."""
+        if self._steps.began_ns != manifest.started_ns:
+            self._begin(manifest.started_ns)
+        for table in _COLUMNS:
+            for file in self._runs.files(self._name, "evidence", table):
+                self._open(table, file)
+        for (table, _), tail in list(self._tails.items()):
+            if isinstance(tail, AttemptsTail):
+                self._attempts(tail)
+            else:
+                self._take[table](self, tail.take())
+        return any(tail.more for tail in self._tails.values())
+
+    def _open(self, table: str, file: str) -> None:
+        attempts = table == "sends" and file.endswith(SUFFIX)
+        if (table, file) in self._tails or not (attempts or file.endswith(_STREAM)):
+            return
+        if len(self._tails) >= _MOST_FILES:
+            return
+        try:
+            descriptor = self._runs.open(self._name, "evidence", table, file)
+        except OSError:  # sealed since
+            return
+        self._tails[table, file] = (
+            AttemptsTail(descriptor) if attempts else StreamTail(descriptor, _COLUMNS[table])
+        )
+
+    def _attempts(self, tail: AttemptsTail) -> None:
+        made = tail.take()
+        self._attempted += len(made)
+        self._saw(made)
+        self._steps.add("sent", made)
+
+    def _sends(self, batches: Iterator[pa.RecordBatch]) -> None:
+        for batch in batches:
+            outcomes, done = batch.column("outcome"), batch.column("done_ns")
+            for outcome in self._outcomes:
+                of_it = pc.fill_null(pc.equal(outcomes, outcome), False)
+                self._outcomes[outcome] += int(pc.sum(of_it).as_py() or 0)
+                known = pc.and_(of_it, pc.is_valid(done))
+                done_ns = _longs(done.filter(known))
+                self._saw(done_ns)
+                self._steps.add(outcome, done_ns)
+                if outcome == "acked":
+                    self._steps.add_latencies(_longs(batch.column("attempt_ns").filter(known)), done_ns)
+
+    def _deliveries(self, batches: Iterator[pa.RecordBatch]) -> None:
+        for batch in batches:
+            for found in pc.value_counts(batch.column("group")).to_pylist():
+                group = str(found["values"])
+                self._delivered[group] = self._delivered.get(group, 0) + int(found["counts"])
+            polled_ns = _longs(batch.column("polled_ns"))
+            self._saw(polled_ns)
+            self._steps.add("delivered", polled_ns)
+
+    def _faults(self, batches: Iterator[pa.RecordBatch]) -> None:
+        for row in rows_of(batches):
+            self._small.fault(row)
+
+    def _samples(self, batches: Iterator[pa.RecordBatch]) -> None:
+        for row in rows_of(batches):
+            self._small.sample(row)
+
+    _take = {"sends": _sends, "deliveries": _deliveries, "faults": _faults, "samples": _samples}  # noqa: RUF012
+
+    def _saw(self, at_ns: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+        if len(at_ns):
+            self._newest_ns = max(self._newest_ns, int(at_ns.max()))
+
+    def _verdict(self, manifest: Manifest) -> dict[str, Any] | None:
+        """What the findings say, as soon as there are any."""
+        if manifest.state == "recording":
+            return None
+        try:
+            findings = Findings.model_validate_json(self._runs.read(self._name, "findings.json"))
+        except (OSError, ValueError):
+            return None
+        lost = sum(anomaly.count for anomaly in findings.anomaly("lost"))
+        said = verdict_sentence(findings)
+        return {"verdict": findings.verdict, "lost": lost, "said": said}
+
+    def _head(self, manifest: Manifest, verdict: dict[str, Any] | None) -> dict[str, Any]:
+        places, left_out = self._small.places()
+        counts = {
+            # Writers other than kaput's may note no attempts: what came of them is known even so.
+            "attempted": max(self._attempted, sum(self._outcomes.values()), self._small.attempted),
+            **self._outcomes,
+            "delivered": sum(self._delivered.values()),
+        }
+        now_ns = time.time_ns()
+        return {
+            "run": self._name,
+            "scenario": manifest.scenario,
+            "began_ns": str(self._steps.began_ns),
+            "phase": _phase(manifest, verdict),
+            "state": "judged" if verdict else manifest.state,
+            "recorder": self._recorder(manifest),
+            "clock_s": round(max(0, now_ns - self._steps.began_ns) / 1e9, 2) if self._newest_ns else None,
+            "behind_s": round((now_ns - self._newest_ns) / 1e9, 2) if self._newest_ns else None,
+            "total": self._total,
+            "counts": counts,
+            "groups": dict(sorted(self._delivered.items())),
+            "rates": self._rates(counts),
+            "faults": self._small.faults(self._steps.began_ns),
+            "places": places,
+            "places_left_out": left_out,
+            "lags": self._small.lags(),
+            "verdict": verdict,
+        }
+
+    def _rates(self, counts: dict[str, int]) -> dict[str, float]:
+        """How many a second, over the last one."""
+        now = self._clock()
+        self._totals.append((now, counts))
+        while len(self._totals) > 2 and now - self._totals[1][0] >= _RATE_S:
+            self._totals.popleft()
+        since, before = self._totals[0]
+        if now - since <= 0:
+            return dict.fromkeys(counts, 0.0)
+        return {name: round((counts[name] - before[name]) / (now - since), 1) for name in counts}
+
+    def _recorder(self, manifest: Manifest) -> dict[str, Any]:
+        """Whether anybody records still, and the sentence for it."""
+        if manifest.state != "recording":
+            return {"dead": False, "said": ""}
+        holder = first_holder(self._runs.root / self._name)
+        if holder is None or not holder.dead():
+            return {"dead": False, "said": ""}
+        where = self._runs.root / self._name
+        said = (
+            f"The recorder (process {holder.pid}) is dead. What it had recorded is kept: "
+            f"kaput analyze {where} judges it."
+        )
+        return {"dead": True, "said": said}
+
+
+def _phase(manifest: Manifest, verdict: dict[str, Any] | None) -> str:
+    if verdict:
+        return "judged"
+    return manifest.phase or ("recording" if manifest.state == "recording" else "judge")
+
+
+def _longs(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    found: np.ndarray[Any, np.dtype[np.int64]] = column.to_numpy(zero_copy_only=False)
+    return found.astype(np.int64, copy=False)
+
+
+def _total(runs: Runs, name: str) -> int | None:
+    """How many messages the scenario will send; None where it says a time, or cannot be read."""
+    from kaput.scenario.recorded import read_resolved
+    from kaput.scenario.timeline import total_messages
+
+    try:
+        runs.check(name, "scenario.yaml")
+        return total_messages(read_resolved(runs.root / name / "scenario.yaml"))
+    except (OSError, KaputError):
+        return None

@@ -1,0 +1,114 @@
+"""What happened in each second of a run, in as much room however long it lasts: steps that widen.
+
+Counts are exact; a latency is a percentile of a histogram whose buckets are 7 % wide.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+COUNTS = ("sent", "acked", "failed", "unknown", "delivered")
+MOST = 1_200  # steps; when there are more, each takes in its neighbour
+_SECOND_NS = 1_000_000_000
+_FLOOR_MS, _PER_DECADE, _BUCKETS = 0.01, 32, 256  # from 10 us to 1000 s
+Longs = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Row(NamedTuple):
+    """One step: its number, what was counted in it, and latencies of what was acknowledged in it in ms."""
+
+    number: int
+    sent: int
+    acked: int
+    failed: int
+    unknown: int
+    delivered: int
+    p50: float | None
+    p99: float | None
+
+
+class Table(NamedTuple):
+    """All steps at one moment. `changed`: for each, the version in which it last did."""
+
+    width_s: float
+    rows: tuple[Row, ...]
+    changed: tuple[int, ...]
+
+    def since(self, version: int) -> list[Row]:
+        """What is new to whoever has seen `version`."""
+        return [row for row, at in zip(self.rows, self.changed, strict=True) if at > version]
+
+
+class Steps:
+    """Counts from `began_ns` on. Not safe across threads."""
+
+    def __init__(self, began_ns: int) -> None:
+        self.began_ns, self._width_ns = began_ns, _SECOND_NS
+        self._counts = np.zeros((len(COUNTS), MOST), np.int64)
+        self._graded = np.zeros((MOST, _BUCKETS), np.int32)
+        self._touched = np.zeros(MOST, bool)
+        self._rows: list[Row] = []
+        self._changed: list[int] = []
+        self._newest = 0
+
+    def add(self, name: str, at_ns: Longs) -> None:
+        """One of COUNTS, of which one happened at each of these moments."""
+        if len(at_ns):
+            at, _ = self._numbers(at_ns)
+            self._counts[COUNTS.index(name)] += np.bincount(at, minlength=MOST)
+            self._touched[at] = True
+
+    def add_latencies(self, attempt_ns: Longs, done_ns: Longs) -> None:
+        """Attempts and their acknowledgements."""
+        if len(done_ns):
+            at, within = self._numbers(done_ns)
+            ms = np.maximum((done_ns - attempt_ns)[within] / 1e6, _FLOOR_MS)
+            grades = np.minimum(np.log10(ms / _FLOOR_MS) * _PER_DECADE, _BUCKETS - 1).astype(np.int64)
+            np.add.at(self._graded, (at, grades), 1)
+            self._touched[at] = True
+
+    def table(self, version: int) -> Table:
+        """How it stands. Steps that changed since the last call do so in `version`."""
+        while len(self._rows) <= self._newest:
+            self._rows.append(Row(len(self._rows), 0, 0, 0, 0, 0, None, None))
+            self._changed.append(version)
+        for number in np.flatnonzero(self._touched).tolist():
+            self._rows[number] = self._row(number)
+            self._changed[number] = version
+        self._touched[:] = False
+        return Table(self._width_ns / 1e9, tuple(self._rows), tuple(self._changed))
+
+    def _numbers(self, at_ns: Longs) -> tuple[Longs, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """The steps of these moments, and which of them have one: none is before the begin, or years later."""
+        latest = int(at_ns.max())
+        if (latest - self.began_ns) // _SECOND_NS < 400 * MOST:
+            while (latest - self.began_ns) // self._width_ns >= MOST:
+                self._widen()
+        numbers = (at_ns - self.began_ns) // self._width_ns
+        within = (numbers >= 0) & (numbers < MOST)
+        found: Longs = numbers[within]
+        self._newest = max(self._newest, int(found.max())) if len(found) else self._newest
+        return found, within
+
+    def _widen(self) -> None:
+        half = MOST // 2
+        counts = self._counts.reshape(len(COUNTS), half, 2).sum(axis=2)
+        graded = self._graded.reshape(half, 2, _BUCKETS).sum(axis=1)
+        self._counts[:], self._graded[:] = 0, 0
+        self._counts[:, :half], self._graded[:half] = counts, graded
+        self._width_ns, self._newest = self._width_ns * 2, self._newest // 2
+        self._rows, self._changed = [], []
+        self._touched[: self._newest + 1] = True
+
+    def _row(self, number: int) -> Row:
+        counts = self._counts[:, number].tolist()
+        return Row(number, *counts, self._percentile(number, 0.5), self._percentile(number, 0.99))
+
+    def _percentile(self, number: int, share: float) -> float | None:
+        upto = np.cumsum(self._graded[number])
+        if not upto[-1]:
+            return None
+        grade = int(np.searchsorted(upto, share * upto[-1]))
+        return float(f"{_FLOOR_MS * 10 ** ((grade + 0.5) / _PER_DECADE):.3g}")
