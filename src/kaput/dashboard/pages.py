@@ -22,7 +22,9 @@ class Static(NamedTuple):
 
 def render(template: str, status: int = 200, **context: Any) -> HTMLResponse:
     """A page."""
-    return HTMLResponse(_environment().get_template(f"{template}.html.j2").render(status=status, **context), status)
+    return HTMLResponse(
+        _environment().get_template(f"{template}.html.j2").render(status=status, **context), status
+    )
 
 
 def address(name: str) -> str:

@@ -55,7 +55,9 @@ def check_folder(runs: Path) -> Runs:
     """The folder of runs. Raises UsageError where it is none."""
     if not runs.is_dir():
         what = "is a file" if runs.exists() else "is not there"
-        raise UsageError(f"{runs}: {what}; --runs names the folder that run folders are in (kaput run makes it)")
+        raise UsageError(
+            f"{runs}: {what}; --runs names the folder that run folders are in (kaput run makes it)"
+        )
     if (runs / "manifest.json").is_file():
         raise UsageError(f"{runs}: is a run folder itself; name the folder that it is in ({runs.parent})")
     if not os.access(runs, os.R_OK | os.X_OK):

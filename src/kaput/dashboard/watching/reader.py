@@ -32,7 +32,17 @@ from kaput.report.sentences import verdict_sentence
 _COLUMNS = {
     "sends": ("attempt_ns", "done_ns", "outcome"),
     "deliveries": ("group", "polled_ns"),
-    "faults": ("id", "fault", "target", "brokers", "injected_ns", "effective_ns", "healed_ns", "bit", "proof"),
+    "faults": (
+        "id",
+        "fault",
+        "target",
+        "brokers",
+        "injected_ns",
+        "effective_ns",
+        "healed_ns",
+        "bit",
+        "proof",
+    ),
     "samples": ("at_ns", "name", "labels", "value"),
 }
 _STREAM = ".arrows"
