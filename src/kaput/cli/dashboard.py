@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -24,17 +25,19 @@ def dashboard_command(
 
     Example: kaput dashboard --runs runs --port 8420
     """
-    from kaput.dashboard.serving import HOST, PORT, bind, check_folder, serve
     from kaput.errors import Interrupted
+
+    with suppress(KeyboardInterrupt, Interrupted):  # how this ends is no news: nothing is said
+        _serve(runs, port)
+    raise typer.Exit(Interrupted.exit_status)
+
+
+def _serve(runs: Path, port: int | None) -> None:
+    from kaput.dashboard.serving import HOST, PORT, bind, check_folder, serve
 
     folder = check_folder(runs)
     bound = bind(PORT if port is None else port)
     sys.stdout.write(f"http://{HOST}:{bound.getsockname()[1]}/\n")
     sys.stdout.flush()
     sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C ends it\n")
-    try:
-        serve(folder, bound)
-    except (KeyboardInterrupt, Interrupted):
-        # How this ends is no news: nothing is said.
-        raise typer.Exit(Interrupted.exit_status) from None
-    raise typer.Exit(Interrupted.exit_status)
+    serve(folder, bound)

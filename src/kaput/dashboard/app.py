@@ -12,8 +12,6 @@ Everything only reads. A name is a directory of the folder of runs, or nothing (
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated
 
 from fastapi import FastAPI, Header, Query, Request
@@ -47,7 +45,7 @@ class Dashboard:
 
     def _routes(self) -> FastAPI:
         # No pages about the interface: they would load scripts from elsewhere.
-        app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=self._lifespan)
+        app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
         app.add_api_route("/", self.index, response_class=HTMLResponse)
         app.add_api_route("/runs/{name}", self.run, response_class=HTMLResponse)
         app.add_api_route("/runs/{name}/live", self.live, response_class=HTMLResponse)
@@ -59,11 +57,6 @@ class Dashboard:
         for kind in (HTTPException, RequestValidationError, KaputError, OSError):
             app.add_exception_handler(kind, _sorry)
         return app
-
-    @asynccontextmanager
-    async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
-        yield
-        self.audience.closing.set()
 
     async def index(self, words: str = "", state: str = "") -> Response:
         """The list."""
@@ -87,9 +80,7 @@ class Dashboard:
         self._known(name)
         return render("live", name=name, mode="live")
 
-    async def events(
-        self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = ""
-    ) -> Events | Response:
+    async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
         """What the live page is fed with."""
         self._known(name)
         if self.audience.full:

@@ -75,7 +75,7 @@ class Runs:
         except OSError:
             return []
         try:
-            return sorted(os.listdir(descriptor))
+            return sorted(os.listdir(descriptor))  # noqa: PTH208
         finally:
             os.close(descriptor)
 

@@ -14,7 +14,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# report.html brings its script and style along, and whatever else may stand in a run folder of anybody's: it is
+# report.html brings its script and style along, and in a run folder of anybody's it may be anything: it is
 # shown as a page of no site, which can ask nobody for anything.
 REPORT_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "

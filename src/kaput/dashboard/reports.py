@@ -25,7 +25,10 @@ class Reports:
         self._made: OrderedDict[tuple[str, int], bytes] = OrderedDict()
 
     def page(self, name: str) -> bytes | None:
-        """The page of a run that was judged; None of another. Raises OSError, UsageError where it is damaged."""
+        """The page of a run that was judged; None of another.
+
+        Raises OSError, UsageError where it is damaged.
+        """
         judged_ns = self._runs.changed_ns(name, "findings.json")
         if judged_ns is None:
             return None

@@ -68,22 +68,27 @@ def check_folder(runs: Path) -> Runs:
 def serve(runs: Runs, bound: socket.socket, told_to_end: Callable[[], None] | None = None) -> None:
     """Serves until SIGINT or SIGTERM, or until `told_to_end`, which is called in a thread, returns."""
     step_back()
+    server = server_of(runs, bound)
+    if told_to_end is not None:
+        threading.Thread(target=_wait_for_the_end, args=(told_to_end, server), daemon=True).start()
+    server.run(sockets=[bound])
+
+
+def server_of(runs: Runs, bound: socket.socket) -> Server:
+    """A server of the dashboard on this socket."""
     dashboard = Dashboard(runs, bound.getsockname()[1])
     config = uvicorn.Config(
         dashboard.asgi,
         log_config=None,
         access_log=False,
         server_header=False,
-        lifespan="on",
+        lifespan="off",
         timeout_graceful_shutdown=1,
         timeout_keep_alive=15,
         http="h11",
         ws="none",
     )
-    server = _Server(config, dashboard)
-    if told_to_end is not None:
-        threading.Thread(target=_wait_for_the_end, args=(told_to_end, server), daemon=True).start()
-    server.run(sockets=[bound])
+    return Server(config, dashboard)
 
 
 def step_back() -> None:
@@ -94,28 +99,28 @@ def step_back() -> None:
         Path("/proc/self/autogroup").write_text(str(_BEHIND))
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Streams of events have no end of their own: they are told before the server waits for them."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
         super().__init__(config)
-        self._dashboard = dashboard
+        self.dashboard = dashboard
         self.last_word = False
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Ends the streams, then all else."""
         if self.last_word:
             await self._say_the_last_word()
-        self._dashboard.audience.closing.set()
+        self.dashboard.audience.closing.set()
         await super().shutdown(sockets)
 
     async def _say_the_last_word(self) -> None:
         limit = time.monotonic() + _LAST_WORD_S
-        while self._dashboard.audience.unsettled and time.monotonic() < limit:
+        while self.dashboard.audience.unsettled and time.monotonic() < limit:
             await asyncio.sleep(0.05)
 
 
-def _wait_for_the_end(told_to_end: Callable[[], None], server: _Server) -> None:
+def _wait_for_the_end(told_to_end: Callable[[], None], server: Server) -> None:
     told_to_end()
     server.last_word = True
     server.should_exit = True

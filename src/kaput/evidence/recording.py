@@ -124,7 +124,7 @@ def left_behind(folder: Path) -> bool:
 
 
 def first_holder(folder: Path) -> Holder | None:
-    """Who came first, for whoever only looks on: no lock is asked for. None where nobody says that he records."""
+    """Who came first, for whoever only looks on: no lock is asked for. None where nobody records."""
     try:
         descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

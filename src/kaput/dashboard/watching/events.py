@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from kaput.dashboard.watching.audience import Audience, Show
@@ -13,10 +14,11 @@ STALLED_S = 15.0  # a browser that takes nothing for so long is let go
 _IDLE_S = 10.0  # after which a line without meaning tells whether anybody is there
 
 
-class Events:
-    """An ASGI application that answers one request. `seen`: the Last-Event-ID, if the browser comes again."""
+class Events(Response):
+    """The answer to one request. `seen`: the Last-Event-ID, if the browser comes again."""
 
     def __init__(self, audience: Audience, name: str, seen: str = "", stalled_s: float = STALLED_S) -> None:
+        super().__init__()
         self._audience, self._name, self._seen = audience, name, seen
         self._stalled_s = stalled_s
 

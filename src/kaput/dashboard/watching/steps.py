@@ -81,7 +81,7 @@ class Steps:
         return Table(self._width_ns / 1e9, tuple(self._rows), tuple(self._changed))
 
     def _numbers(self, at_ns: Longs) -> tuple[Longs, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """The steps of these moments, and which of them have one: none is before the begin, or years later."""
+        """The steps of these moments, and which have one: none is before the begin, or years later."""
         latest = int(at_ns.max())
         if (latest - self.began_ns) // _SECOND_NS < 400 * MOST:
             while (latest - self.began_ns) // self._width_ns >= MOST:
@@ -104,7 +104,9 @@ class Steps:
 
     def _row(self, number: int) -> Row:
         counts = self._counts[:, number].tolist()
-        return Row(number, *counts, self._percentile(number, 0.5), self._percentile(number, 0.99))
+        sent, acked, failed, unknown, delivered = counts
+        p50, p99 = self._percentile(number, 0.5), self._percentile(number, 0.99)
+        return Row(number, sent, acked, failed, unknown, delivered, p50, p99)
 
     def _percentile(self, number: int, share: float) -> float | None:
         upto = np.cumsum(self._graded[number])
