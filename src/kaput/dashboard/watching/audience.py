@@ -90,15 +90,19 @@ class Audience:
         self.closing = asyncio.Event()
 
     @property
+    def shows(self) -> list[Show]:
+        """Those that are being read."""
+        return [show for show, task in self._shows.values() if not task.done()]
+
+    @property
     def full(self) -> bool:
         """Whether nobody more can be shown anything."""
-        return sum(show.watchers for show, _ in self._shows.values()) >= MOST_WATCHERS
+        return sum(show.watchers for show in self.shows) >= MOST_WATCHERS
 
     @property
     def unsettled(self) -> bool:
         """Whether anybody still watches a run that is not judged."""
-        shows = [show for show, task in self._shows.values() if not task.done()]
-        return any(show.watchers for show in shows)
+        return any(show.watchers for show in self.shows)
 
     @asynccontextmanager
     async def watching(self, name: str) -> AsyncIterator[Show]:

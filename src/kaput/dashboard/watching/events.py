@@ -17,10 +17,9 @@ _IDLE_S = 10.0  # after which a line without meaning tells whether anybody is th
 class Events(Response):
     """The answer to one request. `seen`: the Last-Event-ID, if the browser comes again."""
 
-    def __init__(self, audience: Audience, name: str, seen: str = "", stalled_s: float = STALLED_S) -> None:
+    def __init__(self, audience: Audience, name: str, seen: str = "") -> None:
         super().__init__()
         self._audience, self._name, self._seen = audience, name, seen
-        self._stalled_s = stalled_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends until the run is judged, the browser goes, or the server ends."""
@@ -63,7 +62,7 @@ class Events(Response):
 
     async def _send(self, send: Send, text: str) -> None:
         """Raises TimeoutError where the browser takes nothing."""
-        async with asyncio.timeout(self._stalled_s):
+        async with asyncio.timeout(STALLED_S):
             await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
 
