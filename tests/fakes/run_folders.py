@@ -17,7 +17,8 @@ from typing import Any
 
 from kaput.dashboard.app import Dashboard
 from kaput.dashboard.beneath import Runs
-from kaput.dashboard.serving import bind, server_of
+from kaput.dashboard.opening import bind
+from kaput.dashboard.serving import server_of
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.folder import Manifest, RunFolder, State
 from kaput.evidence.recorder import Recorder

@@ -33,11 +33,14 @@ def dashboard_command(
 
 
 def _serve(runs: Path, port: int | None) -> None:
-    from kaput.dashboard.serving import HOST, PORT, bind, check_folder, serve
+    from kaput.dashboard.opening import HOST, PORT, bind, check_folder, step_back
 
     folder = check_folder(runs)
     bound = bind(PORT if port is None else port)
     sys.stdout.write(f"http://{HOST}:{bound.getsockname()[1]}/\n")
     sys.stdout.flush()
     sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C ends it\n")
-    serve(folder, bound)
+    step_back()
+    from kaput.dashboard.serving import server_of
+
+    server_of(folder, bound).run(sockets=[bound])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kaput.cli.choosing import Choice
     from kaput.cli.scratch import Scratch
     from kaput.cli.series import Plan, Result, Series
+    from kaput.dashboard.beside import Beside
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.java import Java
@@ -59,6 +60,10 @@ def run_command(
     json: Annotated[
         bool, typer.Option("--json", help="Print findings.json on stdout; of several runs a list.")
     ] = False,
+    dashboard: Annotated[
+        bool,
+        typer.Option("--dashboard", help="Show the runs in a browser while they last."),
+    ] = False,
 ) -> None:
     """Run scenarios on a real cluster, judge them, and write the reports. Several end with one table.
 
@@ -71,7 +76,7 @@ def run_command(
 
     overrides = [*(set_ or []), *([f"cluster.network={network}"] if network else [])]
     choices = choose(scenario or [], tag or [], overrides, vary or [])
-    with run_all(choices, seed, repeat, runs, kafka_home) as series:
+    with run_all(choices, seed, repeat, runs, kafka_home, dashboard) as series:
         show_series(series, json, as_list=repeat > 1 or len(choices) > 1)
 
 
@@ -82,8 +87,11 @@ def run_all(
     repeat: int,
     runs: Path,
     kafka_home: Path | None = None,
+    dashboard: bool = False,
 ) -> Iterator[Series]:
     """Runs and judges each choice `repeat` times; every mistake is found before anything starts.
+
+    `dashboard`: whether there is one for as long as the block lasts.
 
     The results are there before Spark has gone: nobody needs to wait for that.
     """
@@ -97,12 +105,22 @@ def run_all(
 
     java = find_java()
     check_runs(runs)
-    _enter_network([choice.scenario for choice in choices], java, kafka_home)
-    first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
-    plans = _plans(choices, first_seed, repeat, runs, kafka_home)
-    with interrupts(), Scratch() as scratch, Background(rehearse=True) as spark:
-        reap_orphans()
-        yield play(plans, lambda plan: run_one(plan, java, spark, scratch), between=_keep)
+    with _beside(runs) if dashboard else nullcontext() as shown:
+        # Browsers are outside of the namespace that kaput may start over in, so the dashboard is, too.
+        with shown.handed_over() if shown else nullcontext():
+            _enter_network([choice.scenario for choice in choices], java, kafka_home)
+        first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
+        plans = _plans(choices, first_seed, repeat, runs, kafka_home)
+        with interrupts(), Scratch() as scratch, Background(rehearse=True) as spark:
+            reap_orphans()
+            yield play(plans, lambda plan: run_one(plan, java, spark, scratch, shown), between=_keep)
+
+
+def _beside(runs: Path) -> AbstractContextManager[Beside]:
+    """A dashboard for as long as the runs last. Raises LabError."""
+    from kaput.dashboard.beside import beside
+
+    return beside(runs)
 
 
 def _keep(result: Result) -> None:
@@ -164,8 +182,10 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
     enter(sys.argv[1:], needs)
 
 
-def run_one(plan: Plan, java: Java, spark: Background, scratch: Scratch) -> tuple[RunFolder, Findings]:
-    """One run, judged. A run that fails half-way says where its evidence is."""
+def run_one(
+    plan: Plan, java: Java, spark: Background, scratch: Scratch, dashboard: Beside | None = None
+) -> tuple[RunFolder, Findings]:
+    """One run, judged. One that fails half-way says where its evidence is. `dashboard`: where it is shown."""
     from kaput.cli.jars import distribution_for
     from kaput.cli.judging import judge_folder
     from kaput.cli.progress import RunProgress
@@ -187,6 +207,8 @@ def run_one(plan: Plan, java: Java, spark: Background, scratch: Scratch) -> tupl
             on_load=spark.prepare,
             on_last_heal=spark.begin,
         )
+        if dashboard is not None:
+            progress.note(f"live at {dashboard.live(experiment.folder.path.name)}")
         try:
             folder = experiment.run()
         except KaputError:

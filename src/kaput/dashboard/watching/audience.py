@@ -18,7 +18,7 @@ from kaput.dashboard.watching.reader import Picture, RunReader
 from kaput.errors import KaputError
 
 EVERY_S = 0.2
-_UNJUDGED_S = 2.0  # between looks at a run that nobody records
+_UNJUDGED_S = 0.5  # between looks at a run that nobody records
 _LINGER_S = 10.0  # for a page that is loaded again
 MOST_WATCHERS = 500
 

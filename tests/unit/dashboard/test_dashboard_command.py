@@ -1,0 +1,98 @@
+"""`kaput dashboard` from the command line: its address, its mistakes, its end."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from driving import KAPUT
+from fakes.run_folders import judged
+
+_BOUND_S = 120  # a busy machine loads libraries for long
+
+
+@contextmanager
+def _started(*options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The command with its port, once it has said that."""
+    command = [*KAPUT, "dashboard", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline().strip()
+            assert said.startswith("http://127.0.0.1:"), process.stderr and process.stderr.read()
+            yield process, int(said.strip("/").rpartition(":")[2])
+        finally:
+            process.kill()
+
+
+def _status(port: int, path: str = "/") -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_BOUND_S)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_it_says_where_it_is_and_ends_quietly(tmp_path: Path) -> None:
+    """On the address that it printed, and on no other of this machine; Ctrl-C leaves no traceback."""
+    judged(tmp_path, "a")
+    with _started("--runs", str(tmp_path), "--port", "0") as (process, port):
+        assert _status(port) == 200
+        assert {one.laddr.ip for one in psutil.Process(process.pid).net_connections("inet")} == {"127.0.0.1"}
+        assert psutil.Process(process.pid).nice() >= 10
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=_BOUND_S)
+        assert process.returncode == 130
+    assert stderr == f"kaput: serving {tmp_path}; Ctrl-C ends it\n"
+
+
+def test_it_ends_while_a_run_is_being_watched(tmp_path: Path) -> None:
+    """A page that is open is no reason to stay."""
+    from fakes.run_folders import made
+
+    made(tmp_path, "a", "recording")
+    with _started("--runs", str(tmp_path), "--port", "0") as (process, port):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_BOUND_S)
+        connection.request("GET", "/runs/a/events")
+        answer = connection.getresponse()
+        assert answer.readline().startswith(b"id: ")
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=_BOUND_S)
+        assert process.returncode == 130 and "Traceback" not in stderr and "rror" not in stderr
+        connection.close()
+
+
+def _refused(*options: str) -> str:
+    done = subprocess.run(
+        [*KAPUT, "dashboard", *options], capture_output=True, text=True, timeout=_BOUND_S, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr
+
+
+def test_a_port_that_is_in_use_is_a_sentence(tmp_path: Path) -> None:
+    """With what to do."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = _refused("--runs", str(tmp_path), "--port", str(port))
+    assert said.startswith(f"kaput: port {port} of 127.0.0.1 is in use") and "--port" in said
+
+
+@pytest.mark.parametrize("name", ["missing", "file", "run"])
+def test_what_is_no_folder_of_runs_is_a_sentence(tmp_path: Path, name: str) -> None:
+    """Nothing there, a file, a run folder itself."""
+    (tmp_path / "file").write_text("")
+    judged(tmp_path, "run")
+    said = _refused("--runs", str(tmp_path / name), "--port", "0")
+    assert said.startswith(f"kaput: {tmp_path / name}: ") and said.count("\n") == 1
