@@ -1,8 +1,8 @@
 """A dashboard beside a run: a process of its own, behind the run, that ends when the run's process does.
 
-It is started before kaput starts over in a network namespace (cluster/network/entering.py), since browsers are
-outside of that; the same process adopts it inside. The end of a pipe is what tells it to end, so that it stays
-no longer than kaput, however that ends. It can do nothing to the run: it has a folder, and a socket.
+It is started before kaput starts over in a network namespace (cluster/network/entering.py), since browsers
+are outside of that; the same process adopts it inside. The end of a pipe is what tells it to end, so that it
+stays no longer than kaput, however that ends. It can do nothing to the run: it has a folder, and a socket.
 """
 
 from __future__ import annotations
@@ -95,18 +95,9 @@ def beside(runs: Path) -> Iterator[Beside]:
 
 def _started(runs: Path) -> Beside:
     runs.mkdir(parents=True, exist_ok=True)
-    bound = _bound()
-    with bound, shielded():
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "kaput.dashboard.beside",
-            str(bound.fileno()),
-            str(runs.resolve()),
-        ]
+    with _bound() as bound, shielded():
         process = subprocess.Popen(
-            command,
+            [sys.executable, "-P", "-m", "kaput.dashboard.beside", str(bound.fileno()), str(runs.resolve())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -118,8 +109,7 @@ def _started(runs: Path) -> Beside:
         pipe = os.dup(process.stdin.fileno())
         process.stdin.close()
         process.returncode = 0  # it is waited for here, by its pid, also after kaput has started over
-        found = Beside(process.pid, pipe, bound.getsockname()[1])
-    return found
+        return Beside(process.pid, pipe, bound.getsockname()[1])
 
 
 def _adopted() -> Beside | None:

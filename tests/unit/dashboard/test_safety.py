@@ -97,9 +97,20 @@ def test_a_link_inside_of_a_run_folder_is_not_followed(site: Site) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "evil.example:{port}", "127.0.0.1:1", "127.0.0.1", "localhost.evil:{port}", "[::1]:{port}",
-     "0.0.0.0:{port}", "127.0.0.1:{port}@evil", "user@127.0.0.1:{port}", " ", "127.0.0.1:{port}.evil"],
-)  # fmt: skip
+    [
+        "evil.example",
+        "evil.example:{port}",
+        "127.0.0.1:1",
+        "127.0.0.1",
+        "localhost.evil:{port}",
+        "[::1]:{port}",
+        "0.0.0.0:{port}",
+        "127.0.0.1:{port}@evil",
+        "user@127.0.0.1:{port}",
+        " ",
+        "127.0.0.1:{port}.evil",
+    ],
+)
 def test_other_hosts_are_refused(site: Site, host: str) -> None:
     """A name that somebody has pointed to this machine is not this machine's."""
     answer = site.ask("/", host=host.format(port=site.port))

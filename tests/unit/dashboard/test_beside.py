@@ -1,0 +1,109 @@
+"""A dashboard beside a run: there at once, adopted over an exec, and gone with its process."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fakes.run_folders import judged
+from kaput.dashboard.beside import Beside, beside
+from waiting import eventually
+
+_BOUND_S = 120  # a busy machine loads libraries for long
+
+# A process as `kaput run --dashboard` is, that starts over once, as in a network namespace.
+_RUN = """
+import os, sys, time
+from pathlib import Path
+from kaput.dashboard.beside import beside
+with beside(Path(sys.argv[1])) as shown:
+    if len(sys.argv) == 2:
+        with shown.handed_over():
+            os.execv(sys.executable, [sys.executable, "-c", os.environ["PROGRAM"], sys.argv[1], "again"])
+    print(os.getpid(), shown.pid, shown.port, os.environ.get("KAPUT_DASHBOARD"), flush=True)
+    sys.stdin.readline()
+"""
+
+
+def _status(port: int) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_BOUND_S)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_it_answers_for_as_long_as_the_block(tmp_path: Path) -> None:
+    """Over a folder that is made for it; behind the run, and in a session of its own."""
+    with beside(tmp_path / "runs") as shown:
+        judged(tmp_path / "runs", "a")
+        assert _status(shown.port) == 200
+        assert psutil.Process(shown.pid).nice() >= 10 and os.getsid(shown.pid) == shown.pid
+        assert shown.live("a b") == f"http://127.0.0.1:{shown.port}/runs/a%20b/live"
+        began = time.monotonic()
+    assert not psutil.pid_exists(shown.pid) and _free(shown.port)
+    assert time.monotonic() - began < 10
+
+
+def test_one_that_has_not_even_started_ends_at_once(tmp_path: Path) -> None:
+    """And one that hangs is not waited for."""
+    with beside(tmp_path) as shown:
+        pass
+    assert not psutil.pid_exists(shown.pid)
+
+
+def test_one_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped, it cannot see its end coming."""
+    monkeypatch.setattr("kaput.dashboard.beside._END_S", 1.0)
+    with beside(tmp_path) as shown:
+        os.kill(shown.pid, signal.SIGSTOP)
+    assert not psutil.pid_exists(shown.pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, None])
+def test_it_is_adopted_over_an_exec_and_ends_with_its_process(tmp_path: Path, number: int | None) -> None:
+    """Killed, or in good order; what that process starts knows nothing of it."""
+    command = [sys.executable, "-c", _RUN, str(tmp_path)]
+    environment = {**os.environ, "PROGRAM": _RUN}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None and process.stdin is not None
+        pid, dashboard, port, mark = process.stdout.readline().split()
+        assert int(pid) == process.pid and mark == "None"
+        assert psutil.Process(int(dashboard)).ppid() == process.pid
+        assert _status(int(port)) == 200
+        if number is None:
+            process.communicate("\n", timeout=_BOUND_S)
+        else:
+            process.send_signal(number)
+        assert eventually(lambda: not _lives(int(dashboard)) and _free(int(port)), _BOUND_S)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_somebody_elses_mark_is_not_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kaput that is started by a kaput has a dashboard of its own."""
+    monkeypatch.setenv("KAPUT_DASHBOARD", "1-99 1 5 80")
+    with beside(tmp_path) as shown:
+        assert isinstance(shown, Beside) and shown.port != 80
