@@ -12,7 +12,7 @@ function play() {
   const sums = [Object.fromEntries(COUNTS.map((name) => [name, 0]))];
   for (const row of rows) sums.push(Object.fromEntries(COUNTS.map((name) => [name, sums.at(-1)[name] + row[name]])));
   const during = (bars, s) => bars.filter((bar) => bar.begin <= s && s < bar.end);
-  const bands = course.bars.faults.filter((bar) => bar.kind !== "loss").map((bar) => ({ begin: bar.begin, end: bar.end, kind: bar.kind === "drain" ? "drain" : "band" }));
+  const bands = course.bars.faults.filter((bar) => bar.kind === "fault" || bar.kind === "drain").map((bar) => ({ begin: bar.begin, end: bar.end, kind: bar.kind === "drain" ? "drain" : "band" }));
   const past = (s) => { let low = 0, high = rows.length; while (low < high) { const middle = (low + high) >> 1; if (rows[middle].s + course.width <= s + 1e-9) low = middle + 1; else high = middle; } return low; };
   // Rates of the second before, however fine the steps are.
   const rates = (upto, s) => {

@@ -1,0 +1,87 @@
+"""Reports, replays and comparisons of runs that were judged, as the dashboard serves them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.in_process import InProcess
+from fakes.run_folders import Site, made, served, tree
+from kaput.analysis import rehearsal
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.reading import check
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Two runs of one of everything; a run whose analysis has gone; one that was never judged."""
+    runs = tmp_path_factory.mktemp("runs")
+    folder = rehearsal.write(runs / "first")
+    spark: Any = InProcess()
+    findings = analyse(check(folder), spark)
+    folder.findings_path.write_text(findings.to_json())
+    shutil.copytree(folder.path, runs / "second")
+    changed = findings.model_copy(update={"totals": findings.totals.model_copy(update={"acked": 3})})
+    (runs / "second" / "findings.json").write_text(changed.to_json())
+    shutil.copytree(folder.path, runs / "bare", ignore=shutil.ignore_patterns("analysis"))
+    made(runs, "unjudged")
+    with served(runs) as found:
+        yield found
+
+
+def test_a_report_that_is_missing_is_made_and_not_written(site: Site) -> None:
+    """The page that `kaput report --format html` gives; the folder stays as it is."""
+    before = tree(site.dashboard.runs.root / "first")
+    answer = site.ask("/runs/first")
+    assert answer.status == 200 and "<h1>" in answer.text and "rehearsal" in answer.text
+    assert tree(site.dashboard.runs.root / "first") == before
+    assert site.ask("/runs/first").text == answer.text
+
+
+def test_a_report_older_than_its_findings_is_made_anew(site: Site) -> None:
+    """And one that is not is served as it stands."""
+    page = site.dashboard.runs.root / "second" / "report.html"
+    page.write_text("as it stands")
+    assert site.ask("/runs/second").text == "as it stands"
+    (site.dashboard.runs.root / "second" / "findings.json").touch()
+    assert "<h1>" in site.ask("/runs/second").text
+    page.unlink()
+
+
+def test_a_run_that_nobody_has_judged_is_shown_live(site: Site) -> None:
+    """There is no report to be shown."""
+    answer = site.ask("/runs/unjudged")
+    assert (answer.status, answer.headers["location"]) == (307, "/runs/unjudged/live")
+
+
+def test_a_replay_has_every_message(site: Site) -> None:
+    """Steps that add up to the totals, bars for what went on, and the verdict."""
+    course = json.loads(site.ask("/runs/first/course.json").text)
+    findings = json.loads((site.dashboard.runs.root / "first" / "findings.json").read_text())
+    sums = [sum(row[at] for row in course["rows"]) for at in (1, 2)]
+    assert sums == [findings["totals"]["sent"], findings["totals"]["acked"]]
+    assert course["total"] == findings["totals"]["sent"]
+    assert course["bars"]["leaders"] and course["bars"]["faults"]
+    assert course["first_fault"] == pytest.approx(0.111, abs=0.05)
+    assert course["verdict"]["verdict"] == findings["verdict"]
+    assert site.ask("/runs/first/replay").status == 200
+
+
+def test_what_cannot_be_replayed_says_why(site: Site) -> None:
+    """Without an analysis, or without a verdict."""
+    assert "kaput analyze" in json.loads(site.ask("/runs/bare/course.json").text)["said"]
+    assert "kaput analyze" in json.loads(site.ask("/runs/unjudged/course.json").text)["said"]
+
+
+def test_two_runs_side_by_side(site: Site) -> None:
+    """Every figure of both; those that differ are marked."""
+    page = site.ask("/compare?run=first&run=second").text
+    assert page.count('<tr class="differs">') == 1
+    assert "acked" in page and "/runs/first" in page and "/runs/second" in page
+    answer = site.ask("/compare?run=first&run=unjudged")
+    assert answer.status == 409 and "no findings yet" in answer.text
