@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kaput.cli.series import Result
 from kaput.cli.showing import entries, print_json, result_of, table, width_of
+
+if TYPE_CHECKING:
+    from kaput.evidence.findings import Findings
+    from kaput.evidence.folder import RunFolder
 
 
 class Format(StrEnum):
@@ -34,7 +38,7 @@ def report_command(
         typer.Option(
             "--format",
             help="text, markdown, json or junit; html, a page of its own; svg or png, the timeline alone. "
-            "Of several runs text, markdown and json.",
+            "Of several runs a comparison; junit has a suite for each.",
         ),
     ] = Format.TEXT,
 ) -> None:
@@ -44,10 +48,7 @@ def report_command(
 
     Example: kaput report runs/*leader-kill* --format markdown
     """
-    from kaput.errors import UsageError
 
-    if format in (Format.JUNIT, Format.HTML, Format.SVG, Format.PNG) and len(run_dir) > 1:
-        raise UsageError(f"--format {format.value} shows one run; name a single run folder")
     results = _read(run_dir)
     match format:
         case Format.JSON:
@@ -56,7 +57,11 @@ def report_command(
         case Format.JUNIT:
             from kaput.report.junit import to_junit
 
-            sys.stdout.write(to_junit(results[0].findings).rstrip() + "\n")
+            sys.stdout.write(to_junit(*(result.findings for result in results)).rstrip() + "\n")
+        case Format.HTML if len(results) > 1:
+            from kaput.report.compared_page import to_html as compared
+
+            sys.stdout.write(compared(_pairs(results), entries(results)).rstrip() + "\n")
         case Format.HTML:
             from kaput.report.page import to_html
 
@@ -64,11 +69,11 @@ def report_command(
         case Format.SVG:
             from kaput.report.images import to_svg
 
-            sys.stdout.write(to_svg(results[0].folder, results[0].findings).rstrip() + "\n")
+            sys.stdout.write(to_svg(_pairs(results), entries(results)).rstrip() + "\n")
         case Format.PNG:
             from kaput.report.images import to_png
 
-            sys.stdout.buffer.write(to_png(results[0].folder, results[0].findings))
+            sys.stdout.buffer.write(to_png(_pairs(results), entries(results)))
         case Format.MARKDOWN if len(results) == 1:
             from kaput.report.manifest import scenario_of
             from kaput.report.markdown import to_markdown
@@ -89,6 +94,10 @@ def report_command(
                 console.print(table(results, width=width_of(console)), end="")
             else:
                 console.print(render(results[0].findings, results[0].folder.path), end="")
+
+
+def _pairs(results: list[Result]) -> list[tuple[RunFolder, Findings]]:
+    return [(result.folder, result.findings) for result in results]
 
 
 def _read(run_dirs: list[Path]) -> list[Result]:

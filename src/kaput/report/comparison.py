@@ -145,7 +145,7 @@ def compare(entries: Sequence[Entry]) -> Comparison:
         variants.setdefault(entry.variant, []).append(entry)
     repeated = 1 < len(variants) < len(entries)
     lines = list(variants.values()) if repeated else [[entry] for entry in entries]
-    figures = [_column(figure, lines) for figure in _shown(entries)]
+    figures = [_column(figure, lines) for figure in figures_of(entries)]
     scenarios = {entry.scenario for entry in entries}
     of = f" of {min(scenarios)}" if len(scenarios) == 1 else ""
     means = ", means with their 95 % intervals" if repeated else ""
@@ -156,7 +156,26 @@ def compare(entries: Sequence[Entry]) -> Comparison:
     )
 
 
-def _shown(entries: Sequence[Entry]) -> list[Figure]:
+def labels(entries: Sequence[Entry]) -> list[str]:
+    """What each run is of: its scenario where there are several, and what was varied; the same for
+    repetitions, and for nothing else.
+    """
+    several = len({entry.scenario for entry in entries}) > 1
+    short = _short(list(dict.fromkeys(key for entry in entries for key in entry.varied)))
+    found: dict[str, str] = {}
+    often: Counter[str] = Counter()
+    for entry in entries:
+        if entry.variant in found:
+            continue
+        words = [f"{short[key]} {_word(entry.varied, key)}" for key in entry.varied]
+        label = ", ".join([*([entry.scenario] if several or not words else []), *words])
+        often[label] += 1
+        found[entry.variant] = f"{label} ({often[label]})" if often[label] > 1 else label
+    return [found[entry.variant] for entry in entries]
+
+
+def figures_of(entries: Sequence[Entry]) -> list[Figure]:
+    """The figures of a comparison: those that every one has, and the rare ones that any run has."""
     judged = [entry.findings for entry in entries if entry.findings is not None]
     shared = any(len(group.members) > 1 for findings in judged for group in findings.groups)
     resized = any(findings.resized for findings in judged)

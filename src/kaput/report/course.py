@@ -45,12 +45,13 @@ class Lag(NamedTuple):
 
 @dataclass(frozen=True)
 class Course:
-    """Everything that the timeline shows. Steps without gaps: `fine` for a close look, `overview` for all of
-    it, `table` to be read. `faults` (with loss windows, rebalances and the drain), `leaders`, `isrs`,
-    `owners`: bars.
+    """Everything that the timeline shows, from `begin_s` to `end_s`. Steps without gaps: `fine` for a close
+    look, `overview` for all of it, `table` to be read. `faults` (with loss windows, rebalances and the
+    drain), `leaders`, `isrs`, `owners`: bars. `key`: what the names of its data sets begin with.
     """
 
     began_ns: int
+    begin_s: float
     end_s: float
     fine: Steps
     overview: Steps
@@ -61,6 +62,7 @@ class Course:
     owners: Sequence[Bar]
     lag: Sequence[Lag]
     marks: Sequence[Mark]
+    key: str = ""
 
     @property
     def has_deliveries(self) -> bool:
@@ -95,6 +97,7 @@ def read_course(folder: RunFolder, findings: Findings, manifest: Manifest | None
     clock = Clock(began_ns, end_s)
     return Course(
         began_ns=began_ns,
+        begin_s=0.0,
         end_s=end_s,
         fine=shown[fine],
         overview=shown[overview],

@@ -10,11 +10,15 @@ from typing import Any
 
 import altair as alt
 
-from kaput.report.bars import Bar
+from kaput.report.bars import NOBODY, Bar
 from kaput.report.course import Course
 
 # Mid-tones, which stand out from white and from black.
 BLUE, RED, GREEN, AMBER, GREY, PURPLE = "#3b7dd8", "#d6455d", "#23875f", "#b3770c", "#7c8696", "#8f63c9"
+_SERIES = (
+    "#3b7dd8", "#b3770c", "#23875f", "#a0529c", "#26839a", "#b0654a", "#6a72d9", "#71842a", "#c75b9b",
+    "#5f7f95",
+)  # fmt: skip
 MOST_BARS = 1_000  # of a row
 X0, X1 = "x0", "x1"  # the seconds that are shown: all rows are zoomed together
 WIDE = "wide"  # pixels across
@@ -30,13 +34,13 @@ _BANDS = {"fault": RED, "drain": GREY}
 def layers(course: Course, *drawn: alt.Chart, height: int) -> alt.LayerChart:
     """One row: fault bands behind, and marks of elections, ISR changes and rebalances before."""
     behind = (
-        alt.Chart(alt.NamedData("bands"))
+        alt.Chart(alt.NamedData(f"{course.key}bands"))
         .mark_rect(opacity=0.1, clip=True)
         .encode(x("begin"), alt.X2("end:Q"), color_of("kind", _BANDS))
     )
     dashes = alt.Scale(domain=list(_MARKED), range=list(_MARKED.values()))
     rules = (
-        alt.Chart(alt.NamedData("moments"))
+        alt.Chart(alt.NamedData(f"{course.key}moments"))
         .mark_rule(strokeWidth=1, clip=True, opacity=0.9, color=GREY)
         .encode(x("at"), alt.StrokeDash("kind:N", scale=dashes, legend=None))
     )
@@ -58,7 +62,7 @@ def bar_row(course: Course, name: str, shown: Sequence[Bar], colors: Mapping[str
     """The bars of the data set `name`, with their texts, whole or short, where there is room at the present
     zoom."""
     rows = list(dict.fromkeys(bar.row for bar in shown))
-    base = alt.Chart(alt.NamedData(name))
+    base = alt.Chart(alt.NamedData(course.key + name))
     y = alt.Y("row:N", sort=rows, title=None, axis=y_axis(grid=False))
     # What took no time is seen as well.
     drawn = (
@@ -97,6 +101,14 @@ def color_of(name: str, colors: Mapping[str, str], legend: alt.Legend | None = N
     return alt.Color(f"{name}:N", scale=scale, legend=legend)
 
 
+def series(kinds: Sequence[str]) -> dict[str, str]:
+    """A colour for each kind: brokers, members, groups."""
+    named = [kind for kind in kinds if kind != NOBODY]
+    return {kind: _SERIES[at % len(_SERIES)] for at, kind in enumerate(named)} | {
+        kind: GREY for kind in kinds if kind == NOBODY
+    }
+
+
 def legend() -> alt.Legend:
     """For images; a page has its own."""
     return alt.Legend(orient="top", title=None, columns=4, symbolType="square", offset=4, symbolStrokeWidth=2)
@@ -112,7 +124,7 @@ def without_seconds(chart: alt.LayerChart) -> alt.LayerChart:
 
 
 def _domain(course: Course) -> Iterator[alt.Parameter]:
-    yield alt.param(name=X0, value=0.0)
+    yield alt.param(name=X0, value=course.begin_s)
     yield alt.param(name=X1, value=course.end_s)
     yield alt.param(name=WIDE, value=IMAGE_PX)
 

@@ -23,8 +23,16 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _GONE = ("lost", "vanished")  # what is said of messages that are not found
 
 
-def to_junit(findings: Findings) -> str:
+def to_junit(*runs: Findings) -> str:
     """The whole document."""
+    xml = JUnitXml("kaput")
+    for findings in runs:
+        xml.add_testsuite(_suite(findings))
+    to_bytes: Callable[[], bytes] = xml.tostring
+    return f'<?xml version="1.0"?>\n{to_bytes().decode()}\n'
+
+
+def _suite(findings: Findings) -> TestSuite:
     run = findings.run
     suite = TestSuite(_clean(f"kaput {run.scenario}"))
     suite.timestamp = datetime.fromtimestamp(run.started_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
@@ -35,10 +43,7 @@ def to_junit(findings: Findings) -> str:
         suite.add_testcase(_anomaly(anomaly, findings))
     for fault in findings.faults:
         suite.add_testcase(_fault(fault, findings))
-    xml = JUnitXml("kaput")
-    xml.add_testsuite(suite)
-    to_bytes: Callable[[], bytes] = xml.tostring
-    return f'<?xml version="1.0"?>\n{to_bytes().decode()}\n'
+    return suite
 
 
 def _case(findings: Findings, name: str, kind: str) -> TestCase:

@@ -129,7 +129,9 @@ def test_every_part_is_there(tmp_path: Path) -> None:
     ):
         assert said in text, said
     course = json.loads(re.search(r'id="course">(.*?)</script>', document, re.DOTALL)[1])  # type: ignore[index]
-    assert {"done", "rates", "ack", "end_to_end", "leaders", "isr", "owners"} <= set(course["charts"])
+    assert {"done", "rates", "ack", "end_to_end", "leaders", "isr", "owners"} <= set(
+        course["runs"][0]["charts"]
+    )
 
 
 def test_cells_of_the_ledger_add_up(findings: Findings) -> None:
@@ -206,9 +208,9 @@ def test_damaged_times_make_a_page(tmp_path: Path) -> None:
 def test_images_without_a_browser(tmp_path: Path) -> None:
     """SVG and PNG of the timeline."""
     folder, findings = _judged(tmp_path)
-    svg = to_svg(folder, findings)
+    svg = to_svg([(folder, findings)])
     assert svg.startswith("<svg") and "VIOLATED" in svg and "Leader of each partition" in svg
-    assert to_png(folder, findings).startswith(b"\x89PNG")
+    assert to_png([(folder, findings)]).startswith(b"\x89PNG")
 
 
 def test_markdown_means_only_what_it_is_meant_to(findings: Findings) -> None:

@@ -2,38 +2,44 @@
 "use strict";
 (async () => {
   const course = JSON.parse(document.getElementById("course").textContent);
-  const rows = (block) => block.s.map((_, i) => Object.fromEntries(block.names.map((name, k) => [name, block.columns[k][i]])));
-  const overview = rows(course.overview), fine = rows(course.fine);
+  const rows = (block) => block.columns[0].map((_, i) => Object.fromEntries(block.names.map((name, k) => [name, block.columns[k][i]])));
+  for (const run of course.runs) run.steps = { overview: rows(run.overview), fine: rows(run.fine) };
   const area = document.querySelector(".chartarea");
-  const PAPER_PX = 700, views = [], recoveries = [], whole = [0, course.end];
+  const PAPER_PX = 700, views = [], others = [], whole = [course.begin, course.end], length = course.end - course.begin;
   let shown = [...whole], at = null;
   const config = { background: null, view: { stroke: null }, font: "system-ui, Helvetica, Arial, sans-serif", legend: { disable: true }, autosize: { type: "fit-x", contains: "padding" } };
 
-  for (const [name, spec] of Object.entries(course.charts)) {
+  const draw = async (name, spec, datasets) => {
     spec.width = "container";
-    spec.datasets = { ...(spec.datasets || {}), ...structuredClone(course.data), steps: overview };
+    spec.datasets = { ...(spec.datasets || {}), ...datasets };
     const place = document.getElementById("chart-" + name);
     const made = await window.vegaEmbed(place, spec, { actions: false, renderer: "svg", config, tooltip: false });
     place.querySelectorAll("svg").forEach((svg) => svg.setAttribute("aria-hidden", "true"));
-    (name.startsWith("recovery-") ? recoveries : views).push({ place, view: made.view, steps: "overview" });
+    return { place, view: made.view };
+  };
+  for (const run of course.runs) for (const [name, spec] of Object.entries(run.charts)) {
+    const data = { ...structuredClone(run.data), [run.key + "steps"]: run.steps.overview.map((row) => ({ ...row })) };
+    views.push({ ...await draw(run.key + name, spec, data), run, steps: "overview" });
   }
+  for (const [name, spec] of Object.entries(course.others)) others.push(await draw(name, spec, {}));
   if (!area) { document.body.dataset.ready = "yes"; return; }
+  const finest = Math.min(...course.runs.map((run) => run.fine.width));
 
   const frame = () => {
     const { place, view } = views[0], left = place.getBoundingClientRect().left - area.getBoundingClientRect().left;
     return { left: left + view.origin()[0], width: view.width() };
   };
+  // A close look has the finest steps.
+  const level = (run) => shown[1] - shown[0] < length * 0.6 && (shown[1] - shown[0]) / run.fine.width <= 600 ? "fine" : "overview";
   const zoom = async (from, to) => {
-    const least = Math.max(4 * course.fine.width, course.end / 1000);
-    const middle = (from + to) / 2, half = Math.max(to - from, least) / 2;
-    const span = Math.min(2 * half, course.end);
-    from = Math.min(Math.max(middle - half, 0), course.end - span);
+    const middle = (from + to) / 2, half = Math.max(to - from, 4 * finest, length / 1000) / 2;
+    const span = Math.min(2 * half, length);
+    from = Math.min(Math.max(middle - half, course.begin), course.end - span);
     shown = [from, from + span];
-    // A close look has the finest steps.
-    const want = span < course.end * 0.6 && span / course.fine.width <= 600 ? "fine" : "overview";
     await Promise.all(views.map(async (one) => {
-      if (one.steps !== want && one.view.getState({ data: (n) => n === "steps" }).data.steps) {
-        one.view.data("steps", (want === "fine" ? fine : overview).map((row) => ({ ...row })));
+      const name = one.run.key + "steps", want = level(one.run);
+      if (one.steps !== want && one.view.getState({ data: (n) => n === name }).data[name]) {
+        one.view.data(name, one.run.steps[want].map((row) => ({ ...row })));
         one.steps = want;
       }
       await one.view.signal("wide", one.view.width()).signal("x0", shown[0]).signal("x1", shown[1]).runAsync();
@@ -44,22 +50,23 @@
   const number = (v) => v === null || v === undefined ? "–" : v >= 100 ? Math.round(v).toLocaleString("en") : String(+v.toPrecision(3));
   const readout = area.querySelector(".readout"), cursor = area.querySelector(".cursor");
   const during = (bars, s) => bars.filter((bar) => bar.begin <= s && s < bar.end);
-  const say = (s) => {
-    const steps = shown[1] - shown[0] < course.end * 0.6 ? fine : overview;
-    const width = steps === fine ? course.fine.width : course.overview.width;
-    const row = steps.findLast((one) => one.s <= s && s < one.s + width);
-    const parts = [`${s.toFixed(2)} s`];
+  const told = (run, s) => {
+    const steps = run.steps[level(run)], width = run[level(run)].width;
+    const row = steps.findLast((one) => one.s <= s && s < one.s + width), parts = [];
     if (row) {
       parts.push(`sent ${number(row.sent_rate)}/s`, `acknowledged ${number(row.acked_rate)}/s`);
       if (row.bad_rate) parts.push(`failed or unknown ${number(row.bad_rate)}/s`);
       if (row.lost_rate) parts.push(`of it lost ${number(row.lost_rate)}/s`);
       if (row.ack_p50_ms !== null) parts.push(`ack p50 ${number(row.ack_p50_ms)} ms, p99 ${number(row.ack_p99_ms)} ms, max ${number(row.ack_max_ms)} ms`);
     }
-    during(course.faults, s).forEach((bar) => parts.push(bar.text));
-    const led = during(course.leaders, s);
-    if (led.length && led.length <= 3) led.forEach((bar) => parts.push(`${bar.row}: ${bar.text}`));
-    return parts.join(" · ");
+    during(run.faults, s).forEach((bar) => parts.push(bar.text));
+    const led = during(run.leaders, s);
+    if (led.length && led.length <= 3 && course.runs.length === 1) led.forEach((bar) => parts.push(`${bar.row}: ${bar.text}`));
+    const lag = (run.data[run.key + "lag"] || []).findLast((one) => one.at <= s);
+    if (lag && course.runs.length === 1) parts.push(`lag of ${lag.group} ${number(lag.lag)}`);
+    return (run.label ? `${run.label}: ` : "") + (parts.join(" · ") || "nothing");
   };
+  const say = (s) => [`${s.toFixed(2)} s`, ...course.runs.map((run) => told(run, s))].join(course.runs.length > 1 ? "\n" : " · ");
   const point = (s) => {
     at = s;
     const hide = s === null || s < shown[0] || s > shown[1];
@@ -112,8 +119,8 @@
     else if (wanted) zoom(...wanted.split(",").map(Number));
   });
   // Paper is narrower than most windows: drawn for its width, text keeps its size.
-  window.addEventListener("beforeprint", () => { views.forEach((one) => one.view.signal("wide", PAPER_PX)); views.concat(recoveries).forEach((one) => one.view.width(PAPER_PX).run()); });
-  window.addEventListener("afterprint", () => { views.concat(recoveries).forEach((one) => one.view.width(one.place.clientWidth).run()); zoom(...shown); });
+  window.addEventListener("beforeprint", () => { views.forEach((one) => one.view.signal("wide", PAPER_PX)); views.concat(others).forEach((one) => one.view.width(PAPER_PX).run()); });
+  window.addEventListener("afterprint", () => { views.concat(others).forEach((one) => one.view.width(one.place.clientWidth).run()); zoom(...shown); });
   let wait = 0;
   window.addEventListener("resize", () => { clearTimeout(wait); wait = setTimeout(() => zoom(...shown), 150); });
   await zoom(...whole);
