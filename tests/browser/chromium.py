@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Error, Playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 _APT_S = 300
+_LAUNCH_MS = 120_000  # a busy machine
 _DOWNLOAD_S = 180
 
 
@@ -37,7 +38,7 @@ def launched(playwright: Playwright) -> Browser:
                 tried.append(said)
             for path in _candidates(playwright):
                 try:
-                    return playwright.chromium.launch(executable_path=path)
+                    return playwright.chromium.launch(executable_path=path, timeout=_LAUNCH_MS)
                 except Error as error:
                     tried.append(f"{path}: {str(error).splitlines()[0]}")
     raise Missing("no Chromium: " + ("; ".join(dict.fromkeys(tried)) or "nothing could be installed"))
