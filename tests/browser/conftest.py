@@ -32,8 +32,11 @@ class Opens:
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
 
-    def __call__(self, path: Path, width: int = 1280, ready: bool = True, **context: Any) -> Opened:
-        """The page, its charts drawn. `context`: playwright's (color_scheme, java_script_enabled ...)."""
+    def __call__(self, path: Path | str, width: int = 1280, ready: bool = True, **context: Any) -> Opened:
+        """The page at a path or an address, its charts drawn.
+
+        `context`: playwright's (color_scheme, java_script_enabled ...).
+        """
         window = self._browser.new_context(viewport={"width": width, "height": 900}, **context)
         opened = Opened(window.new_page())
         page = opened.page
@@ -42,7 +45,7 @@ class Opens:
         page.on("pageerror", lambda error: opened.complaints.append(str(error)))
         page.on("dialog", lambda dialog: (opened.complaints.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda request: opened.asked.append(request.url))
-        page.goto(path.as_uri())
+        page.goto(path.as_uri() if isinstance(path, Path) else path)
         if ready:
             page.wait_for_selector("body[data-ready]", state="attached")
         return opened

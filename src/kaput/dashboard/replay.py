@@ -10,12 +10,12 @@ from typing import Any
 
 from kaput.dashboard.beneath import Runs
 from kaput.dashboard.reports import READ_BY_PATH
+from kaput.dashboard.watching.reader import verdict_of
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings, read_findings
 from kaput.report.bars import Bar
 from kaput.report.course import Course, read_course
 from kaput.report.manifest import manifest_of
-from kaput.report.sentences import verdict_sentence
 
 MOST_BARS = 5_000
 _MOST_LAGS = 2_000  # moments
@@ -50,7 +50,7 @@ def replay_of(runs: Runs, name: str) -> dict[str, Any]:
         "bars": {name: _bars(bars) for name, bars in _all_bars(course).items()},
         "lags": _lags(course),
         "first_fault": first_fault_s(course, findings),
-        "verdict": {"verdict": findings.verdict, "said": verdict_sentence(findings)},
+        "verdict": verdict_of(findings),
     }
 
 

@@ -14,7 +14,9 @@ import psutil
 import pytest
 
 from driving import KAPUT
-from fakes.run_folders import judged
+from fakes.run_folders import judged, made
+from kaput.dashboard.opening import check_folder
+from kaput.errors import UsageError
 
 _BOUND_S = 120  # a busy machine loads libraries for long
 
@@ -57,8 +59,6 @@ def test_it_says_where_it_is_and_ends_quietly(tmp_path: Path) -> None:
 
 def test_it_ends_while_a_run_is_being_watched(tmp_path: Path) -> None:
     """A page that is open is no reason to stay."""
-    from fakes.run_folders import made
-
     made(tmp_path, "a", "recording")
     with _started("--runs", str(tmp_path), "--port", "0") as (process, port):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_BOUND_S)
@@ -94,5 +94,6 @@ def test_what_is_no_folder_of_runs_is_a_sentence(tmp_path: Path, name: str) -> N
     """Nothing there, a file, a run folder itself."""
     (tmp_path / "file").write_text("")
     judged(tmp_path, "run")
-    said = _refused("--runs", str(tmp_path / name), "--port", "0")
-    assert said.startswith(f"kaput: {tmp_path / name}: ") and said.count("\n") == 1
+    with pytest.raises(UsageError) as said:
+        check_folder(tmp_path / name)
+    assert str(said.value).startswith(f"{tmp_path / name}: ") and "\n" not in str(said.value)

@@ -11,8 +11,8 @@ const element = (name, attributes, text) => {
 
 export const short = (value) => value >= 1e6 ? `${+(value / 1e6).toPrecision(3)} M` : value >= 1e4 ? `${+(value / 1e3).toPrecision(3)} k` : String(+value.toPrecision(3));
 
-const steps = (most) => {
-  const raw = most / 3 || 1, size = 10 ** Math.floor(Math.log10(raw));
+const steps = (most, count = 3) => {
+  const raw = most / count || 1, size = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((n) => n * size).find((n) => n >= raw);
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, n) => n * step);
 };
@@ -41,9 +41,10 @@ export function draw(place, { series, bands = [], from, to, log = false, cursor 
     svg.append(element("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }));
     svg.append(element("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, short(value)));
   }
-  for (const offset of steps(span).filter((n) => n <= span)) {
-    const second = Math.ceil(from) + offset;
-    if (second <= to) svg.append(element("text", { x: x(second), y: height - 4, "text-anchor": "middle" }, `${short(Math.abs(second)) === "0" ? 0 : (second < 0 ? "-" : "") + short(Math.abs(second))} s`));
+  const apart = steps(span, width / 120), every = apart[1] ?? span;
+  for (const offset of [...apart, span]) {
+    const second = Math.ceil(from / every) * every + offset;
+    if (second <= to && offset % every === 0) svg.append(element("text", { x: x(second), y: height - 4, "text-anchor": "middle" }, `${short(Math.abs(second)) === "0" ? 0 : (second < 0 ? "-" : "") + short(Math.abs(second))} s`));
   }
   for (const one of series) {
     let path = "", pen = false;

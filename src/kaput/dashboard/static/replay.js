@@ -24,10 +24,11 @@ function play() {
   let at = 0, playing = false, before = 0;
 
   const paint = () => {
+    const moment = Math.min(at, course.end - 1e-6);
     const upto = past(at), counts = sums[upto], now = rates(upto, at);
-    const last = rows.slice(Math.max(0, upto - Math.ceil(1 / course.width)), upto).findLast((row) => row.p50 !== null);
-    const over = at >= course.end, drain = during(course.bars.faults, at).some((bar) => bar.kind === "drain");
-    const isrs = Object.fromEntries(during(course.bars.isrs, at).map((bar) => [bar.row, bar.text]));
+    const last = rows.slice(0, upto).findLast((row) => row.s >= at - 1 - course.width && row.p50 !== null);
+    const over = at >= course.end, drain = during(course.bars.faults, moment).some((bar) => bar.kind === "drain");
+    const isrs = Object.fromEntries(during(course.bars.isrs, moment).map((bar) => [bar.row, bar.text]));
     const lag = (moments) => moments.findLast(([s]) => s <= at)?.[1];
     slider.value = at;
     slider.setAttribute("aria-valuetext", `${at.toFixed(1)} of ${course.end.toFixed(1)} seconds`);
@@ -35,8 +36,8 @@ function play() {
       clock: at, phase: over ? "over" : drain ? "drain" : at === 0 ? "begin" : "inject",
       counts: { ...counts, attempted: counts.sent }, rates: { ...now, attempted: now.sent }, latency: last ?? { p50: null, p99: null },
       faults: course.bars.faults.filter((bar) => bar.kind === "fault" && bar.begin <= at).map((bar) => ({ active: at < bar.end, text: `${at < bar.end ? "active" : "healed"}: ${bar.text}, ${bar.begin.toFixed(1)} s to ${bar.end.toFixed(1)} s` })),
-      places: during(course.bars.leaders, at).slice(0, 60).map((bar) => ({ place: bar.row, leader: bar.kind === "nobody" ? null : bar.kind.replace("broker ", ""), epoch: Number(bar.text.split("epoch ")[1] ?? -1), isr: isrs[bar.row] ?? "" })),
-      placesLeftOut: Math.max(0, during(course.bars.leaders, at).length - 60), nowhere: "Not known.",
+      places: during(course.bars.leaders, moment).slice(0, 60).map((bar) => ({ place: bar.row, leader: bar.kind === "nobody" ? null : bar.kind.replace("broker ", ""), epoch: Number(bar.text.split("epoch ")[1] ?? -1), isr: isrs[bar.row] ?? "" })),
+      placesLeftOut: Math.max(0, during(course.bars.leaders, moment).length - 60), nowhere: "Not known.",
       lags: Object.fromEntries(Object.entries(course.lags).map(([group, moments]) => [group, lag(moments)])), groups: {},
       total: course.total, rows: rows.slice(0, upto), width: course.width, end: course.end, bands: bands.filter((band) => band.begin <= at).map((band) => ({ ...band, end: Math.min(band.end, at) })), cursor: at,
     });

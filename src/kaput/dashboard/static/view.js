@@ -87,7 +87,7 @@ export function verdict(found) {
   const place = by("verdict");
   place.hidden = !found;
   if (!found) return;
-  place.className = `verdict ${found.verdict}`;
+  place.className = `verdict ${found.kind}`;
   place.textContent = found.said;
 }
 export const provisional = (text) => { by("provisional").textContent = text; };

@@ -183,8 +183,7 @@ class RunReader:
         except (OSError, ValueError):
             return None
         lost = sum(anomaly.count for anomaly in findings.anomaly("lost"))
-        said = verdict_sentence(findings)
-        return {"verdict": findings.verdict, "lost": lost, "said": said}
+        return {**verdict_of(findings), "lost": lost}
 
     def _head(self, manifest: Manifest, verdict: dict[str, Any] | None) -> dict[str, Any]:
         places, left_out = self._small.places()
@@ -239,6 +238,13 @@ class RunReader:
             f"kaput analyze {where} judges it."
         )
         return {"dead": True, "said": said}
+
+
+def verdict_of(findings: Findings) -> dict[str, str]:
+    """The verdict in a sentence; the kind of one that held although messages were lost is `loss`."""
+    lost = any(anomaly.count for anomaly in findings.anomaly("lost"))
+    kind = "loss" if findings.verdict == "held" and lost else findings.verdict
+    return {"verdict": findings.verdict, "kind": kind, "said": verdict_sentence(findings)}
 
 
 def _phase(manifest: Manifest, verdict: dict[str, Any] | None) -> str:
