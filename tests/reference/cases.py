@@ -51,6 +51,13 @@ def counted(cases: DataFrame) -> Counter[tuple[str, int | None, bool]]:
     return counts
 
 
+def by_member(cases: DataFrame) -> dict[tuple[str, int, int], int]:
+    """How many anomalies of each kind each member of a group has."""
+    theirs = anomalies(cases).where("grp IS NOT NULL AND member IS NOT NULL")
+    rows = theirs.groupBy("name", "grp", "member").agg(F.count("*").alias("cases")).collect()
+    return {(row.name, row.grp, row.member): row.cases for row in rows}
+
+
 def anomalies(cases: DataFrame) -> DataFrame:
     """The cases that are anomalies, without those that only called for a closer look."""
     return cases.where(f"name IN ({listed(ANOMALIES)})")

@@ -107,6 +107,7 @@ class _Analysis:
             closer = self._keep(cases.together(second))
             self.account.cases = counts + cases.counted(closer)
             self.cases = cases.together([first, closer])
+        self.account.by_member = cases.by_member(self.cases)
 
     def _count_fates_as_cases(self) -> None:
         """The anomalies that are fates."""

@@ -131,6 +131,7 @@ class Account:
     shared: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     rebalances: Rebalances = field(default_factory=Rebalances)
     delivered: Mapping[tuple[int, int], Delivered] = field(default_factory=dict)
+    by_member: Mapping[tuple[str, int, int], int] = field(default_factory=dict)
     redelivered: Mapping[int, int] = field(default_factory=dict)
     first_records: Mapping[tuple[int, int], int] = field(default_factory=dict)
     per_second: Mapping[str, Mapping[int, int]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from kaput.evidence.findings_parts import (
     MemberFindings,
     RebalanceFindings,
 )
-from kaput.scenario.vocabulary import OUTCOMES
+from kaput.scenario.vocabulary import GROUP_ANOMALIES, OUTCOMES
 
 STORED: tuple[Stored, ...] = ("0", "1", "n", "unread")
 _DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
@@ -72,13 +72,23 @@ def _members(given: Inputs, account: Account, index: int) -> list[MemberFindings
         e["member"] for e in given.group_events if (e["group"], e["kind"]) == (given.groups[index], "refused")
     )
     return [
-        MemberFindings(member=m, delivered=records.get(m, 0), commits_refused=refused[m])
+        MemberFindings(
+            member=m,
+            delivered=records.get(m, 0),
+            commits_refused=refused[m],
+            anomalies=_anomalies(account, index, names.members.index(m)),
+        )
         for m in sorted(known | set(records))
     ]
 
 
 def _lag(given: Inputs, group: str) -> Lag:
     return Lag(max=lag.greatest(given.samples, group), final=_final_lag(given, group))
+
+
+def _anomalies(account: Account, group: int, member: int) -> dict[str, int]:
+    found = {name: account.by_member.get((name, group, member), 0) for name in GROUP_ANOMALIES}
+    return {name: n for name, n in found.items() if n}
 
 
 def _final_lag(given: Inputs, group: str) -> int | None:

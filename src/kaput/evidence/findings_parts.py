@@ -35,13 +35,14 @@ class Lag(Part):
 
 
 class MemberFindings(Part):
-    """A member of a group, how many records were delivered to it, and how many of its commits of a partition
-    were refused.
+    """A member of a group, how many records were delivered to it, how many of its commits of a partition were
+    refused, and how many anomalies of each kind are its own (those that it has none of are left out).
     """
 
     member: str
     delivered: int
     commits_refused: int = 0
+    anomalies: dict[str, int] = {}
 
 
 class ShareMemberFindings(MemberFindings):

@@ -18,6 +18,7 @@ from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.faults.catalogue import CATALOGUE, TOPIC_CATALOGUE
+from kaput.faults.coordinators import kept_in
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.members.fault import MemberFault
@@ -164,8 +165,10 @@ class Nemesis:
         ids = resolve(step.target, self._admin, self._brokers, step.seed)
         nodes = [self._nodes[i] for i in ids]
         of_nodes = CATALOGUE[step.fault](scene)
+        kind, _, group = step.target.partition(" ")
+        kept = f" ({kept_in(group, self._admin)})" if kind == "coordinator-of" else ""
         return _Injection(
-            step.target, ids, of_nodes, partial(of_nodes.inject, nodes), partial(of_nodes.heal, nodes)
+            step.target + kept, ids, of_nodes, partial(of_nodes.inject, nodes), partial(of_nodes.heal, nodes)
         )
 
     def _wait_for_trigger(self, step: Step) -> bool:

@@ -74,10 +74,18 @@ def members(group: GroupFindings) -> Table:
     """Whose records each was; of a share group also what became of them."""
     shared = [m for m in group.members if isinstance(m, ShareMemberFindings)]
     if not shared:
-        # Refused commits where there are any.
-        width = 3 if any(m.commits_refused for m in group.members) else 2
-        rows = [[m.member, f"{m.delivered:,}", f"{m.commits_refused:,}"][:width] for m in group.members]
-        return ["member", "records", "commits refused"][:width], rows
+        # Refused commits, and anomalies, where there are any.
+        refused = ["commits refused"] if any(m.commits_refused for m in group.members) else []
+        odd = sorted({name for m in group.members for name in m.anomalies})
+        return ["member", "records", *refused, *odd], [
+            [
+                m.member,
+                f"{m.delivered:,}",
+                *(f"{m.commits_refused:,}" for _ in refused),
+                *(f"{m.anomalies.get(name, 0):,}" for name in odd),
+            ]
+            for m in group.members
+        ]
     header = ["member", "delivered", "accepted", "released", "rejected", "failed"]
     return header, [
         [m.member, *(f"{n:,}" for n in (m.delivered, m.accepted, m.released, m.rejected, m.failed))]

@@ -207,3 +207,14 @@ def test_partitions_that_a_topic_got_are_a_rebalance_of_their_own(tmp_path: Path
     assert (first.ended_ns, first.trigger) == (at(1), "m1 joined")
     assert (second.started_ns, second.ended_ns) == (at(9000), at(9100))
     assert second.trigger == "resize topic orders"
+
+
+def test_whose_an_anomaly_is(tmp_path: Path) -> None:
+    """m1 jumps over a record and commits it; m2 has records of a partition that is not its own."""
+    history = _group(1).acked(0, 3, 3).acked(0, 4, 4).handed(4, 0, 4, 200).event("committed", 300, 5)
+    history.handed(3, 0, 3, 400, member="m2").handed(4, 0, 4, 401, member="m2")
+    (group,) = _judged(history, tmp_path).groups
+    assert {m.member: m.anomalies for m in group.members} == {
+        "m1": {"poll-skip": 1, "commit-ahead": 1},
+        "m2": {"unassigned-delivery": 2},
+    }

@@ -173,5 +173,5 @@ def test_evidence_without_share_events_is_of_other_groups(tmp_path: Path) -> Non
     (group,) = judged(history, tmp_path).groups
     assert group.type == "classic"
     assert [member.model_dump() for member in group.members] == [
-        {"member": "m1", "delivered": 1, "commits_refused": 0}
+        {"member": "m1", "delivered": 1, "commits_refused": 0, "anomalies": {}}
     ]

@@ -57,11 +57,13 @@ def test_members_lag_and_rebalances_of_a_group(raw: dict[str, Any]) -> None:
     anomaly(raw, "redelivered")["count"] = 403
     assert "refused" not in render(Findings.model_validate(raw), "x").plain
     group["members"][0]["commits_refused"] = 4
+    group["members"][1]["anomalies"] = {"poll-skip": 7}
     text = render(Findings.model_validate(raw), "x").plain
     for said in (
         "403 records redelivered",
         "lag at most 12,345, 0 not committed at the end, 2 rebalances",
-        "member-1   20,000                4",
+        "member-1   20,000                4          0",
+        "member-2        0                0          7",
         "idle: member-2, member-3",
         "01:01:01.000  member-2 was killed  10,000 ms        2                       20.5          400",
         "-: some partition never had an owner again",

@@ -22,7 +22,7 @@ from kaput.analysis.questions.order import reordered
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.stages.by_message import no_pieces
-from kaput.analysis.stages.cases import COUNTED, counted, shown
+from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, by_member, counted, shown
 from kaput.analysis.stages.encode import no_rows
 from kaput.analysis.stages.pieces import Piece, gathered
 from kaput.analysis.sums import Sum
@@ -30,6 +30,7 @@ from kaput.analysis.timeline import Timeline
 
 SUMS: Mapping[str, Sum] = {
     "cases": COUNTED,
+    "by_member": BY_MEMBER,
     "losses": Sum(
         ("producer", "topic", "cause", *losses.KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
     ),
@@ -111,6 +112,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     return PlaceResults(
         sums={
             "cases": counted(cases),
+            "by_member": by_member(cases),
             "losses": losses.kinds(lost),
             "lost_by_fault": _lost_by_fault(context.fault_windows, lost),
             "redelivered": handovers.redelivered(deliveries, context.handovers),

@@ -18,11 +18,22 @@ from kaput.analysis.sums import Sum
 
 Cases = Mapping[str, pl.DataFrame]
 COUNTED = Sum(("name", "group", "flag"), ("n",))
+BY_MEMBER = Sum(("name", "group", "member"), ("n",))
 
 
 def counted(cases: Cases) -> pl.DataFrame:
     """(name, group, flag, n): how many there are; `group` is null for those of the run."""
     return COUNTED.of(pl.concat([_counts(name, rows) for name, rows in cases.items()]))
+
+
+def by_member(cases: Cases) -> pl.DataFrame:
+    """(name, group, member, n): how many of each a member has, of those that tell whose they are."""
+    told = [
+        rows.select(pl.lit(name).alias("name"), "group", "member", "n")
+        for name, rows in cases.items()
+        if "group" in rows.columns and "member" in rows.columns
+    ]
+    return BY_MEMBER.of(pl.concat(told))
 
 
 def _counts(name: str, rows: pl.DataFrame) -> pl.DataFrame:

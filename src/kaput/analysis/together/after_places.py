@@ -79,6 +79,9 @@ def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict
         for row in found["vanished"].iter_rows(named=True)
     ]
     account.displaced = [_displaced(row) for part in results for row in part.displaced.iter_rows(named=True)]
+    account.by_member = {
+        (name, group, member): n for name, group, member, n in found["by_member"].drop_nulls().iter_rows()
+    }
     account.redelivered = dict(found["redelivered"].select("rebalance", "n").iter_rows())
     account.first_records = {
         (member, rebalance): at_ns for member, rebalance, at_ns in found["first_records"].iter_rows()
