@@ -25,6 +25,7 @@ from kaput.faults.nemesis import Nemesis
 from kaput.faults.targets import resolve
 from kaput.scenario.options import Options
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
+from waiting import eventually
 
 
 def play(
@@ -372,3 +373,39 @@ def test_a_group_that_nobody_has_is_said(tmp_path: Path) -> None:
     (row,), _ = play(tmp_path, [step], lambda _nemesis: None)
     assert not row["bit"] and "there is no group billing" in row["proof"]
     assert row["target"] == "member 1 of billing"
+
+
+class GrowingAdmin(FakeAdmin):
+    """Its topic gets as many partitions as anybody asks for."""
+
+    count = 1
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        self.count = count
+
+    def partitions(self, topics: Any) -> dict[tuple[str, int], Any]:
+        (state,) = super().partitions(["orders"]).values()
+        return {("orders", number): state for number in range(self.count)}
+
+
+def test_a_topic_is_resized_and_stays_so(tmp_path: Path) -> None:
+    """It hits no broker, takes effect at once, and is over when all has been sent."""
+    step = Step("1-resize", "resize", "topic orders", AfterStart(0), None, 1, Options(partitions=6))
+
+    def drive(nemesis: Nemesis) -> None:
+        assert eventually(lambda: admin.count == 6, 10)
+        nemesis.workload_over()
+
+    admin = GrowingAdmin()
+    (row,), nodes = play(tmp_path, [step], drive, admin)
+    assert row["bit"] and row["brokers"] == [] and row["target"] == "topic orders"
+    assert row["healed_ns"] == row["effective_ns"] and row["proof"].endswith("; 6 at the end")
+    assert all(node.done == [] for node in nodes.values())
+
+
+def test_a_coordinator_is_recorded_with_what_it_keeps(tmp_path: Path) -> None:
+    """The partition of __consumer_offsets that holds the group."""
+    step = Step("1-kill", "kill", "coordinator-of billing", AfterStart(0), 20, 1)
+    rows, nodes = play(tmp_path, [step], lambda _nemesis: None)
+    assert rows[0]["target"] == "coordinator-of billing (__consumer_offsets/0)"
+    assert nodes[3].done == ["kill", "start"]
