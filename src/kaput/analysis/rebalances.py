@@ -30,8 +30,8 @@ class Rebalance:
     """One rebalance of one group; `ended_ns` None: some partition never had an owner again.
 
     `unowned_ns`: of all partitions together. `revoked`, `assigned`: by member, when it gave up the first and
-    was given the last. `returned`: members that had lost everything before it. `began`: the kind of its
-    first event; `changed_ns`: its last.
+    was given the last. `returned`: members that had lost everything before it; `lost`: those that lost
+    something in it. `began`: the kind of its first event; `changed_ns`: its last.
     """
 
     group: str
@@ -45,6 +45,7 @@ class Rebalance:
     revoked: dict[str, int] = field(default_factory=dict)
     assigned: dict[str, int] = field(default_factory=dict)
     returned: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,8 @@ class _Ownership:
             last = Rebalance(self.group, at_ns, event["kind"])
             self.rebalances.append(last)
         last.changed_ns = at_ns
+        if event["kind"] == "lost":
+            last.lost.add(member)
         for place in touched:
             if event["kind"] == "assigned":
                 last.unowned_ns += at_ns - self._since.pop(place, at_ns)
@@ -186,6 +189,7 @@ def explain(
             or _came_back(rebalance)
             or _fault(rebalance, faults, since_ns)
             or _broker(rebalance, cluster_events, since_ns)
+            or _lost(rebalance)
             or UNKNOWN
         )
         before_ns[rebalance.group] = rebalance.changed_ns + TOGETHER_NS
@@ -212,6 +216,12 @@ def _came_or_went(rebalance: Rebalance, events: Sequence[Event], since_ns: int) 
 def _came_back(rebalance: Rebalance) -> str | None:
     """Who had lost everything, and was assigned something again."""
     return f"{', '.join(sorted(rebalance.returned))} came back" if rebalance.returned else None
+
+
+def _lost(rebalance: Rebalance) -> str | None:
+    """Whom the group had given up, as their sessions had ended."""
+    who = sorted(rebalance.lost)
+    return f"{', '.join(who)} lost {'its' if len(who) == 1 else 'their'} partitions" if who else None
 
 
 def _reach_ns(event: Event) -> int:

@@ -65,14 +65,13 @@ WORDS = {
     ),
     "stored": "found by the drain's reader, `0`, `1` or `n` times",
     "trigger": (
-        "why a rebalance began: the members that were killed, left (up to a minute before it) or "
-        "joined (up to a second before it): by the last such event until it began, else the first one "
-        "within it. Else the members that had lost all of their partitions before it began and are "
-        "assigned some in it (they came back). Else the fault that took hold or ended last in the "
-        "minute before it (one of brokers or of a topic, or one whose target names the "
-        "group). Else the broker that stopped last in that "
-        "minute. Else `unknown`. What happened within a second of the rebalance before belongs to "
-        "that one"
+        "why a rebalance began: the members that were killed, left (up to a minute before it) or joined"
+        " (up to a second before it): by the last such event until it began, else the first one within "
+        "it. Else the members that had lost all of their partitions before it began and are assigned "
+        "some in it (they came back). Else the fault that took hold or ended last in the minute before "
+        "it (one of brokers or of a topic, or one whose target names the group). Else the broker that "
+        "stopped last in that minute. Else the members that lost partitions in it. Else `unknown`. What"
+        " happened within a second of the rebalance before belongs to that one"
     ),
     "two_leaders_ms": "from an election to the deposed leader's last acknowledgement",
     "unavailable_ms": (

@@ -104,7 +104,7 @@ def test_a_member_that_comes_back_is_the_trigger(tmp_path: Path) -> None:
     history.event("revoked", 20_000, member="m2").event("assigned", 20_100, 3)
     history.event("lost", 30_000).event("assigned", 30_500, 3)
     findings = _judged(history.handed(2, 0, 2, 31_000), tmp_path)
-    assert [r.trigger for r in findings.rebalances][-2:] == ["m1 came back", "unknown"]
+    assert [r.trigger for r in findings.rebalances][-2:] == ["m1 came back", "m1 lost its partitions"]
     assert {m.member: m.commits_refused for m in findings.groups[0].members} == {"m1": 1, "m2": 0}
 
 
