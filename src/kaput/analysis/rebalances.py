@@ -246,7 +246,7 @@ def _may_concern(fault: Fault, group: str) -> bool:
 
 
 def _moments(fault: Fault) -> Iterator[tuple[int, str]]:
-    # A topic has its partitions a little before that is answered.
+    # Members may see partitions before each of them is in order.
     began_ns = fault.injected_ns if fault.fault in TOPIC_FAULTS else fault.effective_ns
     if began_ns is not None:
         yield began_ns, f"{fault.fault} {fault.target}"

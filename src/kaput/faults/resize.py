@@ -37,12 +37,13 @@ class Resize:
             return Effect(None, False, f"{topic} has {before} partitions already")
         began = now_ns()
         admin.add_partitions(topic, wanted)
-        effective = now_ns()
+        accepted = now_ns()
         lacks = self._wait_led(topic, wanted)
-        said = f"{topic}: {wanted:,} partitions instead of {before:,}, accepted after {_ms(began, effective)}"
+        said = f"{topic}: {wanted:,} partitions instead of {before:,}, accepted after {_ms(began, accepted)}"
         if lacks:
-            return Effect(effective, False, f"{said}; not in order after {_LED_S:.0f} s: {lacks}")
-        return Effect(effective, True, f"{said}, all with a leader and their full ISR after {_ms(began)}")
+            return Effect(accepted, False, f"{said}; not in order after {_LED_S:.0f} s: {lacks}")
+        ready = now_ns()
+        return Effect(ready, True, f"{said}, all with a leader and their full ISR after {_ms(began, ready)}")
 
     def heal(self, topic: str, effect: Effect) -> tuple[int | None, Effect]:
         """Nothing: partitions stay. Raises LabError."""
@@ -73,5 +74,5 @@ class Resize:
         return lacking(states) if len(states) >= wanted else f"{len(states):,} partitions are known"
 
 
-def _ms(from_ns: int, to_ns: int | None = None) -> str:
-    return f"{((now_ns() if to_ns is None else to_ns) - from_ns) / 1e6:,.0f} ms"
+def _ms(from_ns: int, to_ns: int) -> str:
+    return f"{(to_ns - from_ns) / 1e6:,.0f} ms"
