@@ -6,6 +6,7 @@ No counting of records here: what members were handed was counted by the tasks.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 from kaput.analysis import lag, measured, rebalances
 from kaput.analysis.account import Account
@@ -37,6 +38,7 @@ def group_of(given: Inputs, account: Account, index: int) -> GroupFindings:
         fates=_fates(account.tally, index),
         redelivered_after_commit=account.cases["redelivered", index, True],
         delivered_per_s=_per_s(account, index),
+        longest_commit_gap_ms=_commit_gap_ms(given, name),
         end_to_end_ms=measured.percentiles(account, index),
         lag=_lag(given, name),
         members=measured.share_members(account, index, given.names) or _members(given, account, index),
@@ -50,6 +52,13 @@ def _per_s(account: Account, index: int) -> float | None:
     if first_ns is None or last_ns is None or last_ns <= first_ns:
         return None
     return sum(row.records for row in mine) / ((last_ns - first_ns) / 1e9)
+
+
+def _commit_gap_ms(given: Inputs, group: str) -> float | None:
+    """The longest time between two commits; None where there are not two."""
+    times = sorted(e["at_ns"] for e in given.group_events if (e["group"], e["kind"]) == (group, "committed"))
+    gaps = [later - one for one, later in pairwise(times)]
+    return max(gaps) / 1e6 if gaps else None
 
 
 def _fates(tally: Tally, group: int) -> list[GroupFate]:

@@ -73,7 +73,8 @@ class GroupFate(Fate):
 
 class GroupFindings(Part):
     """One consumer group; `members`: all that any evidence names, of a share group those that had anything
-    to do; `delivered_per_s`: records, over the time from the first attempt to the last delivery.
+    to do; `delivered_per_s`: records, over the time from the first attempt to the last delivery;
+    `longest_commit_gap_ms`: between two commits of any of its members that follow one another.
     """
 
     group: str
@@ -83,6 +84,7 @@ class GroupFindings(Part):
     fates: list[GroupFate]
     redelivered_after_commit: int = 0
     delivered_per_s: float | None = None
+    longest_commit_gap_ms: float | None = None
     end_to_end_ms: Percentiles = Percentiles()
     lag: Lag = Lag()
     members: list[ShareMemberFindings | MemberFindings] = []

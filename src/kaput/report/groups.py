@@ -47,6 +47,8 @@ def summary(group: GroupFindings, findings: Findings) -> str:
         said.append(f"{group.redelivered_after_commit:,} delivered again after their commit")
     if group.delivered_per_s is not None:
         said.append(f"{number(group.delivered_per_s)} records a second")
+    if group.longest_commit_gap_ms is not None:
+        said.append(f"no commit for {milliseconds(group.longest_commit_gap_ms)} at most")
     if group.lag.max is not None:
         said.append(f"lag at most {group.lag.max:,}")
     if group.lag.final is not None:

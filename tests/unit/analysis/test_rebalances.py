@@ -131,12 +131,13 @@ def test_lag(tmp_path: Path) -> None:
         history.add("samples", at_ns=at(ms), source="kaput", name="lag", labels=labels, value=lag)
     (group,) = _judged(history, tmp_path).groups
     assert (group.lag.max, group.lag.final) == (7, 2)
+    assert group.longest_commit_gap_ms == 100
 
 
 def test_without_commits_or_samples_no_lag_is_known(tmp_path: Path) -> None:
     """Null is not zero."""
     (group,) = _judged(_group(), tmp_path).groups
-    assert (group.lag.max, group.lag.final) == (None, None)
+    assert (group.lag.max, group.lag.final, group.longest_commit_gap_ms) == (None, None, None)
 
 
 def test_partition_tables(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def test_members_lag_and_rebalances_of_a_group(raw: dict[str, Any]) -> None:
     """The records of each member, idle ones by name; each rebalance with its trigger."""
     group = raw["groups"][0]
     group["lag"] = {"max": 12_345, "final": 0}
+    group["longest_commit_gap_ms"] = 9480.4
     group["members"] = [{"member": f"member-{n}", "delivered": 20_000 * (n == 1)} for n in (1, 2, 3)]
     rebalance = {
         "group": "billing", "trigger": "member-2 was killed", "started_ns": 3661 * SECOND, "members": 2,
@@ -61,7 +62,7 @@ def test_members_lag_and_rebalances_of_a_group(raw: dict[str, Any]) -> None:
     text = render(Findings.model_validate(raw), "x").plain
     for said in (
         "403 records redelivered",
-        "lag at most 12,345, 0 not committed at the end, 2 rebalances",
+        "no commit for 9,480 ms at most, lag at most 12,345, 0 not committed at the end, 2 rebalances",
         "member-1   20,000                4          0",
         "member-2        0                0          7",
         "idle: member-2, member-3",
