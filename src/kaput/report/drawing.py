@@ -5,7 +5,7 @@ Data are named, never within a chart: Altair copies what is in a chart many time
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -44,9 +44,13 @@ def layers(course: Course, *drawn: alt.Chart, height: int) -> alt.LayerChart:
         .mark_rule(strokeWidth=1, clip=True, opacity=0.9, color=GREY)
         .encode(x("at"), alt.StrokeDash("kind:N", scale=dashes, legend=None))
     )
-    found = alt.layer(behind, *drawn, rules).resolve_scale(color="independent", strokeDash="independent")
-    whole: alt.LayerChart = found.properties(height=height).add_params(*_domain(course))
-    return whole
+    # Each method of a chart copies it whole: what is known is said at once.
+    return alt.LayerChart(
+        layer=[behind, *drawn, rules],
+        height=height,
+        params=_domain(course),
+        resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent", strokeDash="independent")),
+    )
 
 
 def shared(course: Course) -> dict[str, list[dict[str, Any]]]:
@@ -123,10 +127,9 @@ def without_seconds(chart: alt.LayerChart) -> alt.LayerChart:
     return found
 
 
-def _domain(course: Course) -> Iterator[alt.Parameter]:
-    yield alt.param(name=X0, value=course.begin_s)
-    yield alt.param(name=X1, value=course.end_s)
-    yield alt.param(name=WIDE, value=IMAGE_PX)
+def _domain(course: Course) -> list[alt.VariableParameter]:
+    values = {X0: course.begin_s, X1: course.end_s, WIDE: IMAGE_PX}
+    return [alt.VariableParameter(name=name, value=value) for name, value in values.items()]
 
 
 def _seconds() -> alt.Axis:
