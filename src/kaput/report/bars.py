@@ -5,7 +5,7 @@ findings and its manifest. course.py puts them together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kaput.evidence.findings import Findings
@@ -140,23 +140,30 @@ def _bar(
         yield Bar(row, begin, end, kind, text, short)
 
 
-def owners(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
-    """Which member had which partition, for each group."""
+def owners(events: Sequence[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
+    """Which member had which partition, for each group; who is assigned what it has already goes on."""
+    alone = len({row["group"] for row in events if row["group"] is not None}) == 1
     held: dict[tuple[str, str], tuple[str, int]] = {}
     found: list[Bar] = []
+
+    def over(key: tuple[str, str], end_ns: int | None) -> None:
+        who, since_ns = held.pop(key)
+        found.extend(_bar(key[1] if alone else ": ".join(key), since_ns, end_ns, who, who, clock))
+
     for row in events:
-        group, member, kind, at_ns = row["group"], row["member"], row["kind"], row["at_ns"]
+        key = (row["group"], f"{row['topic']}/{row['partition']}")
+        member, kind, at_ns = row["member"], row["kind"], row["at_ns"]
         if kind == "assigned" and row["partition"] is not None:
-            held[group, f"{row['topic']}/{row['partition']}"] = member, at_ns
+            if key in held and held[key][0] != member:
+                over(key, at_ns)
+            held.setdefault(key, (member, at_ns))
         elif kind in ("revoked", "lost", "left", "killed"):
-            named = f"{row['topic']}/{row['partition']}"
             whole = kind in ("left", "killed") or row["partition"] is None
-            for key in [k for k, (who, _) in held.items() if k[0] == group and who == member]:
-                if whole or key[1] == named:
-                    who, since = held.pop(key)
-                    found += _bar(f"{group}: {key[1]}", since, at_ns, who, who, clock)
-    for (group, place), (who, since) in held.items():
-        found += _bar(f"{group}: {place}", since, None, who, who, clock)
+            for other in [k for k, (who, _) in held.items() if k[0] == row["group"] and who == member]:
+                if whole or other == key:
+                    over(other, at_ns)
+    for key in list(held):
+        over(key, None)
     return iter(sorted(found, key=lambda bar: (_by_number(bar.row), bar.begin)))
 
 

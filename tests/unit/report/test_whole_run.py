@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -95,6 +96,35 @@ def test_rebalances_are_bars_marks_and_a_table(run: Run, course: Course) -> None
     (given,) = [row for row in group.handovers.rows if row[0] == "30.000" and row[1] == "m1"]
     assert given[2:4] == ["-", "33.000"] and 33 < float(given[4]) < 33.1
     assert [name for name, _ in group.members.rows] == ["m1", "m2"]
+
+
+def event(kind: str, second: int, member: str, partition: int | None = 0, group: str = "g") -> dict[str, Any]:
+    """Of a group, as analysis/events has it."""
+    topic = None if partition is None else "t"
+    at_ns = second * 10**9
+    return {
+        "kind": kind, "at_ns": at_ns, "group": group, "member": member, "topic": topic, "partition": partition
+    }  # fmt: skip
+
+
+def test_owners_go_on_until_they_give_up() -> None:
+    """Being assigned again what one has changes nothing; another's assignment, and an end, do."""
+    events = [
+        event("assigned", 1, "a"),
+        event("assigned", 2, "a"),
+        event("assigned", 3, "b"),
+        event("assigned", 3, "a", 1),
+        event("revoked", 5, "b"),
+        event("assigned", 6, "a"),
+        event("killed", 8, "a", None),
+        event("assigned", 9, "b", 1),
+    ]
+    found = [(bar.row, bar.text, bar.begin, bar.end) for bar in bars.owners(events, Clock(0, 10.0))]
+    assert found == [
+        ("t/0", "a", 1, 3), ("t/0", "b", 3, 5), ("t/0", "a", 6, 8), ("t/1", "a", 3, 8), ("t/1", "b", 9, 10)
+    ]  # fmt: skip
+    two = [event("assigned", 1, "a"), event("assigned", 1, "x", group="h")]
+    assert [bar.row for bar in bars.owners(two, Clock(0, 10.0))] == ["g: t/0", "h: t/0"]
 
 
 def test_one_row_for_each_group_that_rebalanced(run: Run) -> None:
