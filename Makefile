@@ -6,6 +6,7 @@
 # make check      lint, format, types, import contracts
 # make bench      the benchmarks; make bench-quick: a short form of them
 # make lock       the requirements locked anew
+# make wheel      dist/kaput-*.whl, to be installed elsewhere
 # make clean      everything that make has made here (not the cache of jars)
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ DEV_STAMP = .venv/.installed-dev
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url --no-emit-find-links
 
-.PHONY: install demo test test-fast soak fuzz check bench bench-quick lock clean preflight setup setup-dev
+.PHONY: wheel install demo test test-fast soak fuzz check bench bench-quick lock clean preflight setup setup-dev
 
 install: setup
 
@@ -67,6 +68,9 @@ bench-quick: setup-dev
 	$(BIN)/python benchmarks/brokers.py --quick
 	$(BIN)/python benchmarks/ledger.py --messages 1000000 --peers polars-everything,polars,duckdb --quick
 
+wheel: $(DEV_STAMP)
+	VIRTUAL_ENV=.venv $(UV) build --quiet --wheel --no-build-isolation --python .venv --out-dir dist
+
 # The jars are looked at each time, which takes less than a second: their cache is the user's, not ours.
 setup: $(RUN_STAMP)
 	@$(BIN)/python -m kaput.cluster.setup
@@ -106,5 +110,5 @@ lock: $(UV)
 	$(COMPILE) requirements-dev.in --output-file requirements-dev.lock
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

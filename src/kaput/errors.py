@@ -8,7 +8,8 @@
     │   ├── JavaError                  no Java, or one too old
     │   ├── NamespacesError            the kernel lacks or forbids what network namespaces need
     │   ├── DistributionError          Kafka's jars cannot be had, or are not the ones locked
-    │   └── BrokerError                a broker or controller did not come up, or died on its own
+    │   ├── BrokerError                a broker or controller did not come up, or died on its own
+    │   └── FaultError                 a fault that did not bite, or was not healed; the message has the proof
     └── Interrupted           exit 130 Ctrl-C or SIGTERM
 
 Kafka's anomalies are findings, never exceptions (docs/decisions/0001-three-kinds-of-trouble.md).
@@ -57,6 +58,10 @@ class DistributionError(LabError):
 
 class BrokerError(LabError):
     """A node did not come up or died on its own; the message ends with the last lines of its log."""
+
+
+class FaultError(LabError):
+    """A fault on demand (kaput.lab, kaput fault) that is not proven; the message says what was seen."""
 
 
 class Interrupted(KaputError):

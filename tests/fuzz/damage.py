@@ -50,8 +50,9 @@ def parquets(folder: Path) -> list[Path]:
 
 def _some_file(folder: Path, random: Random) -> Path:
     found = parquets(folder)
-    if random.random() < 0.15 or not found:
-        found = [folder / "manifest.json", folder / "scenario.yaml"]
+    documents = [path for path in (folder / "manifest.json", folder / "scenario.yaml") if path.is_file()]
+    if documents and (random.random() < 0.15 or not found):  # an earlier damage made a folder of the others
+        found = documents
     # Every table as often as the other, whatever its number of files.
     names = sorted({path.parent.name for path in found})
     name = random.choice(names)

@@ -7,10 +7,14 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli import analyze, bench, dashboard, demo, report, run, scenarios
+from kaput.cli import analyze, bench, dashboard, demo, doctor, fault, inside, report, run, scenarios
+from kaput.cli import standing, tool, up
 from kaput.cli.ending import VERDICTS, Verbs, status_of
 from kaput.cli.streams import Streams
 from kaput.errors import LabError
+
+# Options behind the first argument are the other program's.
+PASSED_ON = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 
 app = typer.Typer(
     name="kaput",
@@ -26,6 +30,15 @@ app.command("analyze")(analyze.analyze_command)
 app.command("report")(report.report_command)
 app.command("dashboard")(dashboard.dashboard_command)
 app.command("demo")(demo.demo_command)
+app.command("up")(up.up_command)
+app.command("status")(standing.status_command)
+app.add_typer(fault.app, name="fault")
+app.command("grow")(standing.grow_command)
+app.command("shell", context_settings=PASSED_ON)(standing.shell_command)
+app.command("down")(standing.down_command)
+app.command("doctor")(doctor.doctor_command)
+app.command("tool", context_settings=PASSED_ON)(tool.tool_command)
+app.command("inside", context_settings=PASSED_ON)(inside.inside_command)
 app.add_typer(scenarios.app, name="scenarios")
 app.add_typer(bench.app, name="bench")
 

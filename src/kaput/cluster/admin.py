@@ -117,6 +117,25 @@ class Admin:
 
         return self._asker.retry(look, f"metadata of {', '.join(names)}")
 
+    def topics(self) -> list[str]:
+        """The names of every topic that any broker knows, Kafka's own included."""
+
+        def look() -> list[str]:
+            views = self._asker.ask_all(self._cluster.broker_endpoints, requests.every_topic)
+            if not views:
+                raise LabError("no broker answered")
+            return sorted({topic.name for view in views.values() for topic in view.topics})
+
+        return self._asker.retry(look, "the topics")
+
+    def groups(self) -> list[str]:
+        """The ids of all groups that commit offsets, each as its coordinator knows it."""
+        answers = self._asker.ask_all(self._cluster.broker_endpoints, requests.list_groups).values()
+        # A share group's offsets are its own; a group of Connect or of others has none.
+        return sorted(
+            {g.group_id for answer in answers for g in answer.groups if g.protocol_type == "consumer"}
+        )
+
     def controller_id(self) -> int:
         """The leader of the metadata quorum, as the quorum itself knows it; in ZooKeeper mode the broker
         that ZooKeeper has as the controller.

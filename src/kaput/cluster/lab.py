@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node
-from kaput.cluster.properties import Place, roles, write_properties
+from kaput.cluster.properties import Place, Role, roles, write_properties
 from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Endpoint, Unanswered, ask
@@ -58,6 +58,8 @@ class Cluster:
         self.network: Network = Namespaces(owner) if spec.network == "namespaces" else Loopback()
         self._places: list[Place] = []
         self._lock = threading.Lock()
+        self._cluster_id = new_id()
+        self._archive: Path | None = None
         self.nodes: dict[int, Node] = {}
         self.lifecycle: list[tuple[str, int, int]] = []  # (started or stopped, node id, at_ns)
 
@@ -127,6 +129,21 @@ class Cluster:
                 raise self._not_ready(waiting, timeout_s)
             time.sleep(_POLL_S if waiting else 0)
 
+    def grow(self, count: int) -> list[int]:
+        """That many more brokers, ready when this returns; none of them votes in the metadata quorum.
+
+        Their ids, from the highest one of a broker on. Raises LabError; what was started then runs on.
+        """
+        first = max(self.broker_endpoints) + 1
+        added = self._places_for(dict.fromkeys(range(first, first + count), "broker"))
+        self.network.join([place.id for place in added])
+        self._places = [*self._places, *added]
+        self._add(added)
+        for place in added:
+            self.nodes[place.id].start()
+        self.wait_ready(self._ready_timeout_s)
+        return [place.id for place in added]
+
     def troubles(self) -> list[str]:
         """Sentences about nodes that died on their own, each with the last lines of its log."""
         return [death for node in self.nodes.values() for death in node.deaths]
@@ -154,21 +171,24 @@ class Cluster:
         if self.mode == "zookeeper" and self.distribution.major >= 4:
             version = self.distribution.version
             raise LabError(f"Kafka {version} has no ZooKeeper mode; use 3.9 or older, or write mode: kraft")
-        archive = ensure_archive(self.distribution, self.java, self._note)
-        self._places = self._plan()
+        self._archive = ensure_archive(self.distribution, self.java, self._note)
+        self._places = self._places_for(roles(self._spec))
         self.network.join([place.id for place in self._places])
-        cluster_id = new_id()
-        for place in self._places:
-            self._prepare(place, cluster_id)
-            command = self.network.command(place.id, self._command(place, archive))
-            self.nodes[place.id] = Node(
-                self._owner, place, command, self._on_event, partial(self._before_restart, place)
-            )
+        self._add(self._places)
         # Brokers without ZooKeeper would have to wait for it.
         for node in sorted(self.nodes.values(), key=lambda node: node.role != "zookeeper"):
             node.start()
 
-    def _prepare(self, place: Place, cluster_id: str) -> None:
+    def _add(self, places: Sequence[Place]) -> None:
+        """Nodes that are not started yet, with what they need on their disks."""
+        for place in places:
+            self._prepare(place)
+            command = self.network.command(place.id, self._command(place, self._archive))
+            self.nodes[place.id] = Node(
+                self._owner, place, command, self._on_event, partial(self._before_restart, place)
+            )
+
+    def _prepare(self, place: Place) -> None:
         """Writes what the node is told, and what must be on its disk before its first start."""
         place.folder.mkdir(parents=True, exist_ok=True)
         self._owner.own_path(place.data)
@@ -181,7 +201,7 @@ class Cluster:
             return
         write_properties(place, self._places, self._spec)
         if self._spec.mode == "kraft":
-            format_storage(place.data, place.id, cluster_id, self.distribution, self.java)
+            format_storage(place.data, place.id, self._cluster_id, self.distribution, self.java)
 
     def _before_restart(self, place: Place) -> None:
         if self.mode == "zookeeper" and place.role == "broker":
@@ -205,8 +225,7 @@ class Cluster:
             self.java, self.distribution, MAIN, [place.properties], archive=archive, flags=flags
         )
 
-    def _plan(self) -> list[Place]:
-        wanted: Mapping[int, str] = roles(self._spec)
+    def _places_for(self, wanted: Mapping[int, Role]) -> list[Place]:
         free = iter(self.network.ports(3 * len(wanted)))
         return [
             Place(
@@ -218,7 +237,7 @@ class Cluster:
                 folder=self._folder / str(node_id),
                 zookeeper_ports=(next(free), next(free), next(free)) if role == "zookeeper" else None,
             )
-            for node_id, role in roles(self._spec).items()
+            for node_id, role in wanted.items()
         ]
 
     def _is_ready(self, broker: int) -> bool:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafka.protocol.admin import (
+from kaput.cluster.protocol import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DescribeQuorumRequest,
+    DescribeShareGroupOffsetsRequest,
+    FindCoordinatorRequest,
     IncrementalAlterConfigsRequest,
+    ListGroupsRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetFetchRequest,
 )
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
-
-from kaput.cluster.messages import DescribeShareGroupOffsetsRequest
 from kaput.scenario.model import Config, Topic
 
 TopicPartition = tuple[str, int]
@@ -46,6 +48,16 @@ def metadata(topics: Sequence[str] = ()) -> Any:
     """Metadata of these topics (none: of the brokers alone), with leader epochs."""
     wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     return MetadataRequest(version=7, topics=wanted, allow_auto_topic_creation=False)
+
+
+def every_topic() -> Any:
+    """Metadata of all topics."""
+    return MetadataRequest(version=7, topics=None, allow_auto_topic_creation=False)
+
+
+def list_groups() -> Any:
+    """ListGroups, of those that the asked broker coordinates."""
+    return ListGroupsRequest(version=3)
 
 
 def describe_quorum() -> Any:

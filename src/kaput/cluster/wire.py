@@ -11,9 +11,7 @@ import socket
 import time
 from typing import Any
 
-from kafka.errors import KafkaError, for_code
-from kafka.protocol.parser import KafkaProtocol
-
+from kaput.cluster.protocol import KafkaError, KafkaProtocol, for_code
 from kaput.errors import LabError
 
 Endpoint = tuple[str, int]

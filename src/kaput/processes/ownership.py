@@ -84,15 +84,20 @@ class OwnedProcess:
 
 
 class Owner:
-    """Owns processes and directories from entering to leaving the block."""
+    """Owns processes and directories from entering to leaving the block.
 
-    def __init__(self) -> None:
+    `marks_environment`: whether what others start from this process is kaput's as well, to be ended with it.
+    """
+
+    def __init__(self, *, marks_environment: bool = True) -> None:
+        self._marks_environment = marks_environment
         self._processes: list[OwnedProcess] = []
         self._lock = threading.Lock()
 
     def __enter__(self) -> Owner:
-        # Also what others start from here, such as Spark its JVM, is then known to be kaput's.
-        os.environ[MARKER] = own_marker()
+        if self._marks_environment:
+            # Also what others start from here, such as Spark its JVM, is then known to be kaput's.
+            os.environ[MARKER] = own_marker()
         self._record = Record.create()
         self._guardian = _start_guardian(self._record)
         self._open = True
@@ -163,7 +168,7 @@ def _popen(
             stdin=nothing if stdin is None else stdin,
             stdout=nothing if stdout is None else stdout,
             stderr=nothing if stderr is None else stderr,
-            env={**os.environ, **(env or {})},
+            env={**os.environ, MARKER: own_marker(), **(env or {})},
             cwd=cwd,
             start_new_session=True,
         )

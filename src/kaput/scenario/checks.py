@@ -13,6 +13,7 @@ from kaput.scenario.member_checks import check_members
 from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import (
     LAST_KAFKA_WITH_ZOOKEEPER,
+    Cluster,
     Producers,
     Scenario,
     Topic,
@@ -48,6 +49,12 @@ def check(scenario: Scenario) -> list[Mistake]:
         for part in (_cluster, _topics, _producers, check_groups, _faults, _expect)
         for path, text in part(scenario)
     ]
+
+
+def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
+    """Mistakes between a fault and a cluster of which neither topics nor groups nor load are known."""
+    parts = (_target_in_cluster, _network, _options, _peers)
+    return [Mistake(path, text) for part in parts for path, text in part(step, cluster)]
 
 
 def _cluster(scenario: Scenario) -> Found:
@@ -152,9 +159,11 @@ def _at_most(value: object, limit: int) -> bool:
 
 def _faults(scenario: Scenario) -> Found:
     for index, step in enumerate(scenario.faults):
-        for part in (_at, _target, check_members, check_topic, _network, _options, _peers):
+        for part in (_at, _target, check_members, check_topic):
             for key, text in part(step, scenario):
                 yield ("faults", index, *key), text
+        for mistake in check_alone(step, scenario.cluster):
+            yield ("faults", index, *mistake.path), mistake.text
 
 
 def _at(step: FaultStep, scenario: Scenario) -> Found:
@@ -172,16 +181,21 @@ def _at(step: FaultStep, scenario: Scenario) -> Found:
             yield ("at",), f"{step.at} is after the end of the load, which lasts {format_duration(longest)}"
 
 
-def _target(step: FaultStep, scenario: Scenario) -> Found:
+def _target_in_cluster(step: FaultStep, cluster: Cluster) -> Found:
     match = TARGET.fullmatch(step.target)
     assert match is not None  # the model has checked it
-    brokers = scenario.cluster.brokers
+    brokers = cluster.brokers
     if match["broker"] and not 1 <= int(match["broker"]) <= brokers:
         yield ("target",), f"no such broker: {match['broker']}; brokers are 1 to {brokers}"
-    if step.target == "zookeeper" and scenario.cluster.mode == "kraft":
+    if step.target == "zookeeper" and cluster.mode == "kraft":
         yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
     if step.target == "minority" and brokers < 3:
         yield ("target",), f"a minority of {brokers} brokers is nobody; it takes 3 or more"
+
+
+def _target(step: FaultStep, scenario: Scenario) -> Found:
+    match = TARGET.fullmatch(step.target)
+    assert match is not None
     if match["topic"]:
         for text in _partition(match["role"], match["topic"], int(match["partition"]), scenario):
             yield ("target",), text
@@ -189,14 +203,14 @@ def _target(step: FaultStep, scenario: Scenario) -> Found:
         yield ("target",), no_group(match["group"], scenario)
 
 
-def _network(step: FaultStep, scenario: Scenario) -> Found:
-    if step.fault == "disk-full" and scenario.cluster.disk_mb is None:
+def _network(step: FaultStep, cluster: Cluster) -> Found:
+    if step.fault == "disk-full" and cluster.disk_mb is None:
         yield ("fault",), "disk-full needs brokers with a disk of their own; write cluster.disk-mb: 256"
-    if step.fault in NETWORK_FAULTS and scenario.cluster.network == "loopback":
+    if step.fault in NETWORK_FAULTS and cluster.network == "loopback":
         yield ("fault",), f"{step.fault} breaks the network; write cluster.network: namespaces"
 
 
-def _options(step: FaultStep, scenario: Scenario) -> Found:
+def _options(step: FaultStep, cluster: Cluster) -> Found:
     takes = OPTIONS.get(step.fault, {})
     for key in sorted({key for keys in OPTIONS.values() for key in keys} - set(takes)):
         if getattr(step, _FIELDS.get(key, key)) is not None:
@@ -213,8 +227,7 @@ def _expect(scenario: Scenario) -> Found:
         yield ("expect", "slump"), "a slump is measured by the ordered rate; give every producer a rate"
 
 
-def _peers(step: FaultStep, scenario: Scenario) -> Found:
-    cluster = scenario.cluster
+def _peers(step: FaultStep, cluster: Cluster) -> Found:
     for word in step.from_ or []:
         kind, _, number = word.partition(" ")
         if kind == "broker" and not 1 <= int(number) <= cluster.brokers:

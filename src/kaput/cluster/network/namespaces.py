@@ -50,15 +50,17 @@ class Namespaces:
         """A bridge, and for each node a holder and a link. Raises LabError outside the clients' namespace."""
         if not inside():
             raise LabError("network namespaces are not entered: start this with `kaput run`")
+        first = not self._holders
         for node in nodes:
             self._holders[node] = self._owner.spawn(
                 [tool("unshare"), "--net", "sleep", "infinity"], name=f"namespace of node {node}"
             )
-        for holder in self._holders.values():
-            _wait_apart(holder)
-        make_bridge(_CLIENTS)
-        for node, holder in self._holders.items():
-            make_link(_link(node), holder.pid, self.host(node))
+        for node in nodes:
+            _wait_apart(self._holders[node])
+        if first:
+            make_bridge(_CLIENTS)
+        for node in nodes:
+            make_link(_link(node), self._holders[node].pid, self.host(node))
 
     def host(self, node: int) -> str:
         """10.77.0.1 for node 1."""

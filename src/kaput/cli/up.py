@@ -1,0 +1,144 @@
+"""`kaput up`: a cluster that stays until `kaput down`, in this terminal or in the background."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from kaput.operate.homes import Card, Home
+
+_START_TIMEOUT_S = 180.0  # fetching jars happens before
+_POLL_S = 0.05
+
+Name = Annotated[str, typer.Option(help="What the cluster is called by the other verbs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+
+
+def up_command(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(help="Take cluster and topics of this built-in or file.", show_default=False),
+    ] = None,
+    *,
+    brokers: Annotated[int | None, typer.Option(min=1, help="How many brokers (3).")] = None,
+    controllers: Annotated[
+        int | None, typer.Option(min=1, help="That many dedicated controllers; without it brokers vote.")
+    ] = None,
+    mode: Annotated[str | None, typer.Option(help="kraft, or zookeeper.")] = None,
+    kafka: Annotated[str | None, typer.Option(metavar="VERSION", help="Which Kafka.")] = None,
+    network: Annotated[str | None, typer.Option(help="loopback, or namespaces (Linux).")] = None,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of every broker.")
+    ] = None,
+    name: Name = "lab",
+    detach: Annotated[bool, typer.Option(help="Return once it is ready; `kaput down` ends it.")] = False,
+    json: Json = False,
+) -> None:
+    """Start a cluster that stays, to be looked at, broken and grown; Ctrl-C or `kaput down` ends it.
+
+    Example: kaput up --brokers 3 --detach && kaput fault inject kill --target "leader-of orders/0" --for 10s
+    """
+    from kaput.errors import UsageError
+    from kaput.operate.homes import home
+
+    wrong = [text for text in config or [] if "=" not in text]
+    if wrong:
+        raise UsageError(f"--config {wrong[0]}: write KEY=VALUE")
+    given = {"brokers": brokers, "controllers": controllers, "mode": mode, "kafka": kafka, "network": network}
+    cluster: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if config:
+        cluster["config"] = dict(text.split("=", 1) for text in config)
+    place = home(name)
+    if detach:
+        _show(_in_background(place), json)
+    else:
+        _here(place, scenario, cluster, json)
+
+
+def _here(place: Home, scenario: str | None, cluster: dict[str, Any], json: bool) -> None:
+    """Keeps the cluster in this very process."""
+    from kaput.cli.jars import distribution_for
+    from kaput.cluster.network.entering import enter
+    from kaput.java import find_java
+    from kaput.operate.keeper import Keeper
+    from kaput.operate.lab import lab
+    from kaput.processes.signals import interrupts
+
+    made = lab(scenario, folder=place.folder, note=_note, **cluster)
+    java = find_java()
+    distribution_for(made.spec.kafka, java, None)  # with a progress bar, where jars are missing
+    if made.spec.network == "namespaces":
+        enter(sys.argv[1:])
+    with interrupts():
+        place.make()
+        try:
+            with made:
+                keeper = Keeper(place, made)
+                with keeper.answering():
+                    _show(keeper.card, json)
+                    sys.stdout.flush()
+                    keeper.keep()
+        finally:
+            place.remove()
+
+
+def _in_background(place: Home) -> Card:
+    """The same command without --detach, in a session of its own; returns when it is ready.
+
+    Raises LabError with what it said when it ends instead.
+    """
+    from kaput.errors import LabError, UsageError
+
+    place.make()
+    arguments = [word for word in sys.argv[1:] if word not in ("--detach", "--json")]
+    with place.log.open("wb") as said:
+        keeper = subprocess.Popen(
+            # -P: a file of the working directory must not be taken for a module.
+            [sys.executable, "-P", "-m", "kaput", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    limit = time.monotonic() + _START_TIMEOUT_S
+    while time.monotonic() < limit:
+        card = place.card()
+        if card is not None and card.pid == keeper.pid and card.alive:
+            return card
+        if (status := keeper.poll()) is not None:
+            text = place.log.read_text(errors="replace").strip().removeprefix("kaput: ")
+            place.remove()
+            raise (UsageError if status == UsageError.exit_status else LabError)(text)
+        time.sleep(_POLL_S)
+    keeper.terminate()
+    raise LabError(f"the cluster was not ready within {_START_TIMEOUT_S:.0f} s; see {place.log}")
+
+
+def _show(card: Card, json: bool) -> None:
+    import json as library
+
+    brokers = card.bootstrap_servers.split(",")
+    if json:
+        said = {
+            "cluster": card.name,
+            "bootstrap_servers": card.bootstrap_servers,
+            "brokers": list(range(1, len(brokers) + 1)),
+            "folder": card.folder,
+        }
+        typer.echo(library.dumps(said))
+        return
+    which = "" if card.name == "lab" else f" --cluster {card.name}"
+    typer.echo(f"{card.name}: {len(brokers)} brokers of Kafka {card.kafka} at {card.bootstrap_servers}")
+    typer.echo(f"  logs: {card.folder}/BROKER/server.log")
+    typer.echo(
+        f"  kaput status{which}; kaput fault inject kill --target 'broker 1'{which}; kaput down{which}"
+    )
+
+
+def _note(text: str) -> None:
+    typer.echo(text, err=True)

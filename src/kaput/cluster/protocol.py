@@ -1,0 +1,31 @@
+"""What kaput uses of kafka-python: messages of Kafka's protocol, and what its error codes mean.
+
+In one place, because loading their descriptions warns of something deprecated that kafka-python does: a
+program that treats warnings as errors must be able to use kaput all the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.errors import KafkaError, for_code
+    from kafka.protocol.admin import (
+        CreatePartitionsRequest,
+        CreateTopicsRequest,
+        DescribeQuorumRequest,
+        IncrementalAlterConfigsRequest,
+        ListGroupsRequest,
+    )
+    from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+    from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+    from kafka.protocol.parser import KafkaProtocol
+
+    from kaput.cluster.messages import DescribeShareGroupOffsetsRequest
+
+__all__ = [
+    "CreatePartitionsRequest", "CreateTopicsRequest", "DescribeQuorumRequest", "DescribeShareGroupOffsetsRequest",
+    "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
+    "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest", "OffsetFetchRequest", "for_code",
+]  # fmt: skip

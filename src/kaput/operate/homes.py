@@ -1,0 +1,147 @@
+"""Where standing clusters are found by name: a directory each, with what they are and a socket to call them.
+
+Its place: written by the keeper of a cluster, read by everybody who wants something of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import platformdirs
+
+from kaput.errors import LabError, UsageError
+from kaput.processes.records import registry, start_of
+from kaput.scenario.nearest import hint
+
+DEFAULT_NAME = "lab"
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
+_CALL_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Card:
+    """A standing cluster: its keeper's process, its brokers' addresses, and where their logs are."""
+
+    name: str
+    pid: int
+    start: str
+    bootstrap_servers: str
+    folder: str
+    network: str
+    kafka: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether its keeper, and not another process of the same id, still runs."""
+        return start_of(self.pid) == self.start
+
+
+@dataclass(frozen=True)
+class Home:
+    """The directory of one name."""
+
+    name: str
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        """Configs and logs of its brokers."""
+        return self.path / "nodes"
+
+    @property
+    def socket(self) -> Path:
+        """Where its keeper is called."""
+        return self.path / "keeper"
+
+    @property
+    def log(self) -> Path:
+        """What a keeper in the background says."""
+        return self.path.with_suffix(".log")  # beside it: each keeper begins with a fresh directory
+
+    def card(self) -> Card | None:
+        """None where no keeper has ever been ready."""
+        try:
+            return Card(**json.loads((self.path / "card.json").read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def write(self, card: Card) -> None:
+        """The cluster is ready."""
+        beside = self.path / f"card.{os.getpid()}"
+        beside.write_text(json.dumps(asdict(card)))
+        beside.replace(self.path / "card.json")
+
+    def make(self) -> None:
+        """A fresh directory. Raises UsageError where a cluster of this name stands, LabError elsewise."""
+        card = self.card()
+        if card is not None and card.alive:
+            raise UsageError(
+                f"a cluster {self.name} stands already (kaput status --cluster {self.name}); "
+                f"choose another --name, or take it down: kaput down --cluster {self.name}"
+            )
+        try:
+            shutil.rmtree(self.path, ignore_errors=True)
+            self.path.mkdir(parents=True, mode=0o700)
+        except OSError as error:
+            raise LabError(f"{self.path} cannot be made ({error.strerror}); set XDG_STATE_HOME") from None
+
+    def remove(self) -> None:
+        """Forgets it; what is gone already does no harm."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.log.unlink(missing_ok=True)
+
+
+def home(name: str) -> Home:
+    """The home of that name, whether anything stands there or not. Raises UsageError for a strange name."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no name of a cluster: write small letters, digits and dashes")
+    return Home(name, _root() / name)
+
+
+def standing() -> list[Card]:
+    """Every cluster that stands, by name."""
+    try:
+        homes = [Home(path.name, path) for path in sorted(_root().iterdir())]
+    except OSError:
+        return []
+    return [card for each in homes if (card := each.card()) is not None and card.alive]
+
+
+def find(name: str) -> Card:
+    """The standing cluster of that name. Raises UsageError where there is none."""
+    card = home(name).card()
+    if card is not None and card.alive:
+        return card
+    others = [other.name for other in standing()]
+    known = hint(name, others) if others else "none does: kaput up --detach starts one"
+    died = " (its keeper has died; kaput down tidies up)" if card is not None else ""
+    raise UsageError(f"no cluster {name} stands{died}; {known}")
+
+
+def call(card: Card, request: dict[str, object]) -> dict[str, object]:
+    """The keeper's answer. Raises UsageError or LabError with what it has against it, or when it is gone."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+            caller.settimeout(_CALL_TIMEOUT_S)
+            caller.connect(str(home(card.name).socket))
+            caller.sendall(json.dumps(request).encode() + b"\n")
+            with caller.makefile("rb") as answer:
+                said = json.loads(answer.readline() or b"{}")
+    except (OSError, ValueError) as error:
+        raise LabError(f"the keeper of {card.name} does not answer: {error}") from None
+    if "error" in said:
+        raise (UsageError if said.get("usage") else LabError)(said["error"])
+    if not said:
+        raise LabError(f"the keeper of {card.name} hung up")
+    return dict(said)
+
+
+def _root() -> Path:
+    # Beside the owners of processes, and like them apart for each machine and container.
+    return Path(platformdirs.user_state_dir("kaput")) / "clusters" / registry().name

@@ -1,0 +1,201 @@
+"""The lab as a library: a real cluster in a `with` block, whose brokers can be broken. `kaput.lab(...)`.
+
+    with kaput.lab(brokers=3) as lab:
+        lab.create_topic("orders", partitions=3)
+        with lab.fault("kill", "leader-of orders/0"):
+            my_application(lab.bootstrap_servers)
+
+Its place: the public face for other people's programs and tests (docs/IN_YOUR_TESTS.md); kaput's own runs
+put the same parts together in run/experiment.py.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from pydantic import ValidationError
+
+from kaput.cluster.admin import Admin, PartitionState
+from kaput.cluster.distribution import resolve
+from kaput.cluster.lab import Cluster
+from kaput.cluster.network.entering import inside
+from kaput.errors import FaultError, LabError, UsageError
+from kaput.java import find_java
+from kaput.operate.breaking import Breaking, Injected
+from kaput.processes.ownership import Owner
+from kaput.processes.reaper import reap_orphans
+from kaput.scenario import loader
+from kaput.scenario.mistakes import from_validation
+from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.model import Config, Topic
+from kaput.scenario.source import dotted
+
+READY_TIMEOUT_S = 60.0
+
+
+def lab(
+    scenario: str | Path | None = None,
+    *,
+    folder: Path | None = None,
+    note: Callable[[str], None] = lambda text: None,
+    **cluster: object,
+) -> Lab:
+    """A cluster of real brokers, started on entering the block and gone on leaving it.
+
+    `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `controllers=1`, `kafka="4.3.1"`,
+    `mode`, `network`, `config={...}`). `scenario`: a built-in or a file, whose cluster and topics are taken.
+    `folder`: where configs and logs of the brokers stay; without it they go with the cluster. `note` is told
+    what takes long. Raises UsageError for a mistake in any of these.
+    """
+    found = loader.load(str(scenario))[1] if scenario is not None else None
+    given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
+    data = {**given, **{key.replace("_", "-"): value for key, value in cluster.items()}}
+    try:
+        spec = Spec.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        said = [f"{dotted(mistake.path)}: {mistake.text}" for mistake in from_validation(error, data)]
+        raise UsageError("\n".join(said)) from None
+    return Lab(spec, found.topics if found is not None else [], folder, note)
+
+
+class Lab:
+    """A running cluster between entering and leaving the block; made by `lab`. For several threads.
+
+    Entering raises LabError where the cluster does not come up.
+    """
+
+    def __init__(
+        self, spec: Spec, topics: Sequence[Topic], folder: Path | None, note: Callable[[str], None]
+    ) -> None:
+        self.spec = spec
+        self._topics, self._folder, self._note = topics, folder, note
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Lab:
+        if self.spec.network == "namespaces" and not inside():
+            raise LabError(
+                "network: namespaces needs a program that kaput has started in a network of its own: "
+                "kaput inside COMMAND ..."
+            )
+        java = find_java()
+        distribution = resolve(self.spec.kafka, java)
+        reap_orphans()
+        with ExitStack() as stack:
+            owner = stack.enter_context(Owner(marks_environment=False))
+            folder = self._folder or Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="kaput-lab-"))
+            )
+            if self._folder is None:
+                owner.own_path(folder)
+            self.cluster = stack.enter_context(
+                Cluster(owner, self.spec, distribution, java, folder, self._note)
+            )
+            self.admin = stack.enter_context(Admin(self.cluster, READY_TIMEOUT_S))
+            self.breaking = Breaking(self.cluster.nodes, self.cluster.network, self.admin, lambda: self.spec)
+            stack.callback(self.breaking.abandon)
+            self.admin.create_topics(self._topics)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """HOST:PORT of every broker, separated by commas, for clients."""
+        return self.cluster.bootstrap_servers
+
+    @property
+    def brokers(self) -> list[int]:
+        """Their ids, from 1."""
+        return self.spec.broker_ids()
+
+    @property
+    def active_faults(self) -> list[Injected]:
+        """What is broken now."""
+        return self.breaking.active
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int | None = None,
+        config: Config | None = None,
+        assignment: list[list[int]] | None = None,
+    ) -> None:
+        """Returns when every partition has a leader and its full ISR. `replication_factor`: 3, or as many
+        as there are brokers, unless told. Raises UsageError, and LabError with Kafka's reason.
+        """
+        factor = replication_factor or (len(assignment[0]) if assignment else min(3, self.spec.brokers))
+        try:
+            topic = Topic(
+                name=name,
+                partitions=partitions,
+                replication_factor=factor,
+                config=config or {},
+                assignment=assignment,
+            )
+        except ValidationError as error:
+            said = [f"{dotted(mistake.path)}: {mistake.text}" for mistake in from_validation(error, {})]
+            raise UsageError("\n".join(said)) from None
+        self.admin.create_topics([topic])
+
+    def grow(self, count: int = 1) -> list[int]:
+        """That many more brokers, ready when this returns; their ids. Raises LabError."""
+        added = self.cluster.grow(count)
+        self.spec = self.spec.model_copy(update={"brokers": len(self.cluster.broker_endpoints)})
+        return added
+
+    def partitions(self, topic: str) -> dict[int, PartitionState]:
+        """By number: leader (None where there is none), leader epoch, replicas, ISR. Raises LabError."""
+        return {partition: state for (_, partition), state in self.admin.partitions([topic]).items()}
+
+    def controller(self) -> int:
+        """The id of the active controller. Raises LabError where there is none."""
+        return self.admin.controller_id()
+
+    def log(self, broker: int) -> Path:
+        """All that a broker has said."""
+        return self.cluster.nodes[broker].log
+
+    def troubles(self) -> list[str]:
+        """Sentences about brokers that ended without having been told to."""
+        return self.cluster.troubles()
+
+    @contextmanager
+    def fault(self, fault: str, target: str = "any", **options: object) -> Iterator[Injected]:
+        """Breaks something for the length of a block: proven before the body runs, healed after it.
+
+        `fault`, `target` and `options` as in a scenario (`delay="100ms"`; `from_="controllers"`, because
+        `from` is a word of Python's). After the heal every broker is waited for, unless another fault is
+        active. Raises UsageError; FaultError where it did not bite, did not last or was not healed.
+        """
+        given = {key.rstrip("_").replace("_", "-"): value for key, value in options.items()}
+        injected = self.breaking.inject(fault, target, given)
+        try:
+            yield injected
+        except BaseException as error:
+            try:
+                self._heal(injected)
+            except LabError as second:
+                error.add_note(str(second))
+            raise
+        self._heal(injected)
+
+    def _heal(self, injected: Injected) -> None:
+        try:
+            self.breaking.heal(injected.id)
+        except FaultError:
+            self._settle()
+            raise
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self.breaking.active:
+            self.cluster.wait_ready(READY_TIMEOUT_S)

@@ -1,0 +1,84 @@
+"""The state of a standing cluster in one document: brokers, controller, partitions, groups' lag, faults."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from kaput.errors import LabError
+
+if TYPE_CHECKING:
+    from kaput.cluster.admin import Admin
+    from kaput.cluster.node import Node
+    from kaput.operate.lab import Lab
+
+
+def status_of(lab: Lab) -> dict[str, Any]:
+    """As JSON can tell it. What cannot be had right now is null, with the reason in `unknown`."""
+    unknown: list[str] = []
+    nodes = [_node(node) for node in lab.cluster.nodes.values()]
+    return {
+        "kafka": lab.spec.kafka,
+        "mode": lab.spec.mode,
+        "network": lab.spec.network,
+        "bootstrap_servers": lab.bootstrap_servers,
+        "controller": _tried(lab.controller, unknown),
+        "brokers": [node for node in nodes if node["role"] in ("broker", "combined")],
+        "others": [node for node in nodes if node["role"] not in ("broker", "combined")],
+        "partitions": _tried(lambda: _partitions(lab.admin), unknown),
+        "groups": _tried(lambda: _groups(lab.admin), unknown),
+        "faults": [asdict(each) for each in lab.active_faults],
+        "troubles": lab.troubles(),
+        "unknown": unknown,
+    }
+
+
+def _tried(look: Any, unknown: list[str]) -> Any:
+    try:
+        return look()
+    except LabError as error:
+        unknown.append(str(error))
+        return None
+
+
+def _node(node: Node) -> dict[str, Any]:
+    state = "down" if not node.running else "paused" if node.is_stopped() else "running"
+    return {"id": node.id, "role": node.role, "state": state, "pid": node.pid if node.running else None}
+
+
+def _partitions(admin: Admin) -> list[dict[str, Any]]:
+    names = admin.topics()
+    if not names:
+        return []
+    return [
+        {
+            "topic": topic,
+            "partition": partition,
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "replicas": state.replicas,
+            "isr": state.isr,
+            "under_replicated": set(state.isr) != set(state.replicas),
+        }
+        for (topic, partition), state in admin.partitions(names).items()
+    ]
+
+
+def _groups(admin: Admin) -> list[dict[str, Any]]:
+    found = []
+    for group in admin.groups():
+        committed = admin.committed(group)
+        ends = admin.high_watermarks(committed)
+        partitions: list[dict[str, Any]] = [
+            {
+                "topic": topic,
+                "partition": partition,
+                "committed": offset,
+                "end": ends[(topic, partition)],
+                "lag": ends[(topic, partition)] - offset,
+            }
+            for (topic, partition), offset in sorted(committed.items())
+        ]
+        lag = sum(each["lag"] for each in partitions)
+        found.append({"group": group, "lag": lag, "partitions": partitions})
+    return found

@@ -1,0 +1,64 @@
+"""What the doctor found, as text: worst first, each with what shows it and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Protocol
+
+from rich.text import Text
+
+from kaput.report.layout import plural
+
+_STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
+
+
+class Finding(Protocol):
+    """A finding of the doctor's."""
+
+    @property
+    def id(self) -> str:
+        """KP001 and so on."""
+
+    @property
+    def severity(self) -> str:
+        """critical, warning or info"""
+
+    @property
+    def resource(self) -> str:
+        """Where."""
+
+    @property
+    def title(self) -> str:
+        """Why that is bad."""
+
+    @property
+    def evidence(self) -> str:
+        """What was seen."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do."""
+
+
+def render(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
+    """`findings` in the order in which they are shown, those of one check together."""
+    text = Text()
+    for _, group in groupby(findings, key=lambda finding: finding.id):
+        same = list(group)
+        first = same[0]
+        text.append(f"{first.id} {first.severity}: {first.title}\n", style=_STYLES[first.severity])
+        for each in same:
+            text.append(f"  {each.resource}: {each.evidence}\n")
+        remedies = list(dict.fromkeys(each.remedy for each in same))
+        more = f" (and {len(remedies) - 1} like it)" if len(remedies) > 1 else ""
+        text.append(f"  remedy: {remedies[0]}{more}\n", style="dim")
+    for what in unknown:
+        text.append(f"not looked at: {what}\n")
+    counts = [
+        plural(count, severity, severity if severity == "info" else None)
+        for severity in _STYLES
+        if (count := sum(finding.severity == severity for finding in findings))
+    ]
+    text.append(f"{', '.join(counts) or 'nothing found'}\n", style="bold")
+    return text

@@ -1,0 +1,87 @@
+"""The state of a standing cluster as text: brokers, partitions, groups, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from kaput.report.layout import NOTHING, columns, number, plural
+
+
+def render(said: Mapping[str, Any]) -> Text:
+    """`said`: the document of `kaput status --json`."""
+    return Text.assemble(
+        _head(said), _nodes(said), _partitions(said["partitions"]), _groups(said["groups"]), _foot(said)
+    )
+
+
+def _head(said: Mapping[str, Any]) -> Text:
+    controller = NOTHING if said["controller"] is None else said["controller"]
+    return Text(
+        f"{said['cluster']}: Kafka {said['kafka']}, {said['mode']}, {said['bootstrap_servers']}; "
+        f"controller {controller}\n",
+        style="bold",
+    )
+
+
+def _nodes(said: Mapping[str, Any]) -> Text:
+    rows = [
+        [f"{node['role']} {node['id']}", node["state"], NOTHING if node["pid"] is None else str(node["pid"])]
+        for node in [*said["brokers"], *said["others"]]
+    ]
+    return columns(["node", "state", "pid"], rows, left=2)
+
+
+def _partitions(partitions: Sequence[Mapping[str, Any]] | None) -> Text:
+    if partitions is None:
+        return Text("  partitions: not known now\n")
+    if not partitions:
+        return Text("  no topics\n")
+    under = sum(each["under_replicated"] for each in partitions)
+    offline = sum(each["leader"] is None for each in partitions)
+    rows = [
+        [
+            f"{each['topic']}/{each['partition']}",
+            NOTHING if each["leader"] is None else str(each["leader"]),
+            str(each["leader_epoch"]),
+            _list(each["replicas"]),
+            _list(each["isr"]),
+            "no leader" if each["leader"] is None else "under-replicated" if each["under_replicated"] else "",
+        ]
+        for each in partitions
+    ]
+    table = columns(["partition", "leader", "epoch", "replicas", "ISR", ""], rows, left=6)
+    summary = (
+        f"  {plural(len(partitions), 'partition')}, {under} under-replicated, {offline} without a leader\n"
+    )
+    return Text.assemble(table, summary)
+
+
+def _groups(groups: Sequence[Mapping[str, Any]] | None) -> Text:
+    if groups is None:
+        return Text("  groups: not known now\n")
+    rows = [
+        [group["group"], f"{each['topic']}/{each['partition']}", *map(number, _offsets(each))]
+        for group in groups
+        for each in group["partitions"]
+    ]
+    return columns(["group", "partition", "committed", "end", "lag"], rows, left=2) if rows else Text()
+
+
+def _foot(said: Mapping[str, Any]) -> Text:
+    lines = [
+        f"  active: {each['id']} on {_list(each['brokers'])}: {each['proof']}" for each in said["faults"]
+    ]
+    lines += [f"  trouble: {each.splitlines()[0]}" for each in said["troubles"]]
+    lines += [f"  not known now: {each}" for each in said["unknown"]]
+    return Text("".join(f"{line}\n" for line in lines))
+
+
+def _offsets(each: Mapping[str, Any]) -> list[int]:
+    return [each["committed"], each["end"], each["lag"]]
+
+
+def _list(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids)) or NOTHING

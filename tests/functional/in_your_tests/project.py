@@ -1,0 +1,57 @@
+"""A test file of somebody else's, as docs/IN_YOUR_TESTS.md shows it. test_in_your_tests.py copies it out."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+
+import kaput
+from kaput.errors import FaultError, UsageError
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def send(bootstrap_servers: str, topic: str, count: int, acks: str) -> int:
+    """How many of `count` messages were acknowledged."""
+    acked: list[int] = []
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": acks})
+    for number in range(count):
+        producer.produce(topic, str(number), callback=lambda error, _: error or acked.append(1))
+    assert producer.flush(30) == 0
+    return len(acked)
+
+
+def test_orders_survive_the_death_of_a_leader(kafka_lab_shared: kaput.Lab) -> None:
+    """The application goes on while its leader is down, and the leader is back afterwards."""
+    lab = kafka_lab_shared
+    lab.create_topic("orders", partitions=2, config={"min.insync.replicas": 2})
+    before = lab.partitions("orders")[0]
+    with lab.fault("kill", "leader-of orders/0") as killed:
+        assert killed.brokers == [before.leader] and lab.active_faults == [killed]
+        assert send(lab.bootstrap_servers, "orders", 100, "all") == 100
+        now = lab.partitions("orders")[0]
+        assert now.leader != before.leader and now.leader_epoch > before.leader_epoch
+    assert lab.active_faults == [] and lab.troubles() == []
+
+
+def test_the_shared_cluster_is_whole_again(kafka_lab_shared: kaput.Lab) -> None:
+    """It has the brokers that pytest.ini asks for, all of them there, and what the test before has left."""
+    lab = kafka_lab_shared
+    assert lab.brokers == [1, 2, 3]
+    assert lab.controller() == 101
+    assert sorted(lab.partitions("orders")) == [0, 1]
+    with pytest.raises(UsageError, match="did you mean kill"), lab.fault("kil"):
+        pass
+    with pytest.raises(UsageError, match="write cluster"), lab.fault("isolate"):
+        pass
+
+
+@pytest.mark.kafka_lab(brokers=1)
+def test_a_cluster_of_ones_own(kafka_lab: kaput.Lab) -> None:
+    """Another cluster beside the shared one; a fault that has nothing to hit is an error, not a pass."""
+    lab = kafka_lab
+    lab.create_topic("alone")
+    nothing_to_hit = pytest.raises(FaultError, match="no target was running")
+    with lab.fault("kill", "leader-of alone/0"), nothing_to_hit, lab.fault("kill"):
+        pass
+    assert send(lab.bootstrap_servers, "alone", 10, "1") == 10

@@ -1,0 +1,94 @@
+"""A cluster that stays: started, asked, broken, mended, grown and taken down from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from driving import KAPUT
+from waiting import eventually
+
+TIMEOUT_S = 180
+
+
+class Standing:
+    """kaput with a state of its own."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        # A socket's path may have 107 bytes, and pytest's directories are long.
+        self.env = {**os.environ, "XDG_STATE_HOME": str(state)}
+
+    def __call__(self, *arguments: str, status: int = 0) -> str:
+        """What it printed; fails with what it said where the status is another one."""
+        done = subprocess.run(
+            [*KAPUT, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=self.env
+        )
+        assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def json(self, *arguments: str) -> Any:
+        """The same, read."""
+        return json.loads(self(*arguments, "--json"))
+
+    def left(self) -> list[str]:
+        """Processes that have to do with this state."""
+        found = [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
+        return [" ".join(words) for words in found if words and str(self.state) in " ".join(words)]
+
+
+@pytest.fixture
+def kaput(tmp_path_factory: pytest.TempPathFactory) -> Standing:
+    """kaput with a state of its own."""
+    return Standing(tmp_path_factory.mktemp("s"))
+
+
+def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
+    """Every verb once, and Kafka's tools; at the end nothing is left of it, whoever ended it."""
+    up = kaput.json("up", "--brokers", "2", "--detach")
+    assert up["brokers"] == [1, 2] and len(up["bootstrap_servers"].split(",")) == 2
+    assert "a cluster lab stands already" in kaput("up", "--brokers", "1", status=2)
+    kaput("tool", "kafka-topics.sh", "--create", "--topic", "orders", "--replication-factor", "2")
+    assert "Topic: orders" in kaput("tool", "topics", "--describe")
+    assert "orders" in kaput("shell", "kafka-topics", "--list")
+    injected = kaput.json("fault", "inject", "kill", "--target", "leader-of orders/0")
+    assert [fault["state"] for fault in injected] == ["active"]
+    (victim,) = injected[0]["brokers"]
+    status = kaput.json("status")
+    states = {broker["id"]: broker["state"] for broker in status["brokers"]}
+    assert states == {victim: "down", 3 - victim: "running"}
+    assert [fault["id"] for fault in status["faults"]] == ["1-kill"]
+    (healed,) = kaput.json("fault", "heal")
+    assert healed["state"] == "healed" and "was started again" in healed["proof"]
+    assert "nothing is broken" in kaput("fault", "heal", status=2)
+    paused = kaput.json("fault", "inject", "pause", "--target", "broker 1", "--for", "1s")
+    assert paused[0]["for_ms"] == 1000
+
+    def healed_by_itself() -> bool:
+        return [f["state"] for f in kaput.json("fault", "list")] == ["healed", "healed"]
+
+    assert eventually(healed_by_itself, 60)
+    assert kaput.json("grow", "1")["brokers"] == [1, 2, 3]
+    assert [broker["state"] for broker in kaput.json("status")["brokers"]] == ["running"] * 3
+    assert "orders/0" in kaput("status")
+    (card,) = kaput.state.glob("kaput/clusters/*/lab/card.json")
+    os.kill(json.loads(card.read_text())["pid"], signal.SIGKILL)
+    assert eventually(lambda: kaput.left() == [], 60)
+    assert "its keeper has died" in kaput("status", status=2)
+    assert "nothing of it is left" in kaput("down")
+    assert not list(kaput.state.glob("kaput/clusters/*/*"))
+
+
+def test_down_ends_everything(kaput: Standing) -> None:
+    """The keeper, the broker and the directory; a second time there is nothing."""
+    kaput("up", "--brokers", "1", "--detach", "--name", "one")
+    assert "one: down" in kaput("down", "--cluster", "one")
+    assert kaput.left() == [] and not list(kaput.state.glob("kaput/clusters/*/*"))
+    assert "no cluster one stands" in kaput("down", "--cluster", "one", status=2)

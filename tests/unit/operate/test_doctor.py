@@ -1,0 +1,268 @@
+"""Each check of the doctor on a picture that shows it, and on one that does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kaput.errors import UsageError
+from kaput.operate.doctor.checks import CHECKS
+from kaput.operate.doctor.diagnosis import as_json, at_or_above, diagnose, read_baseline
+from kaput.operate.doctor.sarif import as_sarif
+from kaput.operate.doctor.survey import Broker, Commit, Group, Partition, Quorum, Survey, Topic
+
+SOUND_TOPIC = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+SOUND_BROKER = {
+    "default.replication.factor": "3",
+    "auto.create.topics.enable": "false",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
+}
+SOUND_CLIENT = {"acks": "all", "enable.idempotence": "true"}
+
+
+def partition(number: int = 0, leader: int | None = 1, isr: tuple[int, ...] = (1, 2, 3)) -> Partition:
+    """With three replicas, 1 the preferred leader."""
+    return Partition(number, leader, (1, 2, 3), isr)
+
+
+def commit(committed: int = 90, start: int = 0, end: int = 100, aged: int | None = 50) -> Commit:
+    """Of orders/0."""
+    return Commit("orders", 0, committed, start, end, aged)
+
+
+def sound() -> Survey:
+    """A cluster in which nothing is found."""
+    return Survey(
+        "id",
+        [Broker(number, f"rack-{number}", SOUND_BROKER) for number in (1, 2, 3)],
+        [Topic("orders", [partition()], SOUND_TOPIC)],
+        [Group("billing", True, [commit()])],
+        Quorum(101, {101: 5000, 102: 4990, 103: 5000}),
+        SOUND_CLIENT,
+    )
+
+
+def with_topic(name: str = "orders", *partitions: Partition, **config: str) -> Survey:
+    """The sound one with another topic in place of its own."""
+    settings = {**SOUND_TOPIC, **{key.replace("_", "."): value for key, value in config.items()}}
+    return replace(sound(), topics=[Topic(name, partitions or (partition(),), settings)])
+
+
+def with_brokers(**config: str) -> Survey:
+    """The sound one with other settings of every broker."""
+    settings = {**SOUND_BROKER, **{key.replace("_", "."): value for key, value in config.items()}}
+    return replace(sound(), brokers=[replace(broker, config=settings) for broker in sound().brokers])
+
+
+def with_groups(*groups: Group) -> Survey:
+    """The sound one with other groups."""
+    return replace(sound(), groups=groups)
+
+
+def with_voters(*offsets: int | None) -> Survey:
+    """The sound one with voters from 101 on at these offsets."""
+    return replace(sound(), quorum=Quorum(101, dict(enumerate(offsets, 101))))
+
+
+def one_rack() -> Survey:
+    """Four brokers in two racks, all replicas in one of them."""
+    brokers = [Broker(number, "a" if number < 4 else "b", SOUND_BROKER) for number in (1, 2, 3, 4)]
+    return replace(sound(), brokers=brokers)
+
+
+def lopsided() -> Survey:
+    """Twelve partitions, all led by broker 1."""
+    return with_topic("orders", *(partition(number) for number in range(12)))
+
+
+# By check: a picture that shows it, what is found there, and pictures nearest to it that do not.
+SHOWN: dict[str, tuple[Callable[[], Survey], str, list[Callable[[], Survey]]]] = {
+    "KP001": (
+        lambda: with_topic("orders", Partition(0, 2, (2,), (2,)), partition(1)),
+        "topic orders: partition 0 with one replica (broker 2)",
+        [lambda: with_topic("orders", Partition(0, 2, (2, 3), (2, 3)))],
+    ),
+    "KP002": (
+        lambda: with_topic(min_insync_replicas="3"),
+        "topic orders: replication factor 3, min.insync.replicas 3",
+        [sound, lambda: with_topic("orders", Partition(0, 1, (1,), (1,)), min_insync_replicas="1")],
+    ),
+    "KP003": (
+        lambda: with_topic(min_insync_replicas="1"),
+        "topic orders: replication factor 3, min.insync.replicas 1",
+        [sound, lambda: with_topic("__consumer_offsets", min_insync_replicas="1")],
+    ),
+    "KP004": (
+        lambda: with_topic(unclean_leader_election_enable="true"),
+        "topic orders: unclean.leader.election.enable=true",
+        [sound],
+    ),
+    "KP005": (
+        lambda: with_brokers(default_replication_factor="1"),
+        "every broker: default.replication.factor=1",
+        [sound],
+    ),
+    "KP006": (one_rack, "topic orders: partition 0: every replica in rack a", [sound]),
+    "KP007": (
+        lopsided,
+        "broker 1: leads 12 of 12 partitions; 3 brokers",
+        [lambda: with_topic("orders", *(partition(n, 1 + n % 3) for n in range(12)))],
+    ),
+    "KP008": (
+        lambda: with_topic("orders", partition(leader=2)),
+        "topic orders: partition 0 led by 2",
+        [sound, lambda: with_topic("orders", partition(leader=None))],
+    ),
+    "KP009": (
+        lambda: with_topic("orders", partition(isr=(1, 2))),
+        "topic orders: partition 0 without replica 3 in sync",
+        [sound],
+    ),
+    "KP010": (
+        lambda: with_topic("orders", partition(isr=(1,))),
+        "topic orders: partition 0: ISR 1, min.insync.replicas 2",
+        [lambda: with_topic("orders", partition(isr=(1, 2)))],
+    ),
+    "KP011": (
+        lambda: with_topic("orders", partition(leader=None, isr=(3,))),
+        "topic orders: partition 0 without a leader; last in sync: 3",
+        [sound],
+    ),
+    "KP012": (lambda: with_voters(5000), "metadata quorum: the only voter is 101", [sound]),
+    "KP013": (
+        lambda: with_voters(5000, 5000),
+        "metadata quorum: 2 voters: 101, 102",
+        [sound, lambda: with_voters(1)],
+    ),
+    "KP014": (
+        lambda: with_voters(5000, 3999, None),
+        "controller 102: 1,001 records behind",
+        [lambda: with_voters(5000, 4000, 5000)],
+    ),
+    "KP015": (
+        lambda: with_groups(Group("billing", True, [commit(committed=40, aged=50)])),
+        "group billing, orders/0: 10 unread are older than 80 % of retention.ms",
+        [
+            lambda: with_groups(Group("billing", True, [commit(committed=50, aged=50)])),
+            lambda: with_groups(Group("billing", True, [commit(committed=40, aged=None)])),
+        ],
+    ),
+    "KP016": (
+        lambda: with_brokers(auto_create_topics_enable="true"),
+        "every broker: auto.create.topics.enable=true",
+        [sound],
+    ),
+    "KP017": (
+        lambda: replace(sound(), client={"acks": "1"}),
+        "client: acks=1",
+        [sound, lambda: replace(sound(), client={"acks": "-1"}), lambda: replace(sound(), client={})],
+    ),
+    "KP018": (
+        lambda: replace(sound(), client={"enable.idempotence": "false"}),
+        "client: enable.idempotence=false, max.in.flight.requests.per.connection=5",
+        [
+            sound,
+            lambda: replace(
+                sound(),
+                client={"enable.idempotence": "false", "max.in.flight.requests.per.connection": "1"},
+            ),
+            lambda: replace(sound(), client={"enable.idempotence": "false", "retries": "0"}),
+        ],
+    ),
+    "KP019": (
+        lambda: with_groups(Group("billing", False, [commit()])),
+        "group billing: no member, lag 10",
+        [sound, lambda: with_groups(Group("billing", False, [commit(committed=100)]))],
+    ),
+    "KP020": (
+        lambda: with_groups(Group("billing", True, [commit(committed=10, start=20, aged=None)])),
+        "group billing, orders/0: committed offset 10, but the log starts at 20",
+        [lambda: with_groups(Group("billing", True, [commit(committed=20, start=20, aged=None)]))],
+    ),
+    "KP021": (
+        lambda: with_brokers(offsets_topic_replication_factor="1"),
+        "every broker (__consumer_offsets): offsets.topic.replication.factor=1",
+        [sound, lambda: with_topic("__consumer_offsets")],
+    ),
+}
+
+
+def found(survey: Survey, number: str) -> list[str]:
+    """`resource: evidence` of one check."""
+    return [f"{each.resource}: {each.evidence}" for each in diagnose(survey) if each.id == number]
+
+
+def test_nothing_is_found_in_a_sound_cluster() -> None:
+    """No check cries wolf."""
+    assert diagnose(sound()) == []
+
+
+@pytest.mark.parametrize("number", SHOWN)
+def test_a_check_shows_what_it_is_for(number: str) -> None:
+    """With what was seen, and a remedy."""
+    survey, evidence, _ = SHOWN[number]
+    assert evidence in found(survey(), number)
+    assert all(each.remedy for each in diagnose(survey()))
+
+
+@pytest.mark.parametrize("number", SHOWN)
+def test_a_check_is_silent_where_it_has_nothing_to_say(number: str) -> None:
+    """On the pictures that are nearest."""
+    for survey in SHOWN[number][2]:
+        assert found(survey(), number) == []
+
+
+def test_every_check_is_tried() -> None:
+    """And no number is given twice."""
+    numbers = [check.id for check in CHECKS]
+    assert sorted(SHOWN) == sorted(numbers) and len(set(numbers)) == len(numbers)
+
+
+def bad() -> Survey:
+    """Something of every severity."""
+    return with_topic("orders", partition(leader=2, isr=(2, 3)), min_insync_replicas="1")
+
+
+def test_the_worst_comes_first_and_decides() -> None:
+    """Then by number."""
+    findings = diagnose(bad())
+    assert [(f.id, f.severity) for f in findings] == [
+        ("KP003", "critical"),
+        ("KP009", "warning"),
+        ("KP008", "info"),
+    ]
+    assert at_or_above(findings, "critical") and at_or_above(findings[1:], "warning")
+    assert not at_or_above(findings[1:], "critical") and not at_or_above([], "info")
+
+
+def test_a_baseline_leaves_out_what_is_known(tmp_path: Path) -> None:
+    """As this very program printed it, or as lines; numbers in the evidence may change."""
+    path = tmp_path / "known"
+    path.write_text(as_json(diagnose(bad())[:2], []))
+    assert [f.id for f in diagnose(bad(), read_baseline(path))] == ["KP008"]
+    path.write_text("# known since spring\nKP009 topic orders\n\nKP008 topic orders\n")
+    assert [f.id for f in diagnose(bad(), read_baseline(path))] == ["KP003"]
+    path.write_text("{")
+    with pytest.raises(UsageError, match="known: neither lines"):
+        read_baseline(path)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_baseline(tmp_path / "nowhere")
+
+
+def test_sarif_has_a_rule_for_each_check_and_a_result_for_each_finding() -> None:
+    """With levels that code hosts know."""
+    document = json.loads(as_sarif(diagnose(bad())))
+    (run,) = document["runs"]
+    assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == set(SHOWN)
+    assert [(r["ruleId"], r["level"]) for r in run["results"]] == [
+        ("KP003", "error"),
+        ("KP009", "warning"),
+        ("KP008", "note"),
+    ]
+    assert len({r["partialFingerprints"]["kaput/v1"] for r in run["results"]}) == 3

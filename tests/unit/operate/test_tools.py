@@ -1,0 +1,94 @@
+"""Kafka's tools by name: which class, and how each is told whom to ask."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from kaput.cluster.distribution import Distribution
+from kaput.errors import UsageError
+from kaput.java import Java
+from kaput.operate.tools import TOOLS, command, named
+
+JAVA = Java(Path("/java/bin/java"), 21, "21", "build")
+SERVERS = "127.0.0.1:9092"
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Distribution:
+    """A Kafka of four tools."""
+    jar = tmp_path / "kafka-tools-4.3.1.jar"
+    with zipfile.ZipFile(jar, "w") as opened:
+        for name in ("TopicCommand", "LeaderElectionCommand", "MetadataQuorumCommand", "DumpLogSegments"):
+            opened.writestr(f"org/apache/kafka/tools/{name}.class", b"")
+    return Distribution("4.3.1", (jar,), "id")
+
+
+def behind(main: str, words: list[str]) -> list[str]:
+    """What the tool itself is told."""
+    return words[words.index(main) + 1 :]
+
+
+@pytest.mark.parametrize("name", ["topics", "kafka-topics", "kafka-topics.sh", "topics.sh"])
+def test_a_tool_has_one_name_in_every_spelling(name: str) -> None:
+    """As people know it."""
+    assert named(name).name == "topics"
+
+
+def test_an_unknown_tool_gets_the_nearest_names() -> None:
+    """And the way to all of them, where nothing is near."""
+    with pytest.raises(UsageError, match=r"kafka-topicz\.sh: no tool of Kafka's; did you mean topics"):
+        named("kafka-topicz.sh")
+    with pytest.raises(UsageError, match="kaput tool --list"):
+        named("xyzxyzxyz")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("topics", ["--list"], ["--list", "--bootstrap-server", SERVERS]),
+        ("topics", ["--bootstrap-server", "other:1", "--list"], ["--bootstrap-server", "other:1", "--list"]),
+        ("topics", ["--bootstrap-server=other:1"], ["--bootstrap-server=other:1"]),
+        ("topics", ["--help"], ["--help"]),
+        ("metadata-quorum", ["--bootstrap-controller", "c:1"], ["--bootstrap-controller", "c:1"]),
+        ("dump-log", ["--files", "x"], ["--files", "x"]),
+    ],
+)
+def test_brokers_are_told_where_the_arguments_do_not(
+    name: str, given: list[str], told: list[str], kafka: Distribution
+) -> None:
+    """Never twice, and never to a tool that asks nobody."""
+    call = named(name)
+    words = command(call, given, SERVERS, kafka, JAVA)
+    assert behind(call.tool.mains[0], words) == told
+
+
+def test_without_a_cluster_nothing_is_added(kafka: Distribution) -> None:
+    """The tool itself says what it lacks."""
+    words = command(named("topics"), ["--list"], None, kafka, JAVA)
+    assert behind(TOOLS["topics"].mains[0], words) == ["--list"]
+
+
+def test_an_old_name_means_what_it_did(kafka: Distribution) -> None:
+    """preferred-replica-election elected preferred leaders; another type may be asked for all the same."""
+    call, main = named("kafka-preferred-replica-election.sh"), TOOLS["leader-election"].mains[0]
+    words = command(call, ["--all-topic-partitions"], None, kafka, JAVA)
+    assert behind(main, words) == ["--all-topic-partitions", "--election-type", "preferred"]
+    given = ["--election-type", "unclean"]
+    assert behind(main, command(call, given, None, kafka, JAVA)) == given
+
+
+def test_run_class_runs_the_class_that_is_named_first(kafka: Distribution) -> None:
+    """And nothing is added to its arguments."""
+    words = command(named("run-class"), ["my.Main", "--x"], SERVERS, kafka, JAVA)
+    assert behind("my.Main", words) == ["--x"]
+    with pytest.raises(UsageError, match="which class"):
+        command(named("run-class"), [], SERVERS, kafka, JAVA)
+
+
+def test_a_tool_of_another_version_is_said_to_be_missing(kafka: Distribution) -> None:
+    """Kafka 3.9 has no share groups, for example."""
+    with pytest.raises(UsageError, match=r"share-groups: Kafka 4\.3\.1 has no such tool"):
+        command(named("share-groups"), [], SERVERS, kafka, JAVA)
