@@ -32,11 +32,11 @@ class Standing:
             [*KAPUT, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=self.env
         )
         assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
-        return done.stdout if status == 0 else done.stderr
+        return done.stdout or done.stderr
 
-    def json(self, *arguments: str) -> Any:
+    def json(self, *arguments: str, status: int = 0) -> Any:
         """The same, read."""
-        return json.loads(self(*arguments, "--json"))
+        return json.loads(self(*arguments, "--json", status=status))
 
     def left(self) -> list[str]:
         """Processes that have to do with this state."""
@@ -58,9 +58,13 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     kaput("tool", "kafka-topics.sh", "--create", "--topic", "orders", "--replication-factor", "2")
     assert "Topic: orders" in kaput("tool", "topics", "--describe")
     assert "orders" in kaput("shell", "kafka-topics", "--list")
+    findings = kaput.json("doctor", status=1)["findings"]
+    assert ("KP003", "topic orders") in {(each["id"], each["resource"]) for each in findings}
     injected = kaput.json("fault", "inject", "kill", "--target", "leader-of orders/0")
     assert [fault["state"] for fault in injected] == ["active"]
     (victim,) = injected[0]["brokers"]
+    below = {each["id"] for each in kaput.json("doctor", status=1)["findings"]}
+    assert "KP009" in below  # under-replicated
     status = kaput.json("status")
     states = {broker["id"]: broker["state"] for broker in status["brokers"]}
     assert states == {victim: "down", 3 - victim: "running"}

@@ -7,8 +7,21 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli import analyze, bench, dashboard, demo, doctor, fault, inside, report, run, scenarios
-from kaput.cli import standing, tool, up
+from kaput.cli import (
+    analyze,
+    bench,
+    dashboard,
+    demo,
+    doctor,
+    fault,
+    inside,
+    report,
+    run,
+    scenarios,
+    standing,
+    tool,
+    up,
+)
 from kaput.cli.ending import VERDICTS, Verbs, status_of
 from kaput.cli.streams import Streams
 from kaput.errors import LabError

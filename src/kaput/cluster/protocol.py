@@ -25,7 +25,7 @@ with warnings.catch_warnings():
     from kaput.cluster.messages import DescribeShareGroupOffsetsRequest
 
 __all__ = [
-    "CreatePartitionsRequest", "CreateTopicsRequest", "DescribeQuorumRequest", "DescribeShareGroupOffsetsRequest",
-    "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
+    "CreatePartitionsRequest", "CreateTopicsRequest", "DescribeQuorumRequest",
+    "DescribeShareGroupOffsetsRequest", "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
     "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest", "OffsetFetchRequest", "for_code",
 ]  # fmt: skip

@@ -56,7 +56,7 @@ def render(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
     for what in unknown:
         text.append(f"not looked at: {what}\n")
     counts = [
-        plural(count, severity, severity if severity == "info" else None)
+        plural(count, severity, "warnings" if severity == "warning" else severity)
         for severity in _STYLES
         if (count := sum(finding.severity == severity for finding in findings))
     ]

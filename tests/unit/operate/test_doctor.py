@@ -224,6 +224,13 @@ def test_every_check_is_tried() -> None:
     assert sorted(SHOWN) == sorted(numbers) and len(set(numbers)) == len(numbers)
 
 
+def test_every_check_is_in_the_manual() -> None:
+    """With the severity that it has."""
+    manual = (Path(__file__).parents[3] / "docs" / "DOCTOR.md").read_text()
+    for check in CHECKS:
+        assert f"| {check.id} | {check.severity} |" in manual
+
+
 def bad() -> Survey:
     """Something of every severity."""
     return with_topic("orders", partition(leader=2, isr=(2, 3)), min_insync_replicas="1")
