@@ -26,6 +26,6 @@ with warnings.catch_warnings():
 
 __all__ = [
     "CreatePartitionsRequest", "CreateTopicsRequest", "DescribeQuorumRequest",
-    "DescribeShareGroupOffsetsRequest", "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
-    "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest", "OffsetFetchRequest", "for_code",
+    "DescribeShareGroupOffsetsRequest", "FindCoordinatorRequest", "IncrementalAlterConfigsRequest",
+    "KafkaError", "KafkaProtocol", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest", "OffsetFetchRequest", "for_code",
 ]  # fmt: skip
