@@ -27,5 +27,6 @@ with warnings.catch_warnings():
 __all__ = [
     "CreatePartitionsRequest", "CreateTopicsRequest", "DescribeQuorumRequest",
     "DescribeShareGroupOffsetsRequest", "FindCoordinatorRequest", "IncrementalAlterConfigsRequest",
-    "KafkaError", "KafkaProtocol", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest", "OffsetFetchRequest", "for_code",
+    "KafkaError", "KafkaProtocol", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest",
+    "OffsetFetchRequest", "for_code",
 ]  # fmt: skip

@@ -146,9 +146,7 @@ def checked_step(fault: str, target: str, options: Mapping[str, object], spec: S
         raise UsageError(_said(from_validation(error, data))) from None
     mistakes = check_alone(step, spec)
     if step.fault not in CATALOGUE or step.target.startswith(("member", "any member")):
-        mistakes = [
-            Mistake((), f"{step.fault} {step.target}: a standing cluster takes faults on nodes alone")
-        ]
+        mistakes = [Mistake((), f"{step.fault} {step.target}: here faults hit nodes alone")]
     if mistakes:
         raise UsageError(_said(mistakes))
     return step

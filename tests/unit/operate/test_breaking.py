@@ -90,8 +90,8 @@ def test_unknown_faults_to_heal_get_the_nearest() -> None:
         ("delay", "any", {}, {"network": "loopback"}, "write cluster.network: namespaces"),
         ("delay", "any", {"delay": "soon"}, {}, "delay: "),
         ("disk-full", "any", {}, {}, "write cluster.disk-mb"),
-        ("leave", "member 1 of g", {}, {}, "takes faults on nodes alone"),
-        ("kill", "any member of g", {}, {}, "takes faults on nodes alone"),
+        ("leave", "member 1 of g", {}, {}, "here faults hit nodes alone"),
+        ("kill", "any member of g", {}, {}, "here faults hit nodes alone"),
     ],
 )
 def test_mistakes_are_refused_before_anything_happens(
