@@ -67,6 +67,18 @@ def test_runs_are_found_and_two_are_compared_by_keyboard(site: Site, opens: Open
     _check(opened, site)
 
 
+def test_the_list_is_that_of_now(site: Site, opens: Opens) -> None:
+    """A run that begins while the page is open appears on it."""
+    opened = opens(site.url, ready=False)
+    expect(opened.page.locator("tbody tr")).to_have_count(2)
+    folder = made(site.dashboard.runs.root, "new", "recording")
+    expect(opened.page.locator("tbody tr")).to_have_count(3)
+    expect(opened.page.locator("tbody")).to_contain_text("recording")
+    shutil.rmtree(folder.path)
+    expect(opened.page.locator("tbody tr")).to_have_count(2)
+    _check(opened, site)
+
+
 def test_the_report_is_drawn_though_it_belongs_to_no_site(site: Site, opens: Opens) -> None:
     """Its charts and its words, behind the policy that shuts it off."""
     opened = opens(f"{site.url}/runs/first")

@@ -52,21 +52,23 @@ class Runs:
     def read(self, name: str, *parts: str) -> bytes:
         """A whole file of a run. Raises OSError, also where it is larger than any that kaput writes."""
         descriptor = self.open(name, *parts)
-        with os.fdopen(descriptor, "rb") as file:
-            if os.fstat(descriptor).st_size > MOST_BYTES:
+        try:
+            size = os.fstat(descriptor).st_size
+            if size > MOST_BYTES:
                 raise OSError(f"{'/'.join((name, *parts))} has more than {MOST_BYTES} bytes")
-            return file.read(MOST_BYTES)
-
-    def changed_ns(self, name: str, *parts: str) -> int | None:
-        """When a file of a run was last written; None where there is none."""
-        try:
-            descriptor = self.open(name, *parts)
-        except OSError:
-            return None
-        try:
-            return os.fstat(descriptor).st_mtime_ns
+            # What grows meanwhile is read as it was: such files are replaced, and not written on.
+            return os.read(descriptor, size)
         finally:
             os.close(descriptor)
+
+    def changed_ns(self, name: str, *parts: str) -> int | None:
+        """When a file of a run was last written; None where there is none. Nothing is opened."""
+        try:
+            path = self.root.joinpath(_single(name), *map(_single, parts))
+            found = os.stat(path, follow_symlinks=False)  # noqa: PTH116
+        except (OSError, ValueError):
+            return None
+        return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
 
     def files(self, name: str, *parts: str) -> list[str]:
         """The names of what is in a directory of a run, sorted; none where there is no such directory."""

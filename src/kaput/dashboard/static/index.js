@@ -1,13 +1,27 @@
-// Two runs are ticked, no more.
+// Two runs are ticked, no more; and the list is that of now.
+const EVERY_MS = 5000;
 const form = document.getElementById("compare"), said = document.getElementById("ticked");
-const boxes = [...form.querySelectorAll("input[type=checkbox]")];
-const ticked = () => boxes.filter((box) => box.checked);
+const boxes = () => [...form.querySelectorAll("input[type=checkbox]")];
+const ticked = () => boxes().filter((box) => box.checked);
 const tell = () => {
   const count = ticked().length;
-  boxes.forEach((box) => { box.disabled = count >= 2 && !box.checked; });
+  boxes().forEach((box) => { box.disabled = count >= 2 && !box.checked; });
   said.textContent = count === 2 ? "Two runs are ticked." : count === 1 ? "Tick one more." : "Tick two runs that were judged.";
 };
 form.addEventListener("change", tell);
 form.addEventListener("submit", (event) => { if (ticked().length !== 2) { event.preventDefault(); tell(); } });
 document.querySelector(".filter select").addEventListener("change", (event) => event.target.form.requestSubmit());
 tell();
+
+// Nothing moves under somebody's hands: a list in which something is ticked or focused stays as it is.
+const rows = (page) => page.querySelector("#compare table");
+const idle = () => !document.hidden && !ticked().length && !form.contains(document.activeElement);
+setInterval(async () => {
+  if (!idle()) return;
+  try {
+    const answer = await fetch(location.href);
+    if (!answer.ok) return;
+    const now = rows(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    if (now && idle() && now.innerHTML !== rows(document).innerHTML) rows(document).replaceWith(now);
+  } catch { /* the dashboard has ended: what was known is still true */ }
+}, EVERY_MS);
