@@ -30,7 +30,12 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import needs_sealing, parquet_writer, seal
+from kaput.report.compared_page import to_html as compared
+from kaput.report.comparison import Entry
 from kaput.report.junit import to_junit
+from kaput.report.manifest import scenario_of
+from kaput.report.markdown import to_markdown
+from kaput.report.page import to_html
 from kaput.report.terminal import render
 
 _MEMORY = 6 << 30  # a folder of a few KB that wants more is a failure
@@ -101,7 +106,14 @@ def judged(folder: RunFolder, spark: Any) -> str:
         return "refused"
     console = Console(file=open("/dev/null", "w"), highlight=False)  # noqa: PTH123, SIM115
     console.print(render(findings, folder.title))
-    for document in (findings.to_json(), to_junit(findings)):
+    entries = [Entry(run, run, "history", {}, findings) for run in ("a", "b")]
+    for document in (
+        findings.to_json(),
+        to_junit(findings),
+        to_markdown(findings, scenario_of(folder)),
+        to_html(folder, findings),
+        compared([(folder, findings)] * 2, entries),
+    ):
         document.encode()
     return findings.verdict
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report import charts, consumers, details, ledger, provenance, recovery
+from kaput.report import charts, consumers, details, ledger, provenance, rates, recovery
 from kaput.report.bars import Bar
 from kaput.report.course import Course, read_course
 from kaput.report.curves import Row
@@ -45,6 +45,8 @@ def to_html(folder: RunFolder, findings: Findings) -> str:
         "arithmetic": arithmetic_sentence(findings),
         "leaders": leader_sentences(findings),
         "places": details.places(findings),
+        "slumps": rates.slumps(findings),
+        "means": consumers.Table(rates.MEANS, rates.means(findings)),
         "latency": details.latencies(findings),
         "silences": details.silences(findings),
         "published": beside_published(findings),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakes.isolation import LOST, judged
-from kaput.evidence.findings import Findings
+from kaput.evidence.findings import Findings, MeanRates, Slump
 from kaput.evidence.folder import RunFolder
 from kaput.report import bars, charts, consumers, details
 from kaput.report.bars import Bar, Clock
@@ -175,3 +175,14 @@ def test_nothing_is_left_of_an_older_kaputs_analysis(run: Run) -> None:
         assert "No timeline" in to_html(folder, findings)
     finally:
         (folder.analysis / "away").rename(lag)
+
+
+def test_rates_are_told_where_they_were_ordered(run: Run) -> None:
+    """Sentences of what was below the order, and means by the faults."""
+    folder, findings = run
+    assert "<h2>Rates</h2>" not in to_html(folder, findings)
+    mean = MeanRates(when="before", seconds=15, sent_per_s=50, acked_per_s=50, delivered_per_s=40)
+    slump = Slump(what="acked", below_per_s=40, longest_s=1, total_s=2)
+    rates = findings.rates.model_copy(update={"ordered_per_s": 50.0, "slumps": [slump], "means": [mean]})
+    page = to_html(folder, findings.model_copy(update={"rates": rates}))
+    assert "acked: below 40 a second for 1 second at most, 2 in all" in page

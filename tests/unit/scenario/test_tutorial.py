@@ -1,0 +1,32 @@
+"""What docs/TUTORIAL.md has its reader write is what kaput reads, and its mistake is told as it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kaput.errors import UsageError
+from kaput.scenario.loader import load_file
+
+TUTORIAL = (Path(__file__).parents[3] / "docs" / "TUTORIAL.md").read_text(encoding="utf-8")
+
+
+def test_its_scenario_has_one_mistake_and_is_sound_without(tmp_path: Path) -> None:
+    """In the words of the loader."""
+    (text,) = re.findall(r"```yaml\n(.*?)```", TUTORIAL, re.DOTALL)
+    path = tmp_path / "orders.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as told:
+        load_file(path)
+    said = str(told.value).replace(f"{tmp_path}/", "")
+    assert f"    kaput: {said}\n" in TUTORIAL
+    path.write_text(text.replace("fault: kil,", "fault: kill,"))
+    assert load_file(path).title == "Orders while their leader dies"
+
+
+def test_its_links_lead_somewhere() -> None:
+    """Beside it, in docs."""
+    links = re.findall(r"\]\(([^)#]+)\)", TUTORIAL)
+    assert links and all((Path(__file__).parents[3] / "docs" / link).exists() for link in links)
