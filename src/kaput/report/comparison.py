@@ -115,7 +115,7 @@ FIGURES = (
 )
 # Shown where members share a group in any run.
 _OF_MEMBERS = (
-    Figure("members", lambda f: sum(len(group.members) for group in f.groups)),
+    Figure("all members", lambda f: sum(len(group.members) for group in f.groups)),
     Figure("idle members", lambda f: sum(not m.delivered for group in f.groups for m in group.members)),
     Figure("delivered per s", lambda f: _longest(group.delivered_per_s for group in f.groups)),
     Figure("greatest lag", lambda f: _longest(group.lag.max for group in f.groups)),
