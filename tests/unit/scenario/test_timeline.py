@@ -27,7 +27,7 @@ def scenario(producers: list[dict[str, Any]], *faults: dict[str, Any]) -> Scenar
 def test_the_lagging_pair_is_two_steps() -> None:
     """Ids by position and fault, times in ms, targets as written."""
     first, second = timeline(load_builtin("leader-kill-lagging-acks-1"), 7)
-    assert first == Step("1-pause", "pause", "followers-of orders/0", AfterStart(4000), 3000, first.seed)
+    assert first == Step("1-pause", "pause", "followers-of orders/0", AfterStart(4000), 4500, first.seed)
     assert second == Step("2-kill", "kill", "leader-of orders/0", AfterStart(6000), 11_000, second.seed)
 
 
