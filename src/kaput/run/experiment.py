@@ -27,6 +27,7 @@ from kaput.faults.nemesis import Nemesis
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.run.lag import SAMPLE_S, LagSampler
+from kaput.run.leaders import LeaderSampler
 from kaput.run.opening import open_folder
 from kaput.run.progress import Progress
 from kaput.run.replica_log import ReplicaLog
@@ -145,15 +146,18 @@ class Experiment:
             lambda n, _at_ns: self._nemesis.threshold(n),
         )
         self._crew.start()
-        self._lag_sampler(stack)
+        self._samplers(stack)
 
-    def _lag_sampler(self, stack: ExitStack) -> None:
+    def _samplers(self, stack: ExitStack) -> None:
+        # The run's own admin waits for answers; a sample does not.
+        admin = stack.enter_context(Admin(self._cluster, timeout_s=SAMPLE_S))
+        if self._topics:
+            recorder = stack.enter_context(Recorder(self.folder.path, "samples", "leaders"))
+            stack.enter_context(LeaderSampler(admin, self._topics, recorder))
         # A share group has no committed offset: its records are done with one by one.
         reading = [group for group in self._scenario.workload.groups if group.type != "share"]
         if reading:
             groups = {group.id: list(group.topics) for group in reading}
-            # The run's own admin waits for answers; a sample does not.
-            admin = stack.enter_context(Admin(self._cluster, timeout_s=SAMPLE_S))
             recorder = stack.enter_context(Recorder(self.folder.path, "samples", "lag"))
             stack.enter_context(LagSampler(admin, groups, recorder))
 
@@ -244,6 +248,7 @@ class Experiment:
             self._phases[name] = round(now - since, 3)
         self._phase_since = (phase, now)
         self._progress.phase(phase)
+        self._update(phase=phase)  # for those who look on
 
     def _update(self, **changes: object) -> None:
         self.manifest = self.manifest.model_copy(update=changes)
