@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,11 @@ class Standing:
 
 
 @pytest.fixture
-def kaput(tmp_path_factory: pytest.TempPathFactory) -> Standing:
-    """kaput with a state of its own."""
-    return Standing(tmp_path_factory.mktemp("s"))
+def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """kaput with a state of its own; what a failed test leaves standing is taken down."""
+    standing = Standing(tmp_path_factory.mktemp("s"))
+    yield standing
+    standing("down", "--all")
 
 
 def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
