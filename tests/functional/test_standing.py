@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -89,6 +90,14 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     assert "its keeper has died" in kaput("status", status=2)
     assert "nothing of it is left" in kaput("down")
     assert not list(kaput.state.glob("kaput/clusters/*/*"))
+
+
+def test_a_cluster_whose_home_is_removed_ends(kaput: Standing) -> None:
+    """Nobody could take it down any more."""
+    kaput("up", "--brokers", "1", "--detach")
+    (card,) = kaput.state.glob("kaput/clusters/*/lab/card.json")
+    shutil.rmtree(card.parent)
+    assert eventually(lambda: kaput.left() == [], 60)
 
 
 def test_down_ends_everything(kaput: Standing) -> None:

@@ -54,9 +54,8 @@ class Keeper:
         }
 
     def keep(self) -> None:
-        """Returns when somebody has called `down`."""
-        # Not wait() alone: a signal is dealt with between two waits wherever one wait would hold it back.
-        while not self._down.wait(0.5):
+        """Returns when somebody has called `down`, or removed the home: then nobody could call any more."""
+        while not self._down.wait(0.5) and self.home.socket.exists():
             pass
 
     @contextmanager
