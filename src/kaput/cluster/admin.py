@@ -6,20 +6,19 @@ be connected to may be the one that is paused. Not here: what clients of the wor
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from kaput.cluster import requests
-from kaput.cluster.asking import ANSWER_TIMEOUT_S, LATECOMERS_S, Asker
+from kaput.cluster.asking import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.group_admin import GroupAdmin
 from kaput.cluster.requests import TopicPartition
 from kaput.cluster.wire import Endpoint, Unanswered, ask, error_name
 from kaput.cluster.znodes import read_znode
 from kaput.errors import LabError
-from kaput.scenario.model import Config, Topic
+from kaput.scenario.model import Topic
 
 
 @dataclass(frozen=True)
@@ -32,38 +31,8 @@ class PartitionState:
     leader_epoch: int = -1
 
 
-class Endpoints(Protocol):
-    """Whom to ask: lab.Cluster, or anything that knows where its nodes listen."""
-
-    @property
-    def broker_endpoints(self) -> Mapping[int, Endpoint]:
-        """By broker id."""
-
-    @property
-    def controller_endpoints(self) -> Mapping[int, Endpoint]:
-        """By id of the voter; empty in ZooKeeper mode."""
-
-    @property
-    def zookeeper_endpoints(self) -> Mapping[int, Endpoint]:
-        """By id of the ZooKeeper node; empty in KRaft mode."""
-
-
-class Admin:
+class Admin(GroupAdmin):
     """Asks one cluster. Every method raises LabError with a sentence when `timeout_s` has passed in vain."""
-
-    def __init__(self, cluster: Endpoints, timeout_s: float = 15.0) -> None:
-        self._cluster, self._timeout_s = cluster, timeout_s
-        self._zookeepers = cluster.zookeeper_endpoints
-        nodes = sum(map(len, (cluster.broker_endpoints, cluster.controller_endpoints, self._zookeepers)))
-        self._asker = Asker(nodes, timeout_s)
-
-    def __enter__(self) -> Admin:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._asker.close()
 
     def create_topics(self, topics: Sequence[Topic]) -> None:
         """Creates them; returns when every broker sees every partition with a leader and its full ISR."""
@@ -128,14 +97,6 @@ class Admin:
 
         return self._asker.retry(look, "the topics")
 
-    def groups(self) -> list[str]:
-        """The ids of all groups that commit offsets, each as its coordinator knows it."""
-        answers = self._asker.ask_all(self._cluster.broker_endpoints, requests.list_groups).values()
-        # A share group's offsets are its own; a group of Connect or of others has none.
-        return sorted(
-            {g.group_id for answer in answers for g in answer.groups if g.protocol_type == "consumer"}
-        )
-
     def controller_id(self) -> int:
         """The leader of the metadata quorum, as the quorum itself knows it; in ZooKeeper mode the broker
         that ZooKeeper has as the controller.
@@ -148,22 +109,6 @@ class Admin:
         if not self._zookeepers:
             raise LabError("there is no ZooKeeper in KRaft mode")
         return sorted(self._zookeepers)
-
-    def coordinator(self, group: str) -> int:
-        """The broker that coordinates a consumer group."""
-
-        def look() -> int:
-            answers = self._asker.ask_all(
-                self._cluster.broker_endpoints, lambda: requests.find_coordinator(group)
-            ).values()
-            said = Counter(answer.node_id for answer in answers if not answer.error_code)
-            if not said:
-                codes = {error_name(answer.error_code) for answer in answers} or {"no broker answered"}
-                raise LabError(f"group {group} has no coordinator: {', '.join(sorted(codes))}")
-            # One that was cut off may still name the old one.
-            return int(said.most_common(1)[0][0])
-
-        return self._asker.retry(look, f"the coordinator of {group}")
 
     def answers(self, node: int) -> bool:
         """Whether this node itself answers a request right now; asked once."""
@@ -178,52 +123,6 @@ class Admin:
         except Unanswered:
             return False
         return True
-
-    def committed(self, group: str) -> dict[TopicPartition, int]:
-        """The group's committed offsets; partitions without one are left out."""
-
-        def look() -> dict[TopicPartition, int]:
-            endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
-            answer = ask(endpoint, requests.fetch_offsets(group), ANSWER_TIMEOUT_S)
-            if answer.error_code:
-                raise LabError(f"offsets of group {group}: {error_name(answer.error_code)}")
-            found = [(topic.name, p) for topic in answer.topics for p in topic.partitions]
-            return {
-                (name, p.partition_index): p.committed_offset
-                for name, p in found
-                if not p.error_code and p.committed_offset >= 0
-            }
-
-        return self._asker.retry(look, f"the committed offsets of {group}")
-
-    def set_group_config(self, group: str, config: Config) -> None:
-        """Settings of a group at the brokers. Raises LabError with what Kafka has against them."""
-        answer = self._asker.ask_any(
-            self._cluster.broker_endpoints,
-            lambda: requests.set_group_config(group, config),
-            f"configure group {group}",
-            self._timeout_s,
-        )
-        for result in answer.responses:
-            if result.error_code:
-                why = result.error_message or error_name(result.error_code)
-                raise LabError(f"group {group} cannot be configured: {why}")
-
-    def share_lags(self, group: str) -> dict[TopicPartition, int]:
-        """For each partition of a share group, how many records are neither accepted, rejected nor given up.
-
-        Partitions of which the group does not know it, since it has not begun there, are left out.
-        """
-
-        def look() -> dict[TopicPartition, int]:
-            endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
-            (found,) = ask(endpoint, requests.share_group_offsets(group), ANSWER_TIMEOUT_S).groups
-            if found.error_code:
-                raise LabError(f"offsets of share group {group}: {error_name(found.error_code)}")
-            every = [(topic.topic_name, p) for topic in found.topics for p in topic.partitions]
-            return {(n, p.partition_index): p.lag for n, p in every if not p.error_code and p.lag >= 0}
-
-        return self._asker.retry(look, f"the offsets of share group {group}")
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The end offset that consumers are shown."""

@@ -26,11 +26,12 @@ from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
 from kaput.java import Java
 from kaput.processes.ownership import Owner
-from kaput.run.lag import SAMPLE_S, LagSampler
+from kaput.run.lag import LagSampler
 from kaput.run.leaders import LeaderSampler
 from kaput.run.opening import open_folder
 from kaput.run.progress import Progress
 from kaput.run.replica_log import ReplicaLog
+from kaput.run.sampling import SAMPLE_S
 from kaput.scenario.model import Scenario
 from kaput.scenario.timeline import timeline, total_messages
 from kaput.workload.crew import Crew

@@ -6,17 +6,14 @@ no sample, and nothing waits for it. Its place: experiment.py opens it; the anal
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Protocol
 
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
+from kaput.run.sampling import SAMPLE_S, SOURCE, Sampler
 
-SAMPLE_S = 1.0
-SOURCE = "kaput"
 _Place = tuple[str, int]
 
 
@@ -30,7 +27,7 @@ class Asked(Protocol):
         """The leaders' own ends, of those that answer right now."""
 
 
-class LagSampler:
+class LagSampler(Sampler):
     """Records into `recorder` from entering to leaving the block. `groups`: the topics that each reads."""
 
     def __init__(
@@ -41,25 +38,13 @@ class LagSampler:
         every_s: float = SAMPLE_S,
     ) -> None:
         self._admin, self._groups, self._recorder = admin, groups, recorder
-        self._every_s = every_s
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="lag", daemon=True)
+        super().__init__("lag", every_s)
 
-    def __enter__(self) -> LagSampler:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopping.set()
-        self._thread.join()  # every question has a bound
-
-    def _work(self) -> None:
-        while not self._stopping.wait(self._every_s):
-            for group, topics in self._groups.items():
-                if not self._stopping.is_set():
-                    self.sample(group, topics)
+    def look(self) -> None:
+        """Every group, one after the other."""
+        for group, topics in self._groups.items():
+            if not self.stopping.is_set():
+                self.sample(group, topics)
 
     def sample(self, group: str, topics: Sequence[str]) -> None:
         """One group's samples of this moment."""

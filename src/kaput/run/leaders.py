@@ -6,16 +6,14 @@ For those who look on while the run is recorded; what is judged comes from the c
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Protocol
 
 from kaput.cluster.admin import PartitionState
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.run.lag import SAMPLE_S, SOURCE
+from kaput.run.sampling import SAMPLE_S, SOURCE, Sampler
 
 NOBODY = -1
 _Place = tuple[str, int]
@@ -28,32 +26,19 @@ class Asked(Protocol):
         """Every partition of the topics."""
 
 
-class LeaderSampler:
+class LeaderSampler(Sampler):
     """Records into `recorder` from entering to leaving the block."""
 
     def __init__(
         self, admin: Asked, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
     ) -> None:
         self._admin, self._topics, self._recorder = admin, list(topics), recorder
-        self._every_s = every_s
         self._known: Mapping[_Place, PartitionState] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="leaders", daemon=True)
+        super().__init__("leaders", every_s, at_once=True)
 
-    def __enter__(self) -> LeaderSampler:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopping.set()
-        self._thread.join()  # every question has a bound
-
-    def _work(self) -> None:
+    def look(self) -> None:
+        """The same as `sample`."""
         self.sample()
-        while not self._stopping.wait(self._every_s):
-            self.sample()
 
     def sample(self) -> None:
         """A row for each partition that is another than at the last sample; none where nobody answers."""

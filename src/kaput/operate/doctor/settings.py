@@ -1,0 +1,133 @@
+"""How topics, brokers and a client are set up: what will hurt once something fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kaput.operate.doctor.check import Found, check, ids, listed, numbers
+from kaput.operate.doctor.survey import INTERNAL, Partition, Survey, Topic
+
+
+@check("KP001", "critical", "one replica only: its broker's disk is all there is of these messages")
+def _replication_factor_1(survey: Survey) -> Iterator[Found]:
+    for topic in survey.topics:
+        alone = [p for p in topic.partitions if len(p.replicas) == 1]
+        if alone:
+            yield Found(
+                f"topic {topic.name}",
+                f"{numbers(alone)} with one replica ({_where(alone)})",
+                f"kaput tool reassign-partitions: give {topic.name} more replicas, each on another broker",
+            )
+
+
+@check("KP002", "critical", "all replicas must be in sync for acks=all: one broker down stops writes")
+def _no_slack(survey: Survey) -> Iterator[Found]:
+    for topic in survey.topics:
+        factor = topic.replication_factor
+        if factor > 1 and topic.min_isr >= factor:
+            yield Found(
+                f"topic {topic.name}",
+                f"replication factor {factor}, min.insync.replicas {topic.min_isr}",
+                _set_topic(topic, "min.insync.replicas", str(factor - 1)),
+            )
+
+
+@check(
+    "KP003", "critical", "one in-sync replica is enough: acks=all may be the leader's alone, and lost with it"
+)
+def _one_is_enough(survey: Survey) -> Iterator[Found]:
+    for topic in survey.topics:
+        if topic.replication_factor > 1 and topic.min_isr == 1 and not topic.internal:
+            yield Found(
+                f"topic {topic.name}",
+                f"replication factor {topic.replication_factor}, min.insync.replicas 1",
+                _set_topic(topic, "min.insync.replicas", "2"),
+            )
+
+
+@check("KP004", "critical", "unclean election is on: a replica that lacks acknowledged messages may lead")
+def _unclean(survey: Survey) -> Iterator[Found]:
+    for topic in survey.topics:
+        if topic.config.get("unclean.leader.election.enable") == "true":
+            yield Found(
+                f"topic {topic.name}",
+                "unclean.leader.election.enable=true",
+                _set_topic(topic, "unclean.leader.election.enable", "false"),
+            )
+
+
+@check("KP005", "warning", "topics that nobody says otherwise for are made with one replica")
+def _default_factor(survey: Survey) -> Iterator[Found]:
+    yield from _of_brokers(survey, "default.replication.factor", "1", "3")
+
+
+@check("KP006", "warning", "all replicas are in one rack, and go with it")
+def _one_rack(survey: Survey) -> Iterator[Found]:
+    racks = {broker.id: broker.rack for broker in survey.brokers}
+    if len({rack for rack in racks.values() if rack}) < 2:
+        return
+    for topic in survey.topics:
+        together = [
+            p
+            for p in topic.partitions
+            if len(p.replicas) > 1 and len({racks.get(b) for b in p.replicas}) == 1
+        ]
+        if together:
+            yield Found(
+                f"topic {topic.name}",
+                f"{numbers(together)}: every replica in rack {racks.get(together[0].replicas[0])}",
+                f"kaput tool reassign-partitions: spread {topic.name} over racks",
+            )
+
+
+@check("KP016", "warning", "a topic with a mistyped name is made by itself, with the defaults")
+def _auto_create(survey: Survey) -> Iterator[Found]:
+    yield from _of_brokers(survey, "auto.create.topics.enable", "true", "false")
+
+
+@check("KP017", "critical", "acks below all: what the leader alone has is acknowledged, and may be lost")
+def _acks(survey: Survey) -> Iterator[Found]:
+    acks = None if survey.client is None else survey.client.get("acks")
+    if acks is not None and acks not in ("all", "-1"):
+        yield Found("client", f"acks={acks}", "set acks=all in the client's settings")
+
+
+@check(
+    "KP018",
+    "warning",
+    "several requests in flight without idempotence: retries reorder and double",
+)
+def _not_idempotent(survey: Survey) -> Iterator[Found]:
+    if survey.client is None or survey.client.get("enable.idempotence", "true") == "true":
+        return
+    in_flight = survey.client.get("max.in.flight.requests.per.connection", "5")
+    if in_flight != "1" and survey.client.get("retries") != "0":
+        yield Found(
+            "client",
+            f"enable.idempotence=false, max.in.flight.requests.per.connection={in_flight}",
+            "set enable.idempotence=true in the client's settings",
+        )
+
+
+@check("KP021", "warning", "one of Kafka's own topics will be made with one replica")
+def _internal_factors(survey: Survey) -> Iterator[Found]:
+    there = {topic.name for topic in survey.topics}
+    for name, setting in INTERNAL.items():
+        if name not in there:
+            yield from _of_brokers(survey, setting, "1", "3", of=f" ({name})")
+
+
+def _of_brokers(survey: Survey, setting: str, bad: str, good: str, of: str = "") -> Iterator[Found]:
+    """One finding for all brokers whose setting is bad."""
+    brokers = [broker.id for broker in survey.brokers if broker.config.get(setting) == bad]
+    if brokers:
+        which = "every broker" if len(brokers) == len(survey.brokers) else f"broker {listed(brokers)}"
+        yield Found(f"{which}{of}", f"{setting}={bad}", f"set {setting}={good} in server.properties")
+
+
+def _set_topic(topic: Topic, key: str, value: str) -> str:
+    return f"kaput tool configs --alter --topic {topic.name} --add-config {key}={value}"
+
+
+def _where(partitions: list[Partition]) -> str:
+    return f"broker {ids({broker for partition in partitions for broker in partition.replicas})}"

@@ -1,0 +1,108 @@
+"""How partitions and the metadata quorum stand right now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from kaput.operate.doctor.check import Found, check, ids, listed, numbers
+from kaput.operate.doctor.survey import Survey
+
+_LAGGING = 1000  # records behind the leader of the quorum
+
+
+@check("KP007", "info", "one broker leads far more partitions than the others")
+def _unbalanced(survey: Survey) -> Iterator[Found]:
+    led = Counter({broker.id: 0 for broker in survey.brokers})
+    led.update(p.leader for topic in survey.topics for p in topic.partitions if p.leader is not None)
+    total, count = sum(led.values()), len(survey.brokers)
+    if count < 2:
+        return
+    broker, most = led.most_common(1)[0]
+    if most > 1.5 * total / count + 1:
+        yield Found(
+            f"broker {broker}",
+            f"leads {most} of {total} partitions; {count} brokers",
+            "kaput tool leader-election --election-type preferred --all-topic-partitions",
+        )
+
+
+@check("KP008", "info", "another replica than the preferred one leads")
+def _not_preferred(survey: Survey) -> Iterator[Found]:
+    for topic in survey.topics:
+        others = [p for p in topic.partitions if p.leader is not None and p.leader != p.replicas[0]]
+        if others:
+            yield Found(
+                f"topic {topic.name}",
+                f"{numbers(others)} led by {ids({p.leader for p in others if p.leader is not None})}",
+                "kaput tool leader-election --election-type preferred "
+                f"--topic {topic.name} --partition {others[0].number}",
+            )
+
+
+@check("KP009", "warning", "replicas are missing from the ISR now: fewer failures are survived than planned")
+def _under_replicated(survey: Survey) -> Iterator[Found]:
+    for topic in survey.topics:
+        short = [p for p in topic.partitions if p.leader is not None and len(p.isr) < len(p.replicas)]
+        if short:
+            missing = {broker for p in short for broker in set(p.replicas) - set(p.isr)}
+            yield Found(
+                f"topic {topic.name}",
+                f"{numbers(short)} without replica {ids(missing)} in sync",
+                f"see to broker {ids(missing)}: kaput tool topics --describe --under-replicated-partitions",
+            )
+
+
+@check("KP010", "critical", "below min.insync.replicas now: writes with acks=all are refused")
+def _below_min_isr(survey: Survey) -> Iterator[Found]:
+    for topic in survey.topics:
+        below = [p for p in topic.partitions if p.leader is not None and len(p.isr) < topic.min_isr]
+        if below:
+            yield Found(
+                f"topic {topic.name}",
+                f"{numbers(below)}: ISR {listed(below[0].isr)}, min.insync.replicas {topic.min_isr}",
+                f"bring back broker {ids({b for p in below for b in set(p.replicas) - set(p.isr)})}",
+            )
+
+
+@check("KP011", "critical", "offline now: nobody leads, so nothing can be written or read")
+def _offline(survey: Survey) -> Iterator[Found]:
+    for topic in survey.topics:
+        gone = [p for p in topic.partitions if p.leader is None]
+        if gone:
+            yield Found(
+                f"topic {topic.name}",
+                f"{numbers(gone)} without a leader; last in sync: {listed(gone[0].isr)}",
+                f"bring back broker {listed(gone[0].isr)}; an unclean election would lose what it alone has",
+            )
+
+
+@check("KP012", "critical", "one controller alone votes: with it goes every election")
+def _lone_voter(survey: Survey) -> Iterator[Found]:
+    if survey.quorum is not None and len(survey.quorum.voters) == 1:
+        yield Found(
+            "metadata quorum",
+            f"the only voter is {ids(survey.quorum.voters)}",
+            "run three controllers: kafka-metadata-quorum add-controller",
+        )
+
+
+@check("KP013", "warning", "an even number of voters survives no more failures than one voter less")
+def _even_voters(survey: Survey) -> Iterator[Found]:
+    if survey.quorum is not None and len(survey.quorum.voters) % 2 == 0:
+        yield Found(
+            "metadata quorum",
+            f"{len(survey.quorum.voters)} voters: {ids(survey.quorum.voters)}",
+            "add or remove one: kafka-metadata-quorum add-controller, remove-controller",
+        )
+
+
+@check("KP014", "warning", "a voter lags behind: it cannot take over, and does not count in a majority")
+def _lagging_voter(survey: Survey) -> Iterator[Found]:
+    if survey.quorum is None:
+        return
+    end = survey.quorum.voters.get(survey.quorum.leader) or 0
+    for voter, offset in sorted(survey.quorum.voters.items()):
+        if offset is None or end - offset > _LAGGING:
+            behind = "never heard of" if offset is None else f"{end - offset:,} records behind"
+            yield Found(f"controller {voter}", behind, f"see to controller {voter}")
