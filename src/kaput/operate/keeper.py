@@ -79,7 +79,8 @@ class Keeper:
         try:
             server = Server(str(self.home.socket), Call)
         except OSError as error:
-            raise LabError(f"{self.home.socket} cannot be listened at: {error}") from None
+            where = "; set XDG_STATE_HOME to a shorter path" if "too long" in str(error) else ""
+            raise LabError(f"{self.home.socket} cannot be listened at: {error}{where}") from None
         with server:
             threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
             self.home.write(self.card)

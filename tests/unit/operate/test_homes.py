@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import socket
+import tempfile
 import threading
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,8 +17,11 @@ from kaput.processes.records import start_of
 
 
 @pytest.fixture(autouse=True)
-def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def _own_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # A socket's path may have 107 bytes, and pytest's directories are long.
+    with tempfile.TemporaryDirectory(prefix="k-") as short:
+        monkeypatch.setenv("XDG_STATE_HOME", short)
+        yield
 
 
 def card(name: str, pid: int | None = None, start: str | None = None) -> Card:
