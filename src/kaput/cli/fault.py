@@ -82,7 +82,7 @@ def list_command(*, cluster: Which = "lab", json: Json = False) -> None:
 def _called(cluster: str, request: dict[str, object]) -> Any:
     from kaput.operate.homes import call, find
 
-    return call(find(cluster), request)["said"]
+    return call(find(cluster), request)
 
 
 def _value(text: str) -> Any:

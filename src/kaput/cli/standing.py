@@ -32,7 +32,7 @@ def status_command(
     from kaput.operate.homes import call, find
 
     def look() -> Any:
-        return call(find(cluster), {"do": "status"})["said"]
+        return call(find(cluster), {"do": "status"})
 
     if json:
         typer.echo(library.dumps(look(), indent=2))
@@ -78,7 +78,7 @@ def grow_command(
 
     from kaput.operate.homes import call, find
 
-    said: Any = call(find(cluster), {"do": "grow", "brokers": brokers})["said"]
+    said: Any = call(find(cluster), {"do": "grow", "brokers": brokers})
     if json:
         typer.echo(library.dumps(said))
     else:

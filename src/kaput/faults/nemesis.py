@@ -20,6 +20,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.faults.catalogue import CATALOGUE, TOPIC_CATALOGUE
 from kaput.faults.coordinators import kept_in
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
+from kaput.faults.guarded import healed_or_failed, injected_or_failed
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.members.fault import MemberFault
 from kaput.faults.members.member import Groups, Member, NoGroups
@@ -128,13 +129,13 @@ class Nemesis:
         # Whatever ends kaput from now on, the evidence knows that somebody was being hit.
         record = partial(self._record, step, injection.target, injection.brokers, injected)
         record(Effect(None, False, "not injected to the end"), None)
-        effect, failed = _injected(injection)
+        effect, failed = injected_or_failed(injection.inject)
         record(effect, None)
         if not failed:
             self._wait_out(step)
         if self._aborted.is_set():
             return
-        healed, effect = _healed(injection, effect)
+        healed, effect = healed_or_failed(injection.heal, effect)
         record(effect, healed)
         self._witness.after(step.id)
         self._on_fault(step.id, what, False)
@@ -202,22 +203,6 @@ class Nemesis:
                 effect.effective_ns, healed, effect.bit, effect.proof,
             )  # fmt: skip
             self._recorder.flush()
-
-
-def _injected(injection: _Injection) -> tuple[Effect, bool]:
-    """The effect, and whether the injection failed half-way: then it is to be healed at once."""
-    try:
-        return injection.inject(), False
-    except LabError as error:
-        return Effect(None, False, f"the injection failed: {error}"), True
-
-
-def _healed(injection: _Injection, effect: Effect) -> tuple[int | None, Effect]:
-    """A heal that fails leaves a run that can be judged, though not be trusted: it ends nothing else."""
-    try:
-        return injection.heal(effect)
-    except LabError as error:
-        return None, effect.further(f"the heal failed: {error}", holds=False)
 
 
 def _named(members: Sequence[Member]) -> str:

@@ -8,23 +8,24 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 from pydantic import ValidationError
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
-from kaput.errors import FaultError, LabError, UsageError
+from kaput.errors import FaultError, UsageError
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
+from kaput.faults.guarded import Heal, healed_or_failed, injected_or_failed
 from kaput.faults.targets import resolve
 from kaput.scenario.checks import check_alone
-from kaput.scenario.mistakes import Mistake, from_validation
+from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.nearest import hint
 from kaput.scenario.options import with_defaults
-from kaput.scenario.source import dotted
 from kaput.scenario.steps import FaultStep
 
 
@@ -50,12 +51,12 @@ class Healed:
     proof: str
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Active:
     injected: Injected
     fault: Fault
     effect: Effect
-    nodes: list[int] = field(default_factory=list)
+    heal: Heal  # bound to the nodes that were hit
 
 
 class Breaking:
@@ -94,21 +95,16 @@ class Breaking:
             self._count += 1
             name = f"{self._count}-{step.fault}"
         scene = Scene(name, step.options(), self._nodes, self._network, self._admin, (), returns=False)
-        found, nodes, injected_ns = (
-            CATALOGUE[step.fault](scene),
-            [self._nodes[i] for i in ids],
-            now_ns(),
-        )
-        try:
-            effect = found.inject(nodes)
-        except LabError as error:
-            effect = Effect(None, False, f"the injection failed: {error}")
+        found, nodes = CATALOGUE[step.fault](scene), [self._nodes[i] for i in ids]
+        injected_ns = now_ns()
+        effect, _ = injected_or_failed(partial(found.inject, nodes))
+        heal = partial(found.heal, nodes)
         if not effect.bit or effect.effective_ns is None:
-            _, after = found.heal(nodes, effect)
+            _, after = healed_or_failed(heal, effect)
             raise FaultError(f"{step.fault} {step.target} did not bite: {after.proof}")
         injected = Injected(name, step.fault, target, ids, injected_ns, effect.effective_ns, effect.proof)
         with self._lock:
-            self._active[name] = _Active(injected, found, effect, ids)
+            self._active[name] = _Active(injected, found, effect, heal)
         return injected
 
     def heal(self, name: str) -> Healed:
@@ -120,7 +116,7 @@ class Breaking:
             known = list(self._active)
         if active is None:
             raise UsageError(f"no fault {name} is active; {hint(name, known) if known else 'there is none'}")
-        healed_ns, effect = active.fault.heal([self._nodes[i] for i in active.nodes], active.effect)
+        healed_ns, effect = healed_or_failed(active.heal, active.effect)
         title = f"{active.injected.fault} {active.injected.target}"
         if healed_ns is None:
             raise FaultError(f"{title} is not proven to be healed: {effect.proof}")
@@ -143,16 +139,10 @@ def checked_step(fault: str, target: str, options: Mapping[str, object], spec: S
     try:
         step = FaultStep.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise UsageError(_said(from_validation(error, data))) from None
+        raise UsageError(in_lines(from_validation(error, data))) from None
     mistakes = check_alone(step, spec)
     if step.fault not in CATALOGUE or step.target.startswith(("member", "any member")):
         mistakes = [Mistake((), f"{step.fault} {step.target}: here faults hit nodes alone")]
     if mistakes:
-        raise UsageError(_said(mistakes))
+        raise UsageError(in_lines(mistakes))
     return step
-
-
-def _said(mistakes: list[Mistake]) -> str:
-    return "\n".join(
-        f"{dotted(mistake.path)}: {mistake.text}" if mistake.path else mistake.text for mistake in mistakes
-    )

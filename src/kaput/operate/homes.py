@@ -12,6 +12,7 @@ import shutil
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -124,7 +125,7 @@ def find(name: str) -> Card:
     raise UsageError(f"no cluster {name} stands{died}; {known}")
 
 
-def call(card: Card, request: dict[str, object]) -> dict[str, object]:
+def call(card: Card, request: dict[str, object]) -> Any:
     """The keeper's answer. Raises UsageError or LabError with what it has against it, or when it is gone."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
@@ -139,7 +140,7 @@ def call(card: Card, request: dict[str, object]) -> dict[str, object]:
         raise (UsageError if said.get("usage") else LabError)(said["error"])
     if not said:
         raise LabError(f"the keeper of {card.name} hung up")
-    return dict(said)
+    return said["said"]
 
 
 def _root() -> Path:

@@ -29,10 +29,9 @@ from kaput.operate.breaking import Breaking, Injected
 from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
 from kaput.scenario import loader
-from kaput.scenario.mistakes import from_validation
+from kaput.scenario.mistakes import from_validation, in_lines
 from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.model import Config, Topic
-from kaput.scenario.source import dotted
 
 READY_TIMEOUT_S = 60.0
 
@@ -57,8 +56,7 @@ def lab(
     try:
         spec = Spec.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
-        said = [f"{dotted(mistake.path)}: {mistake.text}" for mistake in from_validation(error, data)]
-        raise UsageError("\n".join(said)) from None
+        raise UsageError(in_lines(from_validation(error, data))) from None
     return Lab(spec, found.topics if found is not None else [], folder, note)
 
 
@@ -142,8 +140,7 @@ class Lab:
                 assignment=assignment,
             )
         except ValidationError as error:
-            said = [f"{dotted(mistake.path)}: {mistake.text}" for mistake in from_validation(error, {})]
-            raise UsageError("\n".join(said)) from None
+            raise UsageError(in_lines(from_validation(error, {}))) from None
         self.admin.create_topics([topic])
 
     def grow(self, count: int = 1) -> list[int]:

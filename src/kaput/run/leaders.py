@@ -37,10 +37,6 @@ class LeaderSampler(Sampler):
         super().__init__("leaders", every_s, at_once=True)
 
     def look(self) -> None:
-        """The same as `sample`."""
-        self.sample()
-
-    def sample(self) -> None:
         """A row for each partition that is another than at the last sample; none where nobody answers."""
         try:
             states = self._admin.partitions(self._topics)

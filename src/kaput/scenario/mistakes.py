@@ -6,7 +6,7 @@ Not here: lines (source.py) and what must agree between blocks (checks.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from kaput.scenario.nearest import hint, nearest
 from kaput.scenario.shape import keys_at
-from kaput.scenario.source import DataPath
+from kaput.scenario.source import DataPath, dotted
 
 _WANTED = {
     "bool_type": "true or false",
@@ -44,6 +44,13 @@ class Mistake:
     path: DataPath
     text: str
     kind: str = ""
+
+
+def in_lines(mistakes: Sequence[Mistake]) -> str:
+    """One a line, behind its path; for what stands in no file."""
+    return "\n".join(
+        f"{dotted(mistake.path)}: {mistake.text}" if mistake.path else mistake.text for mistake in mistakes
+    )
 
 
 def from_validation(error: ValidationError, data: Any) -> list[Mistake]:

@@ -43,10 +43,10 @@ def test_what_changed_is_sampled_and_nothing_else(tmp_path: Path) -> None:
     cluster = _Cluster()
     with Recorder(tmp_path, "samples", "leaders") as recorder:
         sampler = LeaderSampler(cluster, ["orders"], recorder)
-        sampler.sample()
-        sampler.sample()
+        sampler.look()
+        sampler.look()
         cluster.states["orders", 1] = PartitionState(None, [1, 2], [], 1)
-        sampler.sample()
+        sampler.look()
     assert _rows(tmp_path) == [("0", "4", "1,2", 1.0), ("1", "0", "1,2", 2.0), ("1", "1", "", -1.0)]
 
 
