@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -43,6 +44,7 @@ def find_java() -> Java:
     return _ask(Path(found).absolute(), f"java on the PATH ({found})")
 
 
+@functools.cache  # to ask takes a tenth of a second or more, and several parts of a program ask
 def _ask(path: Path, where: str) -> Java:
     try:
         done = subprocess.run(

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Place
@@ -40,38 +39,37 @@ def seen(given: Inputs) -> dict[tuple[Place, int], Seen]:
     files = given.evidence.tables["replica_log"].files
     if not files or not given.evidence.tables["replica_log"].rows:
         return {}
-    lost = ds.dataset(given.evidence.folder.analysis / "lost", format="parquet").to_table(
-        columns=[*_WHO, "done_ns", "later_epoch"], filter=pc.field("cause") == "deposed-leader"
+    # pl.from_arrow of the contract's types, whatever encodings the files have.
+    held = pl.concat([_frame(table_of(path, _HELD)) for path in files]).drop_nulls("seq")
+    looked_at = held.select("topic", "partition").unique()
+    lost = (
+        pl.scan_parquet(given.evidence.folder.analysis / "lost" / "*.parquet")
+        .filter(pl.col("cause") == "deposed-leader")
+        .select(*_WHO, "done_ns", "later_epoch")
+        .collect()
+        .join(looked_at, ["topic", "partition"], how="semi")
     )
-    # Of the contract's types, whatever encodings the files have: a join takes only the same on both sides.
-    held = pa.concat_tables([table_of(path, _HELD) for path in files]).filter(pc.field("seq").is_valid())
-    held = held.group_by(["broker", *_WHO]).aggregate([("leader_epoch", "min")])
-    looked_at = held.group_by(["topic", "partition"]).aggregate([]).to_pylist()
-    places = {(row["topic"], row["partition"]) for row in looked_at}
-    both = lost.join(held, _WHO, join_type="left outer")
+    held = held.group_by("broker", *_WHO).agg(pl.col("leader_epoch").min())
     # Under the epoch that overwrote it, or a later one, it would be another copy.
-    earlier = pc.fill_null(pc.less(both["leader_epoch_min"], both["later_epoch"]), False)
-    both = both.set_column(
-        both.column_names.index("broker"), "broker", pc.if_else(earlier, both["broker"], pa.scalar(None))
+    both = lost.join(held, _WHO, how="left", nulls_equal=False).with_columns(
+        broker=pl.when(pl.col("leader_epoch") < pl.col("later_epoch")).then("broker")
     )
-    keys = both.group_by(["topic", "partition", "later_epoch"]).aggregate([]).to_pylist()
     return {
-        ((key["topic"], key["partition"]), key["later_epoch"]): _of(both, key)
-        for key in keys
-        if (key["topic"], key["partition"]) in places
+        ((str(topic), int(partition)), int(epoch)): _of(mine)
+        for (topic, partition, epoch), mine in both.group_by("topic", "partition", "later_epoch")
     }
 
 
-def _of(both: pa.Table, key: Mapping[str, object]) -> Seen:
-    mine = both
-    for name, value in key.items():
-        mine = mine.filter(pc.field(name) == value)
-    counts = mine.group_by("broker").aggregate([([], "count_all")]).to_pylist()
-    by_broker = {row["broker"]: row["count_all"] for row in counts if row["broker"] is not None}
-    unseen = mine.filter(pc.field("broker").is_null())
-    last, first = pc.max(mine["done_ns"]).as_py(), pc.min(unseen["done_ns"]).as_py()
-    return Seen(
-        dict(sorted(by_broker.items())),
-        unseen.num_rows,
-        None if last is None or first is None else (last - first) / _MS,
-    )
+def _frame(table: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _of(mine: pl.DataFrame) -> Seen:
+    """Of the lost messages of one partition that one epoch overwrote, a row for each broker that held it."""
+    by_broker = mine.drop_nulls("broker").group_by("broker").len().sort("broker")
+    unseen = mine.filter(pl.col("broker").is_null())
+    last, first = mine["done_ns"].max(), unseen["done_ns"].min()
+    late_ms = (last - first) / _MS if isinstance(last, int) and isinstance(first, int) else None
+    return Seen(dict(by_broker.iter_rows()), unseen.height, late_ms)
