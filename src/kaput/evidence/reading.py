@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kaput.errors import EvidenceError
@@ -22,6 +23,7 @@ from kaput.evidence.parquet import (
     broken,
     check_footer,
     footer_of,
+    nulls_alone,
     only_value,
     open_file,
     read_row_group,
@@ -38,6 +40,7 @@ _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("cluster_events", "kind"): CLUSTER_EVENT_KINDS,
 }
 GROUPED = ("deliveries", "group_events", "share_events")  # what tells of groups, members and topics
+_NUMBERED = ("seq", "offset")  # what runs are of
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 # Which distinct words the analysis needs to know beforehand.
 _LISTED = (
@@ -210,14 +213,33 @@ def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
 
 
 def _check_numbers(table: Table, path: Path, footer: pq.FileMetaData) -> None:
-    """The least number of 64 bits stands for null in the analysis (analysis/runs/run.py)."""
+    """In the analysis the least number of 64 bits stands for null (analysis/runs/run.py), and a run ends at the
+    number behind its last: the greatest has none.
+    """
     for column in table.schema:
         if not pa.types.is_int64(column.type) or column.name not in footer.schema.names:
             continue
         for index in range(footer.num_row_groups):
-            known = bounds(statistics_of(footer.row_group(index), column.name))
-            if known is not None and known[0] == -(2**63):
-                raise EvidenceError(f"{path}: table {table.name}: column {column.name!r} has {known[0]}")
+            least, greatest = _bounds(path, footer, index, column.name)
+            if least == -(2**63):
+                raise EvidenceError(f"{path}: table {table.name}: column {column.name!r} has {least}")
+            if greatest == 2**63 - 1 and column.name in _NUMBERED:
+                raise EvidenceError(
+                    f"{path}: table {table.name}: column {column.name!r} has {greatest}, the last number"
+                )
+
+
+def _bounds(path: Path, footer: pq.FileMetaData, index: int, name: str) -> tuple[int | None, int | None]:
+    """A column's least and greatest number in a row group, as its statistics tell, or else as it has them."""
+    group = footer.row_group(index)
+    statistics = statistics_of(group, name)
+    if nulls_alone(statistics, group.num_rows):
+        return None, None
+    known = bounds(statistics)
+    if known is not None:
+        return known
+    found = pc.min_max(_values(path, index, name))
+    return found["min"].as_py(), found["max"].as_py()
 
 
 def _values(path: Path, index: int, name: str) -> pa.ChunkedArray:

@@ -94,6 +94,19 @@ def test_the_number_that_stands_for_null(tmp_path: Path) -> None:
         check(folder)
 
 
+@pytest.mark.parametrize(("table", "column"), [("sends", "seq"), ("sends", "offset"), ("log", "offset")])
+@pytest.mark.parametrize("statistics", [True, False])
+def test_the_last_number_there_is(tmp_path: Path, table: str, column: str, statistics: bool) -> None:
+    """A run ends at the number behind its last, and there is none; whether a footer tells of it or not."""
+    folder = _folder(tmp_path)
+    path = _with(folder, table, column, pa.array([0, 2**63 - 1], pa.int64()))
+    pq.write_table(pq.read_table(path), path, write_statistics=statistics)
+    with pytest.raises(
+        EvidenceError, match=f"{path}: table {table}: column '{column}' has 9223372036854775807"
+    ):
+        check(folder)
+
+
 def test_null_in_a_list(tmp_path: Path) -> None:
     """A broker that is null is none."""
     folder = _folder(tmp_path)
