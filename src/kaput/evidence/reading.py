@@ -213,8 +213,8 @@ def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
 
 
 def _check_numbers(table: Table, path: Path, footer: pq.FileMetaData) -> None:
-    """In the analysis the least number of 64 bits stands for null (analysis/runs/run.py), and a run ends at the
-    number behind its last: the greatest has none.
+    """In the analysis the least number of 64 bits stands for null (analysis/runs/run.py), and a run ends at
+    the number behind its last: the greatest has none.
     """
     for column in table.schema:
         if not pa.types.is_int64(column.type) or column.name not in footer.schema.names:
