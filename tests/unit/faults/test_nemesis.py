@@ -69,6 +69,14 @@ def play(
     return sorted(pq.read_table(path).to_pylist(), key=lambda row: str(row["id"])), nodes
 
 
+def wait_for(what: Callable[[], bool]) -> None:
+    """A condition, with a bound that holds on a starved machine."""
+    limit = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
 def test_a_threshold_injects_and_the_duration_heals(tmp_path: Path) -> None:
     """A step at message N waits for N, bites its target, and heals after its duration."""
     step = Step("1-kill", "kill", "leader-of orders/0", AtMessage(30), 50, 1)
@@ -103,11 +111,19 @@ def test_a_witness_is_told_before_a_fault_takes_hold(tmp_path: Path) -> None:
 
 def test_faults_overlap(tmp_path: Path) -> None:
     """A kill may fall into a pause: each has its own thread, target and proof."""
+    heard: list[tuple[str, str, bool]] = []
+
+    def drive(nemesis: Nemesis) -> None:
+        wait_for(lambda: "1-pause" in {step for step, _, active in heard if active})
+        nemesis.threshold(2)
+        wait_for(lambda: "2-kill" in {step for step, _, active in heard if not active})
+        nemesis.workload_over()
+
     steps = [
-        Step("1-pause", "pause", "followers-of orders/0", AfterStart(0), 1000, 1),
-        Step("2-kill", "kill", "leader-of orders/0", AfterStart(100), 50, 2),
+        Step("1-pause", "pause", "followers-of orders/0", AfterStart(0), None, 1),
+        Step("2-kill", "kill", "leader-of orders/0", AtMessage(2), 50, 2),
     ]
-    rows, nodes = play(tmp_path, steps, lambda _nemesis: None)
+    rows, nodes = play(tmp_path, steps, drive, heard=heard)
     pause, kill = rows
     assert pause["injected_ns"] < kill["injected_ns"] < kill["healed_ns"] < pause["healed_ns"]
     assert nodes[1].done == nodes[3].done == ["pause", "resume"]
@@ -344,15 +360,17 @@ def test_members_are_hit_by_name_and_no_broker_is(tmp_path: Path) -> None:
     groups, heard = FakeGroups(), []  # type: ignore[var-annotated]
     steps = [
         Step("1-kill", "kill", "any member of billing", AfterStart(0), 20, 1),
-        Step("2-stop", "stop", "members of billing", AfterStart(300), 20, 1),
-        Step("3-kill", "kill", "member 2 of billing", AfterStart(600), None, 1),
+        Step("2-stop", "stop", "members of billing", AtMessage(2), 20, 1),
+        Step("3-kill", "kill", "member 2 of billing", AtMessage(3), None, 1),
     ]
 
     def drive(nemesis: Nemesis) -> None:
-        limit = time.monotonic() + 10
-        while "3-kill" not in {step for step, _, _ in heard} or groups.member("billing", 2).running:
-            assert time.monotonic() < limit
-            time.sleep(0.01)
+        for number, healed in ((2, "1-kill"), (3, "2-stop")):
+            wait_for(lambda healed=healed: healed in {step for step, _, active in heard if not active})
+            nemesis.threshold(number)
+        wait_for(
+            lambda: "3-kill" in {step for step, _, _ in heard} and not groups.member("billing", 2).running
+        )
         nemesis.workload_over()
 
     witness = Looker()
