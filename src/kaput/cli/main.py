@@ -18,6 +18,7 @@ from kaput.cli import (
     report,
     run,
     scenarios,
+    sequence,
     standing,
     tool,
     up,
@@ -53,6 +54,7 @@ app.command("doctor")(doctor.doctor_command)
 app.command("tool", context_settings=PASSED_ON)(tool.tool_command)
 app.command("inside", context_settings=PASSED_ON)(inside.inside_command)
 app.add_typer(scenarios.app, name="scenarios")
+app.add_typer(sequence.app, name="sequence")
 app.add_typer(bench.app, name="bench")
 
 

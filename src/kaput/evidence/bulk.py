@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kaput.evidence.identity import CRC_AT, CRC_BYTES, HEADER_BYTES, STAMP_AT, Codec
-from kaput.evidence.recorder import NULL_INT, NULL_LONG
+from kaput.evidence.nulls import NULL_INT, NULL_LONG
 
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 Longs = np.ndarray[Any, np.dtype[np.int64]]

@@ -17,12 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from kaput.errors import EvidenceError
+from kaput.evidence.nulls import NULL_INT, NULL_LONG
 from kaput.evidence.recording import hold_to_record
 from kaput.evidence.schemas import TABLES
-
-# What stands for null in an integer column while it is gathered.
-NULL_LONG = -(2**63)
-NULL_INT = -(2**31)
 
 _WORD = pa.dictionary(pa.int16(), pa.string())
 

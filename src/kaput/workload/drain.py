@@ -17,7 +17,8 @@ from kaput.cluster.admin import Admin
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.identity import Codec
-from kaput.evidence.recorder import NULL_INT, NULL_LONG, Recorder
+from kaput.evidence.nulls import NULL_INT, NULL_LONG
+from kaput.evidence.recorder import Recorder
 from kaput.scenario.model import Group
 from kaput.workload.quiet import quiet_logger
 

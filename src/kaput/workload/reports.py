@@ -19,7 +19,8 @@ from confluent_kafka import Message
 
 from kaput.evidence.bulk import Ints, Longs, Stamps
 from kaput.evidence.identity import STAMP_AT, STAMP_BYTES
-from kaput.evidence.recorder import NULL_LONG, Recorder, Values
+from kaput.evidence.nulls import NULL_LONG
+from kaput.evidence.recorder import Recorder, Values
 from kaput.workload.order import ProducerOrder
 from kaput.workload.outcome import outcome_of
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from confluent_kafka import KafkaException, Message, TopicPartition
 
-from kaput.evidence.recorder import NULL_INT, Recorder
+from kaput.evidence.nulls import NULL_INT
+from kaput.evidence.recorder import Recorder
 from kaput.workload.deliveries import Place
 from kaput.workload.order import Ask, MemberOrder
 

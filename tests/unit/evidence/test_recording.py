@@ -14,7 +14,8 @@ import pytest
 
 from kaput.evidence.attempts import AttemptWriter, read_attempts
 from kaput.evidence.folder import Manifest, RunFolder
-from kaput.evidence.recorder import NULL_INT, NULL_LONG, Recorder, Values
+from kaput.evidence.nulls import NULL_INT, NULL_LONG
+from kaput.evidence.recorder import Recorder, Values
 from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import needs_sealing, seal
 

@@ -1,0 +1,134 @@
+"""A check as evidence: a run folder that `kaput analyze` judges like any other.
+
+What was expected counts as acknowledged under acks=all; what came is the log of one partition. So `lost` is
+what is missing, `duplicate` what came twice, `reordered` what came behind a later number, `phantom` a line
+with a number that nobody expected, and a line without a number is somebody else's record. What is missing
+has the time of the number before it. Not here: counting (checking.py).
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+import kaput
+from kaput.errors import UsageError
+from kaput.evidence.folder import Manifest, RunFolder, replace_text
+from kaput.evidence.nulls import NULL_LONG
+from kaput.evidence.recorder import Recorder
+from kaput.evidence.recording import hold_to_record
+from kaput.evidence.sealing import seal
+from kaput.sequence.checking import Taken
+from kaput.sequence.intervals import Longs
+from kaput.sequence.summary import Summary, Told
+
+TOPIC = "sequence"
+MOST_PRODUCERS = 100_000
+_ROWS = 1 << 20
+
+
+class EvidenceFolder:
+    """Writes while lines are taken (it is a checking.Watcher); `seal` ends it."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises UsageError where the folder can't be made, or isn't empty."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise UsageError(f"{path}: exists and is not an empty directory; give a new name")
+        self.folder = RunFolder(path)
+        self._manifest = Manifest(
+            run_id=uuid.uuid4(),
+            scenario="sequence",
+            state="recording",
+            versions={"kaput": kaput.__version__},
+            started_ns=time.time_ns(),
+        )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._hold = hold_to_record(path, "kaput sequence check")
+            self.folder.write_manifest(self._manifest)
+            self._sends = Recorder(path, "sends", "check")
+            self._log = Recorder(path, "log", "check")
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be made ({error.strerror})") from None
+        self._earliest_ns: int | None = None
+
+    def block(self, taken: list[Taken], unreadable: Longs, first_line: int) -> None:
+        """What has come, and with it that it was sent."""
+        for some in taken:
+            lines, count = some.lines, len(some.first)
+            if some.producer >= MOST_PRODUCERS:
+                raise UsageError(
+                    f"line {first_line + int(lines.line[0]) + 1}: producer {some.producer}: evidence has "
+                    f"producers below {MOST_PRODUCERS:,}"
+                )
+            known = lines.time_ns != NULL_LONG
+            if known.any():
+                earliest = int(lines.time_ns[known].min())
+                self._earliest_ns = min(earliest, self._earliest_ns or earliest)
+            times = np.where(known, lines.time_ns, 0)
+            self._log.batch(
+                count,
+                {
+                    "topic": TOPIC,
+                    "partition": 0,
+                    "offset": first_line + lines.line,
+                    "timestamp_ms": times // 1_000_000,
+                    "producer": some.producer,
+                    "seq": lines.number,
+                    "intact": True,
+                },
+            )
+            self._sent(some.producer, lines.number[some.first], times[some.first])
+        if len(unreadable):
+            columns = {"topic": TOPIC, "partition": 0, "timestamp_ms": 0, "intact": True}
+            self._log.batch(len(unreadable), {**columns, "offset": first_line + unreadable})
+
+    def seal(self, summary: Summary, ended: str | None) -> None:
+        """What did not come was sent as well. `ended`: why the input was not read to its end."""
+        for told in summary.producers:
+            self._missing(told)
+        self._sends.close()
+        self._log.close()
+        with Recorder(self.folder.path, "end_offsets", "check") as ends:
+            ends.row(TOPIC, 0, summary.lines, summary.lines if ended is None else 0)
+        replace_text(self.folder.scenario_path, yaml.safe_dump(_scenario(summary), sort_keys=False))
+        started = self._earliest_ns or self._manifest.started_ns
+        troubles = [] if ended is None else [ended]
+        manifest = self._manifest.model_copy(
+            update={"started_ns": started, "ended_ns": time.time_ns(), "troubles": troubles}
+        )
+        self.folder.write_manifest(manifest)
+        with self._hold:
+            sealed = manifest.model_copy(update={"state": "sealed"})
+            seal(self.folder, self._hold, lambda said: self.folder.write_manifest(sealed))
+
+    def _missing(self, told: Told) -> None:
+        for gap in told.gaps:
+            near = [
+                ns for ns in (gap.before_ns, gap.after_ns, self._earliest_ns) if ns not in (NULL_LONG, None)
+            ]
+            for first in range(gap.first, gap.last + 1, _ROWS):
+                numbers = np.arange(first, min(first + _ROWS, gap.last + 1))
+                self._sent(told.producer, numbers, np.full(len(numbers), near[0] if near else 0))
+
+    def _sent(self, producer: int, numbers: Longs, times: Longs) -> None:
+        columns = {"producer": producer, "seq": numbers, "topic": TOPIC, "partition": 0}
+        acked = {"attempt_ns": times, "done_ns": times, "outcome": "acked"}
+        self._sends.batch(len(numbers), {**columns, **acked})
+
+
+def _scenario(summary: Summary) -> dict[str, object]:
+    """What the folder is judged by."""
+    count = max((told.producer for told in summary.producers), default=0) + 1
+    messages = max((told.account.expected for told in summary.producers), default=0) or 1
+    return {
+        "version": 1,
+        "title": "Numbered lines, as a consumer printed them",
+        "cluster": {"brokers": 1},
+        "topics": [{"name": TOPIC, "partitions": 1, "replication-factor": 1}],
+        "workload": {"producers": [{"count": count, "topic": TOPIC, "acks": "all", "messages": messages}]},
+    }

@@ -1,0 +1,106 @@
+"""Sets of numbers as intervals: as many rows as there are gaps, however many numbers there are.
+
+The two ends of each interval keep the time of their message, so that a gap can be dated by its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kaput.evidence.nulls import NULL_LONG
+
+Longs = np.ndarray[Any, np.dtype[np.int64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+_FIRST, _LAST, _FIRST_NS, _LAST_NS = range(4)
+
+
+class Gap(NamedTuple):
+    """Numbers that are not in a set, first to last, and the times of the messages on either side.
+
+    NULL_LONG where there is none, or it has no time.
+    """
+
+    first: int
+    last: int
+    before_ns: int
+    after_ns: int
+
+    @property
+    def count(self) -> int:
+        """How many numbers are missing."""
+        return self.last - self.first + 1
+
+
+class Intervals:
+    """A set of numbers below 2**63 - 1; in `rows` each interval is a column: first, last, and their times."""
+
+    def __init__(self) -> None:
+        self.rows: Longs = np.empty((4, 0), np.int64)
+
+    @property
+    def gaps(self) -> int:
+        """How many stretches of numbers are missing between the least and the greatest."""
+        return max(0, self.rows.shape[1] - 1)
+
+    @property
+    def least(self) -> int | None:
+        """The least number; None of an empty set."""
+        return int(self.rows[_FIRST, 0]) if self.rows.shape[1] else None
+
+    @property
+    def greatest(self) -> int | None:
+        """The greatest number; None of an empty set."""
+        return int(self.rows[_LAST, -1]) if self.rows.shape[1] else None
+
+    def count(self) -> int:
+        """How many numbers there are."""
+        return int((self.rows[_LAST] - self.rows[_FIRST] + 1).sum())
+
+    def contains(self, numbers: Longs) -> Bools:
+        """Which of the numbers are in the set."""
+        at = np.searchsorted(self.rows[_FIRST], numbers, side="right") - 1
+        inside = at >= 0
+        if self.rows.shape[1]:
+            inside &= numbers <= self.rows[_LAST].take(at, mode="clip")
+        return inside
+
+    def add(self, numbers: Longs, times: Longs) -> None:
+        """Adds numbers, which go up, each once, with the times (ns) of their messages."""
+        if not len(numbers):
+            return
+        starts = np.flatnonzero(np.concatenate(([True], np.diff(numbers) != 1)))
+        ends = np.concatenate((starts[1:], [len(numbers)])) - 1
+        new = np.stack((numbers[starts], numbers[ends], times[starts], times[ends]))
+        # Only what overlaps or touches the new stretch changes.
+        low = int(np.searchsorted(self.rows[_LAST], numbers[0] - 1))
+        high = int(np.searchsorted(self.rows[_FIRST], numbers[-1] + 1, side="right"))
+        merged = _united(np.concatenate((self.rows[:, low:high], new), axis=1))
+        self.rows = np.concatenate((self.rows[:, :low], merged, self.rows[:, high:]), axis=1)
+
+    def missing(self, first: int, last: int) -> list[Gap]:
+        """The stretches from `first` to `last` that are not in the set."""
+        rows = self.rows
+        inside = rows[:, (rows[_LAST] >= first) & (rows[_FIRST] <= last)]
+        before = np.concatenate(([first - 1], inside[_LAST]))
+        after = np.concatenate((inside[_FIRST], [last + 1]))
+        before_ns = np.concatenate(([NULL_LONG], inside[_LAST_NS]))
+        after_ns = np.concatenate((inside[_FIRST_NS], [NULL_LONG]))
+        open_ = np.flatnonzero(after > before + 1)
+        columns = (before[open_] + 1, after[open_] - 1, before_ns[open_], after_ns[open_])
+        return [Gap(*gap) for gap in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _united(rows: Longs) -> Longs:
+    """Intervals in any order, overlapping or not, as few as they are together, in order."""
+    rows = rows[:, np.argsort(rows[_FIRST], kind="stable")]
+    reach = np.maximum.accumulate(rows[_LAST])
+    starts = np.flatnonzero(np.concatenate(([True], rows[_FIRST, 1:] > reach[:-1] + 1)))
+    ends = np.concatenate((starts[1:], [rows.shape[1]])) - 1
+    # Who reaches farthest ends the interval, and has the time of its last message.
+    farthest = np.maximum.accumulate(np.where(rows[_LAST] >= reach, np.arange(rows.shape[1]), 0))
+    return np.stack(
+        (rows[_FIRST, starts], reach[ends], rows[_FIRST_NS, starts], rows[_LAST_NS, farthest[ends]])
+    )

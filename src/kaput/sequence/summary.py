@@ -1,0 +1,197 @@
+"""What a check found, as numbers, as JSON and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from kaput.evidence.nulls import NULL_LONG
+from kaput.sequence.checking import Checker, Sequence, Unreadable
+from kaput.sequence.intervals import Gap
+from kaput.sequence.windows import JOIN_MS, Window, windows
+
+_SHOWN = 20  # ranges, windows and producers in the text; JSON has them all
+
+
+@dataclass(frozen=True)
+class Account:
+    """One producer's sequence, or the sum of all. `duplicates`: numbers that came more than once; `copies`:
+    lines beyond the first of each; `unexpected`: lines with other numbers than those expected.
+    """
+
+    expected: int
+    seen: int
+    missing: int
+    duplicates: int
+    copies: int
+    reordered: int
+    unexpected: int
+
+    def as_json(self) -> dict[str, int]:
+        """By name."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one producer's sequence lacks."""
+
+    producer: int
+    account: Account
+    gaps: list[Gap]
+    windows: list[Window]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was found in so many lines."""
+
+    lines: int
+    unreadable: int
+    first_unreadable: Unreadable | None
+    producers: list[Told]
+
+    @property
+    def total(self) -> Account:
+        """The sum over all producers."""
+        accounts = [vars(told.account) for told in self.producers]
+        names = Account.__dataclass_fields__
+        return Account(**{name: sum(account[name] for account in accounts) for name in names})
+
+    def held(self, strict: bool) -> bool:
+        """Nothing is missing; `strict`: and nothing else is wrong."""
+        total = self.total
+        other = total.duplicates or total.reordered or total.unexpected or self.unreadable
+        return not total.missing and not (strict and other)
+
+
+def summarise(checker: Checker, join_ms: float = JOIN_MS) -> Summary:
+    """All that the checker has found so far."""
+    producers = [_told(who, checker.sequences[who], join_ms) for who in sorted(checker.sequences)]
+    return Summary(checker.lines, checker.unreadable, checker.first_unreadable, producers)
+
+
+def _told(producer: int, found: Sequence, join_ms: float) -> Told:
+    first, last = found.bounds
+    gaps = found.seen.missing(first, last)
+    missing = sum(gap.count for gap in gaps)
+    account = Account(
+        expected=last - first + 1,
+        seen=found.seen.count(),
+        missing=missing,
+        duplicates=found.twice.count(),
+        copies=found.copies,
+        reordered=found.reordered,
+        unexpected=found.strays,
+    )
+    return Told(producer, account, gaps, windows(producer, gaps, join_ms))
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """One document: the sum, and each producer."""
+    first = summary.first_unreadable
+    return {
+        **summary.total.as_json(),
+        "missing_ranges": [[gap.first, gap.last] for told in summary.producers for gap in told.gaps],
+        "windows": [_window_json(window) for told in summary.producers for window in told.windows],
+        "lines": summary.lines,
+        "unreadable": summary.unreadable,
+        "first_unreadable": {"line": first.line, "text": first.text} if first is not None else None,
+        "producers": [
+            {
+                "producer": told.producer,
+                **told.account.as_json(),
+                "missing_ranges": [[gap.first, gap.last] for gap in told.gaps],
+            }
+            for told in summary.producers
+        ],
+    }
+
+
+def _window_json(window: Window) -> dict[str, Any]:
+    return {
+        "producer": window.producer,
+        "first": window.first,
+        "last": window.last,
+        "missing": window.missing,
+        "of": window.numbers,
+        "ms": window.ms,
+        "percent": round(window.percent, 3),
+        "from_ns": window.from_ns,
+        "to_ns": window.to_ns,
+    }
+
+
+def as_text(summary: Summary) -> str:
+    """A few lines; of what there is much of only the first."""
+    return "\n".join([*_lines(summary), ""])
+
+
+def _lines(summary: Summary) -> Iterator[str]:
+    several = len(summary.producers) > 1
+    total = summary.total
+    who = f"{len(summary.producers):,} producers: " if several else ""
+    yield who + _account(total)
+    if several:
+        for told in summary.producers[:_SHOWN]:
+            yield f"producer {told.producer}: {_account(told.account)}"
+        yield from _rest(len(summary.producers), "producers")
+    gaps = [(told.producer, gap) for told in summary.producers for gap in told.gaps]
+    if gaps:
+        shown = ", ".join(_range(gap, producer if several else None) for producer, gap in gaps[:_SHOWN])
+        more = f" and {len(gaps) - _SHOWN:,} more ranges" if len(gaps) > _SHOWN else ""
+        yield f"missing: {shown}{more}"
+    every = [window for told in summary.producers for window in told.windows]
+    for window in every[:_SHOWN]:
+        yield _window(window, several)
+    yield from _rest(len(every), "windows")
+    if summary.first_unreadable is not None:
+        line, text = summary.first_unreadable.line, summary.first_unreadable.text
+        what = "line is" if summary.unreadable == 1 else "lines are"
+        yield f"{summary.unreadable:,} {what} not numbered; the first is line {line:,}: {text!r}"
+
+
+def _rest(count: int, what: str) -> Iterator[str]:
+    if count > _SHOWN:
+        yield f"and {count - _SHOWN:,} more {what} (--json has them all)"
+
+
+def _account(account: Account) -> str:
+    copies = f" ({account.copies:,} copies)" if account.copies != account.duplicates else ""
+    unexpected = f", {account.unexpected:,} unexpected" if account.unexpected else ""
+    return (
+        f"{account.expected:,} expected, {account.seen:,} seen, {account.missing:,} missing, "
+        f"{account.duplicates:,} duplicates{copies}, {account.reordered:,} reordered{unexpected}"
+    )
+
+
+def _range(gap: Gap, producer: int | None) -> str:
+    where = f"{gap.first}" if gap.count == 1 else f"{gap.first}..{gap.last}"
+    return where if producer is None else f"{where} of producer {producer}"
+
+
+def _window(window: Window, several: bool) -> str:
+    """42 of 393 in 783 ms, 10.7 %"""
+    lasted = f" in {window.ms:,.0f} ms" if window.ms is not None else ""
+    of = f" of producer {window.producer}" if several else ""
+    between = [
+        f"{word} {_moment(ns)}"
+        for word, ns in (("after", window.from_ns), ("before", window.to_ns))
+        if ns is not None
+    ]
+    return (
+        f"{window.missing:,} of {window.numbers:,}{lasted}, {window.percent:.1f} % "
+        f"(numbers {window.first} to {window.last}{of}; {', '.join(between)})"
+    )
+
+
+def _moment(ns: int) -> str:
+    """The time in UTC, to the ms; the number itself where no calendar has it."""
+    if ns == NULL_LONG:
+        return "?"
+    try:
+        return datetime.fromtimestamp(ns / 1_000_000_000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{ns} ns"

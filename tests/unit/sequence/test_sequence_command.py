@@ -1,0 +1,201 @@
+"""`kaput sequence` as a user has it: pipes, exit statuses, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaput.sequence.generating import Order, chunks
+from waiting import eventually
+
+KAPUT = [sys.executable, "-m", "kaput", "sequence"]
+
+
+def check(text: str | bytes, *options: str, status: int = 0) -> subprocess.CompletedProcess[bytes]:
+    """One check of a text; its exit status is asserted."""
+    given = text.encode() if isinstance(text, str) else text
+    done = subprocess.run(
+        [*KAPUT, "check", *options], input=given, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == status, done.stderr.decode()
+    return done
+
+
+def told(text: str | bytes, *options: str, status: int = 0) -> dict[str, Any]:
+    """The same as JSON."""
+    document: dict[str, Any] = json.loads(check(text, *options, "--json", status=status).stdout)
+    return document
+
+
+def numbers(*ranges: range) -> str:
+    """One number a line."""
+    return "".join(f"{number}\n" for some in ranges for number in some)
+
+
+def test_what_is_generated_is_whole() -> None:
+    """Through a real pipe."""
+    pipe = " ".join(
+        [*KAPUT, "generate", "--count", "200000", "|", *KAPUT, "check", "--expect", "1..200000", "--json"]
+    )
+    done = subprocess.run(["sh", "-c", pipe], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["expected"], found["seen"], found["missing"], found["duplicates"]) == (
+        200_000,
+        200_000,
+        0,
+        0,
+    )
+    assert (found["missing_ranges"], found["windows"], found["reordered"]) == ([], [], 0)
+
+
+def test_something_missing_is_1_and_told() -> None:
+    """The contract's document."""
+    found = told(numbers(range(1, 5), range(4, 10)), "--expect", "1..12", status=1)
+    assert (found["missing"], found["missing_ranges"], found["duplicates"]) == (3, [[10, 12]], 1)
+
+
+def test_strict_minds_more_than_what_is_missing() -> None:
+    """Duplicates, reorderings, strays and other lines."""
+    for text in ("1\n2\n2\n3\n", "1\n3\n2\n", "1\n2\n3\n4\n", "1\n2\nx\n3\n"):
+        check(text, "--expect", "1..3")
+        check(text, "--expect", "1..3", "--strict", status=1)
+
+
+def test_an_input_without_numbers_is_a_mistake() -> None:
+    """With the first line, and what would help; an empty one is told apart."""
+    assert b"line 1: 'foo 1'" in check("foo 1\nbar\n", status=2).stderr
+    assert b"the input is empty" in check("", status=2).stderr
+    check("", "--expect", "1..3", status=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--expect", "10"], "a range has the form 1..20000"),
+        (["--expect", "5..1"], "ends before it begins"),
+        (["--pattern", "(?P<n>x)"], "has no group (?P<number>"),
+        (["--pattern", "("], "not a regular expression"),
+        (["--producers", "3"], "--expect A..B"),
+        (["--form", "payload", "--pattern", "(?P<number>1)"], "one of the two"),
+        (["/nowhere/at/all"], "cannot be read"),
+        (["/"], "is a directory"),
+    ],
+)
+def test_a_mistake_is_2_and_a_sentence(options: list[str], said: str) -> None:
+    """No traceback."""
+    assert said in check("1\n", *options, status=2).stderr.decode()
+
+
+def test_producers_that_sent_nothing_are_missed() -> None:
+    """Where it was said how many there are."""
+    found = told("1 5 0\n2 5 0\n", "--expect", "1..2", "--producers", "2", status=1)
+    assert [(p["producer"], p["missing"]) for p in found["producers"]] == [(0, 0), (1, 2)]
+
+
+def test_payloads_go_round() -> None:
+    """A damaged one, and one of another run, are not taken for numbers."""
+    made = b"".join(chunks(Order(10, form="payload")))
+    assert told(made, "--form", "payload", "--expect", "1..10")["seen"] == 10
+    lines = made.splitlines(keepends=True)
+    lines[3] = lines[3][:20] + (b"A" if lines[3][20:21] != b"A" else b"B") + lines[3][21:]
+    lines.append(next(chunks(Order(1, form="payload"))))
+    found = told(b"".join(lines), "--form", "payload", "--expect", "1..10", status=1)
+    assert (found["missing_ranges"], found["unreadable"], found["first_unreadable"]["line"]) == (
+        [[4, 4]],
+        2,
+        4,
+    )
+
+
+def test_files_and_stdin_are_one_input(tmp_path: Path) -> None:
+    """A last line without its newline is a line; carriage returns do not matter."""
+    (tmp_path / "one").write_bytes(b"1\r\n2\r\n3")
+    assert told("4\n5", str(tmp_path / "one"), "-", "--expect", "1..5")["seen"] == 5
+
+
+def test_a_line_without_an_end_is_one_unreadable_line() -> None:
+    """However long it is."""
+    found = told(b"1\n" + b"7" * (5 << 20) + b"\n2\n", "--expect", "1..2")
+    assert (found["lines"], found["unreadable"], found["seen"]) == (3, 1, 2)
+
+
+def test_nobody_reading_ends_the_generator() -> None:
+    """Without a word, and with 0."""
+    with subprocess.Popen([*KAPUT, "generate"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().split()[0] == b"1"
+        process.stdout.close()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == b""
+
+
+def test_ctrl_c_shows_what_was_read_until_then() -> None:
+    """A console consumer is ended like this, and the check at its end with it."""
+    command = [*KAPUT, "check", "--expect", "1..9", "--json"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdin.write(b"1\n2\n3\n")
+        process.stdin.flush()
+        # It sleeps in a system call once it has taken them all, and waits for more.
+        assert eventually(lambda: asleep(process.pid), 30)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        found = json.loads(process.stdout.read())
+        assert (found["seen"], found["missing"], found["interrupted"]) == (3, 6, True)
+        assert b"interrupted" in process.stderr.read()
+
+
+def asleep(pid: int) -> bool:
+    """Whether a process waits in select or read of a pipe, with numpy loaded."""
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    return "_multiarray" in maps and Path(f"/proc/{pid}/wchan").read_text() in ("pipe_read", "anon_pipe_read")
+
+
+def test_a_rate_is_kept_and_times_are_those_of_the_writes() -> None:
+    """On a clock of the test's own: 1,000 lines at 500 a second take two seconds."""
+    now = [100.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    order = Order(1000, rate=500, producer=4)
+    made = b"".join(chunks(order, lambda: int(now[0] * 1e9), lambda: now[0], sleep)).splitlines()
+    assert [int(line.split()[0]) for line in made] == list(range(1, 1001))
+    assert now[0] - 100 == pytest.approx(999 / 500, abs=0.01)
+    for at, line in enumerate(made):
+        _, ms, producer = line.split()
+        assert producer == b"4"
+        assert int(ms) - 100_000 == pytest.approx(at * 2, abs=5)
+
+
+def test_spark_is_not_loaded() -> None:
+    """Nor what only evidence needs."""
+    code = (
+        "import sys; from kaput.cli.main import main\ntry: main()\nexcept SystemExit: pass\n"
+        "print([n for n in ('pyspark', 'polars', 'pyarrow', 'confluent_kafka') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "sequence", "check"],
+        input=b"1\n2\n",
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == b"[]"
+
+
+def test_ns_and_bare_numbers() -> None:
+    """--time."""
+    ns = next(chunks(Order(1, unit="ns"), time.time_ns)).split()
+    assert abs(int(ns[1]) - time.time_ns()) < 10**11
+    assert next(chunks(Order(2, start=7, unit="none"))) == b"7\n8\n"
