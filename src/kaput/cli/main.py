@@ -13,6 +13,7 @@ from kaput.cli import (
     dashboard,
     demo,
     doctor,
+    export,
     fault,
     inside,
     report,
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.command("run")(run.run_command)
 app.command("analyze")(analyze.analyze_command)
 app.command("report")(report.report_command)
+app.command("export")(export.export_command)
 app.command("dashboard")(dashboard.dashboard_command)
 app.command("demo")(demo.demo_command)
 app.command("up")(up.up_command)

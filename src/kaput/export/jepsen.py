@@ -1,0 +1,172 @@
+"""A run as a history in EDN, one operation a line, as Jepsen's Kafka checker (jepsen.tests.kafka) reads it.
+
+Each message is a transaction of one send; what a member was handed together is one poll, and the drain's
+reading of the whole log the last polls. A process has one operation under way at a time, so that a producer
+has as many processes as it had messages on their way at once. Times are ns since the start of the run.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from pathlib import Path
+
+from kaput.evidence.nulls import NULL_LONG
+from kaput.evidence.reading import Evidence
+from kaput.export.events import ERROR, FOREVER, KEY, OFFSET, PRODUCER, SEQ, Events, Kind
+from kaput.export.merging import CHUNK_ROWS, Rows, in_order
+
+PRODUCER_SHIFT = 40  # a message's value is producer * 2**40 + seq
+_DRAINED_TOGETHER = 500
+_TYPES = {int(Kind.ACKED): "ok", int(Kind.FAILED): "fail", int(Kind.UNKNOWN): "info"}
+
+Row = list[int]
+
+
+class History:
+    """The operations of one run. After `lines` has ended, `operations` and `strangers` are counted."""
+
+    def __init__(self, evidence: Evidence, scratch: Path, chunk_rows: int = CHUNK_ROWS) -> None:
+        self._events = Events(evidence)
+        self._started_ns = evidence.manifest.started_ns
+        self._ended_ns = evidence.manifest.ended_ns
+        self._last_ns = self._started_ns
+        self._scratch, self._chunk_rows = scratch, chunk_rows
+        self._processes = _Processes()
+        self._owned: dict[int, set[int]] = {}
+        self.operations = 0
+
+    @property
+    def keys(self) -> list[str]:
+        """The topic-partition of each key, from 0."""
+        return [f"{topic}/{partition}" for topic, partition in self._events.names.keys]
+
+    @property
+    def strangers(self) -> int:
+        """Records and deliveries that are no intact message of this run, and so are left out."""
+        return self._events.strangers
+
+    def lines(self) -> Iterator[str]:
+        """The whole history, a line each. Raises OSError, EvidenceError."""
+        rows = self._rows(self._events.of_clients())
+        # What was handed to a member together has one time.
+        for (ns, kind, who), some in groupby(rows, key=lambda row: (row[0], row[1], row[2])):
+            if ns != FOREVER:
+                self._last_ns = max(self._last_ns, ns)
+            match kind:
+                case Kind.DELIVERED:
+                    yield from self._poll(self._processes.of_member(who), self._last_ns, list(some))
+                case Kind.GIVEN_UP | Kind.ASSIGNED:
+                    yield from self._assignment(who, kind, list(some))
+                case Kind.ATTEMPT:
+                    for row in some:
+                        yield self._attempt(row)
+                case _:
+                    for row in some:
+                        yield self._outcome(row)
+        yield from self._drain()
+
+    def _rows(self, batches: Iterable[Rows]) -> Iterator[Row]:
+        for rows in in_order(batches, self._scratch, self._chunk_rows):
+            yield from rows.T.tolist()
+
+    def _attempt(self, row: Row) -> str:
+        process = self._processes.begin(row[PRODUCER], row[SEQ])
+        return self._line("invoke", process, "send", f"[[:send {row[KEY]} {_value(row)}]]")
+
+    def _outcome(self, row: Row) -> str:
+        kind = _TYPES[row[1]]
+        process = self._processes.end(row[PRODUCER], row[SEQ], free=kind != "info")
+        value = f"{_value(row)}"
+        if kind == "ok":
+            value = f"[{'nil' if row[OFFSET] == NULL_LONG else row[OFFSET]} {value}]"
+        error = "" if row[ERROR] == NULL_LONG else f", :error {self._error(row[ERROR])}"
+        return self._line(kind, process, "send", f"[[:send {row[KEY]} {value}]]", error)
+
+    def _poll(self, process: int, ns: int, rows: list[Row]) -> Iterator[str]:
+        """Records of a partition in the order of their offsets."""
+        rows.sort(key=lambda row: (row[KEY], row[OFFSET]))
+        by_key = (
+            f"{key} [{' '.join(f'[{row[OFFSET]} {_value(row)}]' for row in some)}]"
+            for key, some in groupby(rows, key=lambda row: row[KEY])
+        )
+        yield self._line("invoke", process, "poll", "[[:poll]]")
+        yield self._line("ok", process, "poll", f"[[:poll {{{', '.join(by_key)}}}]]")
+
+    def _assignment(self, who: int, kind: int, rows: list[Row]) -> Iterator[str]:
+        """What the member owns from now on: only there does it have to go on where it was."""
+        owned = self._owned.setdefault(who, set())
+        changed = {row[KEY] for row in rows}
+        if kind == Kind.ASSIGNED:
+            owned |= changed - {-1}
+        elif -1 in changed:
+            owned.clear()
+        else:
+            owned -= changed
+        yield from self._assign(self._processes.of_member(who), sorted(owned))
+
+    def _assign(self, process: int, keys: list[int], more: str = "") -> Iterator[str]:
+        value = f"[{' '.join(map(str, keys))}]"
+        yield self._line("invoke", process, "assign", value, more)
+        yield self._line("ok", process, "assign", value, more)
+
+    def _drain(self) -> Iterator[str]:
+        """A fresh reader reads every partition from its beginning to its end."""
+        self._last_ns = max(self._last_ns, self._ended_ns or self._last_ns)
+        process = self._processes.of_member(-1)
+        keys = list(range(len(self._events.names.keys)))
+        yield from self._assign(process, keys, ", :seek-to-beginning? true")
+        rows = self._rows(self._events.of_the_drain())
+        while some := list(islice(rows, _DRAINED_TOGETHER)):
+            yield from self._poll(process, self._last_ns, some)
+
+    def _error(self, number: int) -> str:
+        """EDN's strings have JSON's escapes; what is beyond ASCII stands as it is."""
+        return json.dumps(self._events.names.texts[number], ensure_ascii=False)
+
+    def _line(self, kind: str, process: int, f: str, value: str, more: str = "") -> str:
+        index, self.operations = self.operations, self.operations + 1
+        ns = self._last_ns - self._started_ns
+        head = f":index {index}, :time {ns}, :type :{kind}, :process {process}"
+        return f"{{{head}, :f :{f}, :value {value}{more}}}\n"
+
+
+def _value(row: Row) -> int:
+    """A number for each message."""
+    return (row[PRODUCER] << PRODUCER_SHIFT) + row[SEQ]
+
+
+class _Processes:
+    """Numbers for who does an operation: one at a time each."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._members: dict[int, int] = {}
+        self._free: dict[int, list[int]] = {}  # by producer
+        self._busy: dict[tuple[int, int], int] = {}
+
+    def _new(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def of_member(self, who: int) -> int:
+        """Always the same one."""
+        if who not in self._members:
+            self._members[who] = self._new()
+        return self._members[who]
+
+    def begin(self, producer: int, seq: int) -> int:
+        """One of the producer's that has nothing to do."""
+        free = self._free.setdefault(producer, [])
+        process = heapq.heappop(free) if free else self._new()
+        self._busy[producer, seq] = process
+        return process
+
+    def end(self, producer: int, seq: int, free: bool) -> int:
+        """Who sent it. Whose operation has no definite end does nothing more."""
+        process = self._busy.pop((producer, seq))
+        if free:
+            heapq.heappush(self._free[producer], process)
+        return process

@@ -1,0 +1,213 @@
+"""A run in other tools' forms: what Jepsen's checker would be told, and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from fakes.histories import History as Handmade
+from fakes.histories import at
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
+from kaput.export.jepsen import History
+from kaput.export.merging import in_order
+from kaput.export.tables import present, write_csv
+
+_LINE = re.compile(
+    r"\{:index (\d+), :time (-?\d+), :type :(invoke|ok|fail|info), :process (\d+), :f :(send|poll|assign), "
+    r":value (\[.*\])(, :error \"(?:[^\"\\]|\\.)*\"|, :seek-to-beginning\? true)?\}\n"
+)
+
+
+class Op(NamedTuple):
+    """One operation, as Jepsen has it."""
+
+    index: int
+    time: int
+    type: str
+    process: int
+    f: str
+    value: Any
+    more: str
+
+
+def edn(text: str) -> Any:
+    """As much of EDN as a value has: vectors, maps from keys to vectors, numbers, nil, :send and :poll."""
+    python = re.sub(r":(send|poll)", r'"\1"', text).replace("nil", "None").replace("{", "{ ")
+    python = re.sub(r"(?<=[\w\]\"}]) (?=[\w\[\"{])", ", ", python)
+    python = re.sub(r"(?<=\{ )(\d+), |(?<=\], )(\d+), (?=\[)(?=[^{}]*\})", _pair, python)
+    return eval(python, {"__builtins__": {}})
+
+
+def _pair(match: re.Match[str]) -> str:
+    return f"{match[1] or match[2]}: "
+
+
+def told(folder: RunFolder, tmp_path: Path, chunk_rows: int = 1 << 19) -> tuple[list[Op], History]:
+    """Every line read back, and what holds of any history."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(exist_ok=True)
+    history = History(check(folder), scratch, chunk_rows)
+    ops = []
+    for line in history.lines():
+        match = _LINE.fullmatch(line)
+        assert match is not None, line
+        index, ns, kind, process, f, value, more = match.groups()
+        ops.append(Op(int(index), int(ns), kind, int(process), f, edn(value), more or ""))
+    assert not list(scratch.iterdir())
+    assert [op.index for op in ops] == list(range(len(ops))) and history.operations == len(ops)
+    assert all(before.time <= after.time for before, after in pairwise(ops))
+    under_way: dict[int, Op] = {}
+    crashed: set[int] = set()
+    for op in ops:
+        assert op.process not in crashed
+        if op.type == "invoke":
+            assert op.process not in under_way
+            under_way[op.process] = op
+        else:
+            assert under_way.pop(op.process).f == op.f
+            crashed |= {op.process} if op.type == "info" else set()
+    assert not under_way
+    return ops, history
+
+
+def small() -> Handmade:
+    """Two partitions; every outcome; a group whose member gives a partition up."""
+    history = Handmade(topics=[{"name": "orders", "partitions": 2}], groups={"g": True})
+    history.acked(0, 0, 10).acked(0, 1, 5, partition=1)
+    history.sent(0, 2, None, "unknown", partition=None, done_ns=None, error='lost "it"')
+    history.stored(11, 0, 2)
+    history.sent(0, 3, None, "failed", partition=None)
+    history.sent(1, 0, 12, attempt_ns=at(0), done_ns=at(9))
+    history.stored(12, 1, 0).stored(13, None, None).stored(14, None, None, intact=False)
+    history.handed(10, 0, 0, 20).handed(11, 0, 2, 20).handed(5, 0, 1, 20, partition=1)
+    for ms, kind in ((15, "assigned"), (25, "revoked")):
+        row = {"group": "g", "member": "m1", "kind": kind, "topic": "orders", "partition": 0}
+        history.add("group_events", **row, at_ns=at(ms))
+    for partition, end in ((0, 15), (1, 6)):
+        history.add("end_offsets", topic="orders", partition=partition, end_offset=end, drained_to=end)
+    return history
+
+
+def test_a_history_has_every_send_and_every_poll(tmp_path: Path) -> None:
+    """With its offsets, keys and outcomes, as jepsen.tests.kafka has them."""
+    ops, history = told(small().write(tmp_path / "run"), tmp_path)
+    assert history.keys == ["orders/0", "orders/1"]
+    done = {(op.value[0][1], op.type): op for op in ops if op.f == "send" and op.type != "invoke"}
+    sends = [(op.type, op.value) for op in ops if op.f == "send" and op.type != "invoke"]
+    other = 1 << 40
+    assert sorted(sends, key=str) == sorted(
+        [
+            ("ok", [["send", 0, [10, 0]]]),
+            ("ok", [["send", 1, [5, 1]]]),
+            ("info", [["send", 0, 2]]),
+            ("fail", [["send", 0, 3]]),
+            ("ok", [["send", 0, [12, other]]]),
+        ],
+        key=str,
+    )
+    assert done[0, "info"].more == ', :error "lost \\"it\\""'
+    polls = [op.value for op in ops if op.f == "poll" and op.type == "ok"]
+    assert polls == [
+        [["poll", {0: [[10, 0], [11, 2]], 1: [[5, 1]]}]],
+        [["poll", {0: [[10, 0], [11, 2], [12, other]], 1: [[5, 1]]}]],
+    ]
+    assigned = [(op.value, bool(op.more)) for op in ops if op.f == "assign" and op.type == "ok"]
+    assert assigned == [([0], False), ([], False), ([0, 1], True)]
+    assert history.strangers == 2
+
+
+@pytest.mark.parametrize("chunk_rows", [7, 50, 1 << 19])
+def test_a_history_is_the_same_however_little_fits_into_memory(chunk_rows: int, tmp_path: Path) -> None:
+    """And whatever the order of rows in the files."""
+    chance = random.Random(3)
+    history = Handmade(topics=[{"name": "orders", "partitions": 3}], groups={"g": True})
+    for seq in range(300):
+        history.acked(seq % 2, seq // 2, seq, partition=seq % 3, attempt_ns=at(seq), done_ns=at(seq + 7))
+        history.handed(seq, seq % 2, seq // 2, 400 + seq // 10, partition=seq % 3)
+    for rows in history.rows.values():
+        chance.shuffle(rows)
+    ops, _ = told(history.write(tmp_path / "run"), tmp_path, chunk_rows)
+    sent = [op for op in ops if op.f == "send" and op.type == "ok"]
+    assert [op.value[0][2][0] for op in sent] == list(range(300))
+    # Seven ms on their way, one each ms: half of them a producer's.
+    assert len({op.process for op in sent}) <= 10
+    read: dict[int, list[int]] = defaultdict(list)
+    for op in ops:
+        if op.f == "poll" and op.type == "ok" and op.time < ops[-1].time:
+            for key, pairs in op.value[0][1].items():
+                read[key] += [offset for offset, _ in pairs]
+    assert {key: sorted(offsets) for key, offsets in read.items()} == {
+        key: list(range(key, 300, 3)) for key in range(3)
+    }
+
+
+def test_rows_are_merged_in_order(tmp_path: Path) -> None:
+    """Chunks of a few rows, blocks of all of them, equal rows among them."""
+    numbers = np.random.default_rng(5).integers(0, 40, (8, 2000))
+    batches = np.array_split(numbers, 13, axis=1)
+    found = np.concatenate(list(in_order(batches, tmp_path, 100)), axis=1)
+    assert found[:3].T.tolist() == sorted(numbers[:3].T.tolist())
+    assert sorted(found.T.tolist()) == sorted(numbers.T.tolist())
+
+
+def test_a_table_as_csv(tmp_path: Path) -> None:
+    """Nulls are empty, lists are JSON."""
+    history = small()
+    events = {"broker": 1, "topic": "orders", "partition": 0, "leader": 1, "leader_epoch": 0}
+    history.add("cluster_events", kind="isr", **events, isr=[1, 2], at_ns=at(1), source="x")
+    folder = history.write(tmp_path / "run")
+    rows = {name: read(folder, name) for name in ("sends", "cluster_events")}
+    assert [row["outcome"] for row in rows["sends"]] == ["acked", "acked", "unknown", "failed", "acked"]
+    assert rows["sends"][2]["done_ns"] == "" and rows["sends"][2]["error"] == 'lost "it"'
+    assert rows["cluster_events"][0]["isr"] == "[1, 2]"
+    assert {"sends", "log", "deliveries", "group_events", "end_offsets"} <= set(present(folder))
+
+
+def read(folder: RunFolder, name: str) -> list[dict[str, str]]:
+    """One table, as a spreadsheet reads it."""
+    out = io.BytesIO()
+    rows = write_csv(folder, name, out)
+    found = list(csv.DictReader(io.StringIO(out.getvalue().decode())))
+    assert len(found) == rows
+    return found
+
+
+def export(*options: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """One call of the command."""
+    command = [sys.executable, "-m", "kaput", "export", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def test_the_command_writes_files_or_stdout(tmp_path: Path) -> None:
+    """And nothing over what is there; the ledger of a run that was not judged is a mistake."""
+    folder = small().write(tmp_path / "run")
+    run = str(folder.path)
+    out = tmp_path / "history.edn"
+    assert (
+        "keys: 0 is orders/0, 1 is orders/1; 2 records"
+        in export(run, "--format", "jepsen", "--out", str(out)).stderr
+    )
+    assert out.read_text() == export(run, "--format", "jepsen").stdout
+    assert "is not written over" in export(run, "--format", "jepsen", "--out", str(out), status=2).stderr
+    assert export(run, "--format", "csv", "--table", "sends").stdout.count("\n") == 6
+    assert "kaput analyze makes it" in export(run, "--format", "csv", status=2).stderr
+    assert "did you mean sends?" in export(run, "--format", "csv", "--table", "send", status=2).stderr
+    assert "is this a run folder?" in export(str(tmp_path), "--format", "csv", status=2).stderr
+    export(run, "--format", "csv", "--out", str(tmp_path / "csv"))
+    assert sorted(path.stem for path in (tmp_path / "csv").iterdir()) == sorted(present(folder))
+    assert pq.read_metadata(next(folder.table("sends").glob("*.parquet"))).num_rows == 5
