@@ -234,7 +234,8 @@ def _mapped(batch: pa.Table, name: str, number: Any) -> Rows:
     """The numbers of a column's words; NULL_LONG for null."""
     encoded = batch[name].combine_chunks().dictionary_encode()
     words = np.array([*(int(number(word)) for word in encoded.dictionary.to_pylist()), NULL_LONG], np.int64)
-    return words[encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)]
+    found: Rows = words[encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)]
+    return found
 
 
 def _identity(producer: Rows, seq: Rows) -> Rows:

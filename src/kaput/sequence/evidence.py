@@ -19,7 +19,7 @@ import kaput
 from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.nulls import NULL_LONG
-from kaput.evidence.recorder import Recorder
+from kaput.evidence.recorder import Recorder, Values
 from kaput.evidence.recording import hold_to_record
 from kaput.evidence.sealing import seal
 from kaput.sequence.checking import Taken
@@ -84,8 +84,8 @@ class EvidenceFolder:
             )
             self._sent(some.producer, lines.number[some.first], times[some.first])
         if len(unreadable):
-            columns = {"topic": TOPIC, "partition": 0, "timestamp_ms": 0, "intact": True}
-            self._log.batch(len(unreadable), {**columns, "offset": first_line + unreadable})
+            columns: dict[str, Values] = {"topic": TOPIC, "partition": 0, "timestamp_ms": 0, "intact": True}
+            self._log.batch(len(unreadable), columns | {"offset": first_line + unreadable})
 
     def seal(self, summary: Summary, ended: str | None) -> None:
         """What did not come was sent as well. `ended`: why the input was not read to its end."""
@@ -116,9 +116,9 @@ class EvidenceFolder:
                 self._sent(told.producer, numbers, np.full(len(numbers), near[0] if near else 0))
 
     def _sent(self, producer: int, numbers: Longs, times: Longs) -> None:
-        columns = {"producer": producer, "seq": numbers, "topic": TOPIC, "partition": 0}
-        acked = {"attempt_ns": times, "done_ns": times, "outcome": "acked"}
-        self._sends.batch(len(numbers), {**columns, **acked})
+        columns: dict[str, Values] = {"producer": producer, "seq": numbers, "topic": TOPIC, "partition": 0}
+        columns |= {"attempt_ns": times, "done_ns": times, "outcome": "acked"}
+        self._sends.batch(len(numbers), columns)
 
 
 def _scenario(summary: Summary) -> dict[str, object]:

@@ -29,7 +29,7 @@ class Gap(NamedTuple):
     after_ns: int
 
     @property
-    def count(self) -> int:
+    def numbers(self) -> int:
         """How many numbers are missing."""
         return self.last - self.first + 1
 
@@ -43,7 +43,7 @@ class Intervals:
     @property
     def gaps(self) -> int:
         """How many stretches of numbers are missing between the least and the greatest."""
-        return max(0, self.rows.shape[1] - 1)
+        return max(0, int(self.rows.shape[1]) - 1)
 
     @property
     def least(self) -> int | None:

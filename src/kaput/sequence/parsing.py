@@ -10,7 +10,7 @@ import binascii
 import re
 import uuid
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from kaput.evidence.bulk import BulkDecoder, Stamps
 from kaput.evidence.identity import HEADER_BYTES, MAGIC, Codec
 from kaput.evidence.nulls import NULL_LONG
 from kaput.sequence.intervals import Bools, Longs
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 MAX_PRODUCER = 2**31 - 1
 MAX_NUMBER = 2**62
@@ -78,7 +80,7 @@ class TextForm:
             fields = fields[good]
         return _parsed(*_columns(found, fields), good)
 
-    def _good(self, found: np.ndarray, separators: Longs, line_ends: Longs, fields: Longs) -> Bools:  # type: ignore[type-arg]
+    def _good(self, found: Bytes, separators: Longs, line_ends: Longs, fields: Longs) -> Bools:
         """Which lines have one to three numbers, none of them too long, and nothing else."""
         good: Bools = fields <= 3
         lengths = np.diff(separators, prepend=-1) - 1
@@ -93,7 +95,7 @@ class TextForm:
         return good
 
 
-def _columns(found: np.ndarray, fields: Longs) -> tuple[Longs, Longs, Longs]:  # type: ignore[type-arg]
+def _columns(found: Bytes, fields: Longs) -> tuple[Longs, Longs, Longs]:
     """Number, time and producer of lines that have nothing but so many numbers each."""
     values = np.fromstring(found.tobytes(), np.int64, sep=" ") if len(fields) else np.empty(0, np.int64)
     if len(fields) and (fields == fields[0]).all():
@@ -179,7 +181,8 @@ class PayloadForm:
         decoder = self._decoder = self._decoder or self._found(payloads)
         good = np.zeros(len(payloads), np.bool_)
         if decoder is None:
-            return _parsed(*_nothing(), good)
+            number, time, producer = _nothing()
+            return _parsed(number, time, producer, good)
         who = decoder.decode(payloads)
         good = who.intact & (who.seq != NULL_LONG) & (who.seq >= 0) & (who.producer >= 0)
         own = [payload for payload, mine in zip(payloads, good.tolist(), strict=True) if mine and payload]

@@ -76,7 +76,7 @@ def summarise(checker: Checker, join_ms: float = JOIN_MS) -> Summary:
 def _told(producer: int, found: Sequence, join_ms: float) -> Told:
     first, last = found.bounds
     gaps = found.seen.missing(first, last)
-    missing = sum(gap.count for gap in gaps)
+    missing = sum(gap.numbers for gap in gaps)
     account = Account(
         expected=last - first + 1,
         seen=found.seen.count(),
@@ -168,7 +168,7 @@ def _account(account: Account) -> str:
 
 
 def _range(gap: Gap, producer: int | None) -> str:
-    where = f"{gap.first}" if gap.count == 1 else f"{gap.first}..{gap.last}"
+    where = f"{gap.first}" if gap.numbers == 1 else f"{gap.first}..{gap.last}"
     return where if producer is None else f"{where} of producer {producer}"
 
 

@@ -69,4 +69,4 @@ def _follows(before: Gap, gap: Gap, join_ms: float) -> bool:
 
 def _window(producer: int, gaps: list[Gap]) -> Window:
     times = [None if ns == NULL_LONG else ns for ns in (gaps[0].before_ns, gaps[-1].after_ns)]
-    return Window(producer, gaps[0].first, gaps[-1].last, sum(gap.count for gap in gaps), *times)
+    return Window(producer, gaps[0].first, gaps[-1].last, sum(gap.numbers for gap in gaps), *times)
