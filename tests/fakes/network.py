@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,9 @@ class FakeNetwork:
     ghosts: dict[int, list[Chain]] = field(default_factory=dict)  # tables that were removed and stay
     ending: list[tuple[Connection, float]] = field(default_factory=list)
     counted: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # by node and table
+    before: Counter[tuple[int, str]] = field(
+        default_factory=Counter
+    )  # what its tables of that name had counted
     queues: dict[tuple[int, bool], FakeQueue] = field(default_factory=dict)
     open: dict[int, set[Connection]] = field(default_factory=dict)
     inboxes: dict[tuple[str, int], int] = field(default_factory=dict)  # datagrams that wait there
@@ -183,6 +187,9 @@ class FakeFilter:
         self.network.has_put(self.network.puts)
         self.network.tables.setdefault(self.node, {})[table] = list(chains)
         names = {rule.counter for chain in chains for rule in chain.rules if rule.counter}
+        self.network.before[self.node, table] += sum(
+            self.network.counted.get((self.node, table), {}).values()
+        )
         self.network.counted[self.node, table] = dict.fromkeys(names, 0)
 
     def remove(self, table: str) -> None:
