@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from kaput.cli.which import CommandConfig, Servers, Standing
+
 
 class Format(StrEnum):
     """What is printed."""
@@ -28,16 +30,9 @@ class Severity(StrEnum):
 
 def doctor_command(
     *,
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="Which cluster; else the one that stands.")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", envvar="KAPUT_CLUSTER", help="This standing cluster.")
-    ] = None,
-    command_config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="How to be let in: Java's client properties."),
-    ] = None,
+    bootstrap_servers: Servers = None,
+    cluster: Standing = None,
+    command_config: CommandConfig = None,
     client_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A producer's properties, to be looked at as well.")
     ] = None,
@@ -48,11 +43,19 @@ def doctor_command(
     fail_on: Annotated[Severity, typer.Option(help="1 if something is as bad as that.")] = Severity.WARNING,
     format_: Annotated[Format, typer.Option("--format", help="text, json or sarif.")] = Format.TEXT,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Apply remedies, each shown and confirmed first.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
 ) -> int:
-    """Look at a cluster, its topics, groups and quorum, and say what will hurt; changes nothing.
+    """Look at a cluster, its topics, groups and quorum, and say what will hurt.
+
+    Changes nothing, but with --fix, and then nothing that was not confirmed.
 
     Example: kaput doctor --bootstrap-servers broker1:9092 --fail-on critical
     """
+    from kaput.cli.fixing import apply
+    from kaput.cli.which import servers_of
     from kaput.operate.doctor.checks import SEVERITIES
     from kaput.operate.doctor.diagnosis import as_json, at_or_above, diagnose, read_baseline
     from kaput.operate.doctor.sarif import as_sarif
@@ -60,29 +63,26 @@ def doctor_command(
     from kaput.report.doctor import render
 
     known = read_baseline(baseline) if baseline is not None else set()
-    survey = take(bootstrap_servers or _standing(cluster), command_config, client_config)
+    servers = servers_of(bootstrap_servers, cluster)
+    survey = take(servers, command_config, client_config)
     findings = diagnose(survey, known)
+    as_text = not json and format_ is Format.TEXT
+    fixed = None
+    if fix:
+        if as_text:
+            _print(render(findings, survey.unknown))
+        fixed = apply(survey, findings, servers, command_config, yes=yes, quiet=not as_text)
+        survey = take(servers, command_config, client_config)
+        findings = diagnose(survey, known)
+        typer.echo("\nafterwards:", err=not as_text)
     if json or format_ is Format.JSON:
-        typer.echo(as_json(findings, survey.unknown))
+        typer.echo(as_json(findings, survey.unknown, fixed))
     elif format_ is Format.SARIF:
         typer.echo(as_sarif(findings))
     else:
         _print(render(findings, survey.unknown))
     bad = [severity for severity in SEVERITIES if severity == fail_on.value]
     return int(any(at_or_above(findings, severity) for severity in bad))
-
-
-def _standing(cluster: str | None) -> str:
-    from kaput.errors import UsageError
-    from kaput.operate.homes import find, standing
-
-    if cluster is not None:
-        return find(cluster).bootstrap_servers
-    cards = standing()
-    if len(cards) != 1:
-        stand = "no cluster stands" if not cards else f"{len(cards)} clusters stand"
-        raise UsageError(f"which cluster? {stand}; say --bootstrap-servers HOST:PORT or --cluster NAME")
-    return cards[0].bootstrap_servers
 
 
 def _print(text: object) -> None:

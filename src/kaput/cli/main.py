@@ -16,6 +16,7 @@ from kaput.cli import (
     export,
     fault,
     inside,
+    reassign,
     report,
     run,
     scenarios,
@@ -53,6 +54,7 @@ app.command("grow")(standing.grow_command)
 app.command("shell", context_settings=PASSED_ON)(standing.shell_command)
 app.command("down")(standing.down_command)
 app.command("doctor")(doctor.doctor_command)
+app.command("reassign")(reassign.reassign_command)
 app.command("tool", context_settings=PASSED_ON)(tool.tool_command)
 app.command("inside", context_settings=PASSED_ON)(inside.inside_command)
 app.add_typer(scenarios.app, name="scenarios")

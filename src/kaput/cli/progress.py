@@ -8,13 +8,16 @@ import time
 from types import TracebackType
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
+    TransferSpeedColumn,
 )
 
 PLAIN_EVERY_S = 5.0
@@ -141,3 +144,45 @@ class JudgeProgress:
         elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
             self._said_at = time.monotonic()
             self._console.print(f"{self._title}: counted {done:,} of {total:,} parts", soft_wrap=True)
+
+
+class BytesProgress:
+    """Draws bytes that are copied, and how many of some things are done. `tell` as often as one likes."""
+
+    def __init__(self, title: str) -> None:
+        self._title, self._said_at = title, 0.0
+        self._console = Console(stderr=True, highlight=False)
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TextColumn("{task.fields[status]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._task = self._bar.add_task(title, total=None, status="")
+
+    def __enter__(self) -> BytesProgress:
+        if self._console.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._bar.stop()
+
+    def tell(self, copied: int, of_bytes: int, done: int, total: int) -> None:
+        """So many bytes, and so many partitions."""
+        status = f"{done:,} of {total:,} partitions"
+        if self._console.is_terminal:
+            self._bar.update(self._task, completed=copied, total=of_bytes or None, status=status)
+        elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
+            self._said_at = time.monotonic()
+            self._console.print(
+                f"{self._title}: {decimal(copied)} of {decimal(of_bytes)}, {status}", soft_wrap=True
+            )

@@ -47,11 +47,13 @@ def at_or_above(findings: Sequence[Finding], severity: Severity) -> bool:
     return any(finding.severity in bad for finding in findings)
 
 
-def as_json(findings: Sequence[Finding], unknown: Sequence[str]) -> str:
-    """The document; `unknown`: what could not be looked at."""
-    return json.dumps(
-        {"findings": [asdict(finding) for finding in findings], "unknown": list(unknown)}, indent=2
-    )
+def as_json(findings: Sequence[Finding], unknown: Sequence[str], fixed: Sequence[str] | None = None) -> str:
+    """The document; `unknown`: what could not be looked at; `fixed`: what was done, where it was to be."""
+    document: dict[str, object] = {
+        "findings": [asdict(finding) for finding in findings],
+        "unknown": list(unknown),
+    }
+    return json.dumps(document if fixed is None else {**document, "fixed": list(fixed)}, indent=2)
 
 
 def read_baseline(path: Path) -> set[str]:

@@ -16,7 +16,7 @@ def _replication_factor_1(survey: Survey) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(alone)} with one replica ({_where(alone)})",
-                f"kaput tool reassign-partitions: give {topic.name} more replicas, each on another broker",
+                f"kaput reassign --replication-factor 3 --topic {topic.name}",
             )
 
 
@@ -76,7 +76,7 @@ def _one_rack(survey: Survey) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(together)}: every replica in rack {racks.get(together[0].replicas[0])}",
-                f"kaput tool reassign-partitions: spread {topic.name} over racks",
+                f"kaput reassign --spread-racks --topic {topic.name}",
             )
 
 

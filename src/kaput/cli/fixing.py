@@ -1,0 +1,78 @@
+"""`kaput doctor --fix`: each remedy shown, confirmed and applied; then what is left, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from kaput.cli.moving import Work
+    from kaput.operate.doctor.diagnosis import Finding
+    from kaput.operate.doctor.fixing import Fix
+    from kaput.operate.doctor.survey import Survey
+    from kaput.operate.reassign.cluster import Connection
+
+
+def apply(
+    survey: Survey,
+    findings: Sequence[Finding],
+    servers: str,
+    command_config: Path | None,
+    *,
+    yes: bool,
+    quiet: bool,
+) -> list[str]:
+    """What was done, in a sentence each. `quiet`: nothing on stdout.
+
+    Raises UsageError, LabError; what was done before that is done.
+    """
+    from kaput.cli.moving import Work
+    from kaput.cli.which import access_of, confirmed
+    from kaput.operate.doctor.fixing import remedies
+    from kaput.operate.reassign.cluster import connected
+    from kaput.operate.reassign.journal import Folder
+
+    found = remedies(survey, findings)
+    done = []
+    with connected(servers, access_of(command_config)) as connection:
+        for each in found.fixes:
+            typer.echo(f"\nfix {', '.join(each.ids)}: {each.title}", err=quiet)
+            work = Work(connection, connection.view(), Folder(), quiet, yes)
+            if each.goal is None:
+                if _shown(each, quiet) and confirmed("Set this?", yes):
+                    connection.configure(
+                        "topic", {name: dict(config) for name, config in each.configs.items()}
+                    )
+                    done.append(each.title)
+            elif _moved(work, connection, each):
+                done.append(each.title)
+    for finding, why in found.cannot:
+        typer.echo(f"not fixed: {finding.id} {finding.resource}: {why}", err=quiet)
+    return done
+
+
+def _shown(fix: Fix, quiet: bool) -> bool:
+    for name, config in list(fix.configs.items())[:30]:
+        for key, value in config.items():
+            typer.echo(f"  topic {name}: {key}={value}", err=quiet)
+    if len(fix.configs) > 30:
+        typer.echo(f"  and {len(fix.configs) - 30:,} more", err=quiet)
+    return True
+
+
+def _moved(work: Work, connection: Connection, fix: Fix) -> bool:
+    from kaput.cli.moving import DEFAULT_THROTTLE, MANY, rate_of
+    from kaput.operate.reassign.applying import elect_all
+
+    assert fix.goal is not None
+    moves = work.plan(fix.goal, list(fix.topics), despite_offline=False)
+    work.show(moves, None)
+    if not work.agreed():
+        return False
+    if moves:
+        work.apply(moves, rate_of(DEFAULT_THROTTLE), MANY)
+    elect_all(connection)
+    return True

@@ -1,0 +1,157 @@
+"""From findings to remedies that can be applied: more replicas, settings of topics, leaders.
+
+Its place: cli/fixing.py shows each, asks, and applies it. What is not a reassignment or a setting of a topic
+is no remedy of this kind: CANNOT says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kaput.cluster.placement import Goal
+from kaput.operate.doctor.diagnosis import Finding
+from kaput.operate.doctor.survey import Survey, Topic
+
+FACTOR = 3
+_AT_START = "brokers read it when they start: set it in server.properties and restart one after the other"
+_BROKER = "a broker is missing: bring it back"
+_QUORUM = "the metadata quorum is changed with nodes, not with settings"
+_CLIENT = "it is a setting of your client"
+CANNOT: Mapping[str, str] = {
+    "KP005": _AT_START,
+    "KP009": _BROKER,
+    "KP010": _BROKER,
+    "KP011": _BROKER,
+    "KP012": _QUORUM,
+    "KP013": _QUORUM,
+    "KP014": _QUORUM,
+    "KP015": "to keep more, or to read faster, is yours to decide",
+    "KP016": _AT_START,
+    "KP017": _CLIENT,
+    "KP018": _CLIENT,
+    "KP019": "whether anybody still needs the group is yours to decide",
+    "KP020": "what was deleted does not come back; where to go on is yours to decide",
+    "KP021": _AT_START,
+}
+_TWO = "two replicas survive either a loss or a stop, never both: a third broker is needed (kaput grow)"
+_ONE = "one broker alone: there is nowhere to put a second replica (kaput grow)"
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A remedy: `goal` for the topics (None: no reassignment), their settings, or an election among them."""
+
+    ids: tuple[str, ...]
+    title: str
+    topics: tuple[str, ...] = ()
+    goal: Goal | None = None
+    configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Remedies:
+    """What can be done, in this order, and of each finding that stays the reason."""
+
+    fixes: Sequence[Fix]
+    cannot: Sequence[tuple[Finding, str]]
+
+
+def remedies(survey: Survey, findings: Sequence[Finding]) -> Remedies:
+    """For these findings of this cluster."""
+    return _Remedies(survey, findings).found()
+
+
+class _Remedies:
+    """Some remedies in the making."""
+
+    def __init__(self, survey: Survey, findings: Sequence[Finding]) -> None:
+        self._findings = findings
+        self._topics = {f"topic {topic.name}": topic for topic in survey.topics}
+        self._factor = min(FACTOR, len(survey.brokers))
+
+    def found(self) -> Remedies:
+        raised = self._raised()
+        fixes = [
+            self._more_replicas(raised),
+            self._racks(),
+            self._settings("KP004", {t.name: {_UNCLEAN: "false"} for t in self._with("KP004")}),
+            self._in_sync(raised),
+            self._leaders(),
+        ]
+        done = {finding.key for finding in self._findings if self._why_not(finding) is None}
+        left = [(each, self._why_not(each) or "") for each in self._findings if each.key not in done]
+        return Remedies([fix for fix in fixes if fix is not None], left)
+
+    def _why_not(self, finding: Finding) -> str | None:
+        """None where there is a remedy."""
+        if finding.id in CANNOT:
+            return CANNOT[finding.id]
+        if finding.id == "KP001" and self._factor == 1:
+            return _ONE
+        if finding.id in ("KP002", "KP003"):
+            topic = self._topics[finding.resource]
+            return _TWO if max(topic.replication_factor, self._factor) < FACTOR else None
+        return None
+
+    def _with(self, *ids: str) -> list[Topic]:
+        """The topics of which these were found, where that can be mended."""
+        names = [f.resource for f in self._findings if f.id in ids and self._why_not(f) is None]
+        return [self._topics[name] for name in dict.fromkeys(names)]
+
+    def _raised(self) -> list[Topic]:
+        """Topics that get more replicas: those with one, and with two, which no min.insync.replicas suits."""
+        two = [topic for topic in self._with("KP002", "KP003") if topic.replication_factor < FACTOR]
+        return sorted({topic.name: topic for topic in [*self._with("KP001"), *two]}.values(), key=_name)
+
+    def _more_replicas(self, raised: Sequence[Topic]) -> Fix | None:
+        names = _names(raised)
+        title = f"{self._factor} replicas for {_counted(names)}"
+        return Fix(("KP001",), title, names, Goal(self._factor)) if names else None
+
+    def _racks(self) -> Fix | None:
+        names = _names(self._with("KP006"))
+        title = f"replicas of {_counted(names)} in as many racks as there can be"
+        return Fix(("KP006",), title, names, Goal(spread_racks=True)) if names else None
+
+    def _in_sync(self, raised: Sequence[Topic]) -> Fix | None:
+        """One less than there are replicas, but not below two."""
+        wanted = {}
+        for topic in [*raised, *self._with("KP002", "KP003")]:
+            factor = max(topic.replication_factor, self._factor if topic in raised else 0)
+            good = min(max(topic.min_isr, 2), factor - 1)
+            if factor >= FACTOR and good != topic.min_isr and not topic.internal:
+                wanted[topic.name] = {_MIN_ISR: str(good)}
+        return self._settings("KP002, KP003", wanted)
+
+    def _settings(self, ids: str, configs: Mapping[str, Mapping[str, str]]) -> Fix | None:
+        if not configs:
+            return None
+        said = sorted({f"{key}={value}" for each in configs.values() for key, value in each.items()})
+        names = tuple(sorted(configs))
+        return Fix(tuple(ids.split(", ")), f"{', '.join(said)} for {_counted(names)}", names, None, configs)
+
+    def _leaders(self) -> Fix | None:
+        ids = tuple(sorted({each.id for each in self._findings} & {"KP007", "KP008"}))
+        names = tuple(sorted(topic.name for topic in self._topics.values()))
+        return (
+            Fix(ids, "preferred leaders, as many for each broker, and they lead", names, Goal())
+            if ids
+            else None
+        )
+
+
+_MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+
+
+def _name(topic: Topic) -> str:
+    return topic.name
+
+
+def _names(topics: Collection[Topic]) -> tuple[str, ...]:
+    return tuple(sorted(topic.name for topic in topics))
+
+
+def _counted(names: Sequence[str]) -> str:
+    some = ", ".join(names[:3])
+    return some if len(names) <= 3 else f"{some} and {len(names) - 3:,} more topics"

@@ -1,0 +1,73 @@
+"""Kafka's throttles of replication: a rate for each broker, and the replicas of each topic that it is for.
+
+Replicas that are in sync are never held back by them, so that only the copies are slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kaput.operate.reassign.cluster import Cluster, Configs
+from kaput.operate.reassign.moves import Move
+
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+
+def copying(moves: Iterable[Move]) -> list[Move]:
+    """Those that copy anything: the others need no throttle."""
+    return [move for move in moves if move.adding]
+
+
+def settings_before(cluster: Cluster, moves: Sequence[Move]) -> tuple[Configs, Configs]:
+    """What brokers and topics had before, to be given back."""
+    brokers = sorted({str(broker) for move in copying(moves) for broker in (*move.before, *move.after)})
+    topics = sorted({move.topic for move in copying(moves)})
+    there = {str(broker) for broker in cluster.view().racks}
+    return (
+        cluster.configs("broker", [broker for broker in brokers if broker in there], RATES),
+        cluster.configs("topic", topics, REPLICAS),
+    )
+
+
+def put_on(cluster: Cluster, moves: Sequence[Move], rate: int, brokers: Configs) -> None:
+    """Copies together take at most `rate` bytes a second from each broker, and to each."""
+    cluster.configure("topic", _replicas(copying(moves)))
+    cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers})
+
+
+def take_off(cluster: Cluster, brokers: Configs, topics: Configs) -> None:
+    """Everything is as it was before."""
+    there = {str(broker) for broker in cluster.view().racks}
+    cluster.configure("broker", {name: config for name, config in brokers.items() if name in there})
+    living = {topic for topic, _ in cluster.view().partitions}
+    cluster.configure("topic", {name: config for name, config in topics.items() if name in living})
+
+
+def left(cluster: Cluster, brokers: Configs, topics: Configs) -> list[str]:
+    """Sentences about what is not as it was before."""
+    view = cluster.view()
+    there = {str(broker) for broker in view.racks}
+    living = {topic for topic, _ in view.partitions}
+    now_brokers = cluster.configs("broker", [name for name in brokers if name in there], RATES)
+    now_topics = cluster.configs("topic", [name for name in topics if name in living], REPLICAS)
+    return [
+        f"{kind} {name}: {key}={value}"
+        for kind, now, before in (("broker", now_brokers, brokers), ("topic", now_topics, topics))
+        for name, config in now.items()
+        for key, value in config.items()
+        if value != before[name].get(key)
+    ]
+
+
+def _replicas(moves: Iterable[Move]) -> dict[str, dict[str, str | None]]:
+    """By topic: those that are read, and those that are written."""
+    read: dict[str, list[str]] = {}
+    written: dict[str, list[str]] = {}
+    for move in moves:
+        read.setdefault(move.topic, []).extend(f"{move.partition}:{broker}" for broker in move.before)
+        written.setdefault(move.topic, []).extend(f"{move.partition}:{broker}" for broker in move.adding)
+    return {
+        topic: dict(zip(REPLICAS, (",".join(read[topic]), ",".join(written[topic])), strict=True))
+        for topic in read
+    }

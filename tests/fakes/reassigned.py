@@ -1,0 +1,102 @@
+"""A cluster that reassigns in memory: each look lets its copies go on, and any call may be the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kaput.cluster.requests import TopicPartition as Place
+from kaput.operate.reassign.cluster import Configs, Kind, State, View
+
+
+class Killed(BaseException):
+    """What SIGKILL would have done."""
+
+
+class FakeCluster:
+    """Brokers 1 to 3. `step`: bytes that each copy gains with every look; `size`: of each partition."""
+
+    def __init__(self, partitions: Mapping[Place, Sequence[int]], size: int = 100, step: int = 60) -> None:
+        self.replicas = {place: tuple(each) for place, each in partitions.items()}
+        self.leaders = {place: each[0] for place, each in self.replicas.items()}
+        self.targets: dict[Place, tuple[int, ...]] = {}
+        self.bytes = {(place, b): size for place, each in self.replicas.items() for b in each}
+        self.set: dict[Kind, dict[str, dict[str, str]]] = {"broker": {}, "topic": {}}
+        self.size, self.step = size, step
+        self.kill_at: int | None = None  # the call that nobody lives to see the answer of
+        self.calls = 0
+        self.most_at_a_time = 0
+        self.unthrottled: list[Place] = []  # what was told to move with no throttle on
+        self.refuses: dict[Place, str] = {}
+        self.stuck: set[Place] = set()
+        self.copied = 0
+
+    def view(self) -> View:
+        self._count()
+        self._go_on()
+        states = {}
+        for place, replicas in self.replicas.items():
+            target = self.targets.get(place, ())
+            shown = tuple(dict.fromkeys((*target, *replicas))) if target else replicas
+            states[place] = State(shown, self.leaders[place], replicas)
+        return View("cluster-1", dict.fromkeys((1, 2, 3)), states)
+
+    def ongoing(self) -> Mapping[Place, tuple[int, ...]]:
+        self._count()
+        return dict(self.targets)
+
+    def sizes(self, places: Iterable[Place]) -> Mapping[tuple[Place, int], int]:
+        self._count()
+        wanted = set(places)
+        return {key: size for key, size in self.bytes.items() if key[0] in wanted}
+
+    def reassign(self, wanted: Mapping[Place, Sequence[int]]) -> Mapping[Place, str]:
+        for place, replicas in wanted.items():
+            if place not in self.refuses:
+                self.targets[place] = tuple(replicas)
+                if not self.set["broker"]:
+                    self.unthrottled.append(place)
+        self.most_at_a_time = max(self.most_at_a_time, len(self.targets))
+        self._count()
+        return {place: self.refuses[place] for place in wanted if place in self.refuses}
+
+    def configs(
+        self, kind: Kind, names: Iterable[str], keys: Sequence[str]
+    ) -> dict[str, dict[str, str | None]]:
+        self._count()
+        return {name: {key: self.set[kind].get(name, {}).get(key) for key in keys} for name in names}
+
+    def configure(self, kind: Kind, configs: Configs) -> None:
+        for name, config in configs.items():
+            own = self.set[kind].setdefault(name, {})
+            for key, value in config.items():
+                own.pop(key, None)
+                if value is not None:
+                    own[key] = value
+            if not own:
+                del self.set[kind][name]
+        self._count()
+
+    def elect(self, places: Iterable[Place]) -> None:
+        for place in places:
+            self.leaders[place] = self.replicas[place][0]
+        self._count()
+
+    def _count(self) -> None:
+        self.calls += 1
+        if self.calls == self.kill_at:
+            raise Killed
+
+    def _go_on(self) -> None:
+        for place, target in list(self.targets.items()):
+            if place in self.stuck:
+                continue
+            new = [broker for broker in target if broker not in self.replicas[place]]
+            for broker in new:
+                before = self.bytes.get((place, broker), 0)
+                self.bytes[(place, broker)] = min(self.size, before + self.step)
+                self.copied += self.bytes[(place, broker)] - before
+            if all(self.bytes[(place, broker)] == self.size for broker in new):
+                self.replicas[place] = target
+                del self.targets[place]
+                if self.leaders[place] not in target:
+                    self.leaders[place] = target[0]

@@ -1,0 +1,110 @@
+"""One replica becomes three on a real cluster, killed in the middle; then the doctor mends the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+import kaput
+from driving import KAPUT
+from kaput.operate.lab import Lab
+from kaput.operate.reassign.cluster import Connection, connected
+from kaput.operate.reassign.throttles import RATES, REPLICAS
+from waiting import eventually
+
+TIMEOUT_S = 180
+SLOW, FAST = "2MB", "500MB"
+PARTITIONS, RECORDS, PAYLOAD = 4, 1200, 10_000  # 12 MB, twice
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    """Three brokers, on the first of which everything is."""
+    with kaput.lab(brokers=3, config={"offsets.topic.replication.factor": 1}) as started:
+        started.create_topic("orders", assignment=[[1]] * PARTITIONS, partitions=PARTITIONS)
+        yield started
+
+
+@pytest.fixture
+def cluster(lab: Lab) -> Iterator[Connection]:
+    """The same, to look at."""
+    with connected(lab.bootstrap_servers, {}) as connection:
+        yield connection
+
+
+def fill(lab: Lab) -> None:
+    """Numbered records in every partition, and a group that has committed."""
+    producer = Producer({"bootstrap.servers": lab.bootstrap_servers, "linger.ms": 20})
+    for number in range(RECORDS):
+        producer.produce("orders", f"{number:010}".encode() * (PAYLOAD // 10), partition=number % PARTITIONS)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    reader = Consumer({"bootstrap.servers": lab.bootstrap_servers, "group.id": "billing"})
+    reader.commit(offsets=[TopicPartition("orders", 0, 5)], asynchronous=False)
+    reader.close()
+
+
+def stored(lab: Lab) -> list[int]:
+    """The number of every record that a reader finds, in order."""
+    reader = Consumer({"bootstrap.servers": lab.bootstrap_servers, "group.id": "nobody"})
+    reader.assign([TopicPartition("orders", partition, 0) for partition in range(PARTITIONS)])
+    found: list[int] = []
+
+    def all_there() -> bool:
+        values = [message.value() for message in reader.consume(500, timeout=1)]
+        found.extend(int(value[:10]) for value in values if value)
+        return len(found) >= RECORDS
+
+    assert eventually(all_there, 60)
+    reader.close()
+    return sorted(found)
+
+
+def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: Connection, tmp_path: Path) -> None:
+    """From one replica to three, Kafka's own topic included; no throttle and no journal is left."""
+    fill(lab)
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    at = ["--bootstrap-servers", lab.bootstrap_servers]
+
+    def call(*arguments: str, status: int = 0) -> str:
+        done = subprocess.run(
+            [*KAPUT, *arguments, *at], capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=env
+        )
+        assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
+        return done.stdout or done.stderr
+
+    three = ["reassign", "--replication-factor", "3", "--all-topics"]
+    assert "no terminal" in call(*three, status=2) and not cluster.ongoing()
+    plan = json.loads(call(*three, "--dry-run", "--json"))
+    assert plan["copies"] == 2 * (PARTITIONS + 3) and plan["applied"] is False  # 3: __consumer_offsets
+    first = subprocess.Popen([*KAPUT, *three, "--yes", "--throttle", SLOW, *at], env=env)
+    assert eventually(lambda: bool(cluster.ongoing()), 60)
+    first.kill()
+    first.wait(30)
+    throttled = cluster.configs("topic", ["orders"], REPLICAS)["orders"]
+    assert throttled[REPLICAS[1]] is not None
+    assert cluster.configs("broker", ["1"], RATES)["1"] == dict.fromkeys(RATES, "2000000")
+    assert "--resume goes on" in call(*three, "--yes", status=2)
+    said = json.loads(call("reassign", "--resume", "--yes", "--throttle", FAST, "--json"))
+    assert said["applied"] is True
+    assert not list(tmp_path.glob(f"kaput/reassignments/{plan['cluster_id']}.json"))
+    view = cluster.view()
+    for place, state in view.partitions.items():
+        assert set(state.replicas) == set(state.isr) == {1, 2, 3}, (place, state)
+    assert {state.leader for place, state in view.partitions.items() if place[0] == "orders"} == {1, 2, 3}
+    assert set(cluster.configs("topic", ["orders"], REPLICAS)["orders"].values()) == {None}
+    for broker in "123":
+        assert set(cluster.configs("broker", [broker], RATES)[broker].values()) == {None}
+    assert stored(lab) == list(range(RECORDS))
+    fixed = json.loads(call("doctor", "--fix", "--yes", "--json", "--fail-on", "never"))
+    assert "min.insync.replicas=2 for orders" in fixed["fixed"]
+    assert not {each["id"] for each in fixed["findings"]} & {"KP001", "KP002", "KP003", "KP004", "KP008"}
+    call("reassign", "--rollback", said["rollback"], "--yes")
+    assert {state.replicas for state in cluster.view().partitions.values()} == {(1,)}
+    assert stored(lab) == list(range(RECORDS))

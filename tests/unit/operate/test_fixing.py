@@ -1,0 +1,113 @@
+"""What the doctor can mend, on pictures; and that it says of everything else why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kaput.cluster.placement import Goal
+from kaput.operate.doctor.checks import CHECKS
+from kaput.operate.doctor.diagnosis import diagnose
+from kaput.operate.doctor.fixing import CANNOT, Fix, Remedies, remedies
+from kaput.operate.doctor.survey import Broker, Partition, Survey, Topic
+
+CAN = {"KP001", "KP002", "KP003", "KP004", "KP006", "KP007", "KP008"}
+
+
+def cluster(*topics: Topic, brokers: int = 3) -> Survey:
+    """Brokers without racks."""
+    return Survey("id", [Broker(number, None, {}) for number in range(1, brokers + 1)], topics)
+
+
+def topic(name: str = "orders", replicas: tuple[int, ...] = (1, 2, 3), **config: str) -> Topic:
+    """One partition, all of it in sync."""
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    return Topic(name, [Partition(0, replicas[0], replicas, replicas)], settings)
+
+
+def found(survey: Survey) -> Remedies:
+    """The remedies for all that the doctor finds there."""
+    return remedies(survey, diagnose(survey))
+
+
+def kinds(survey: Survey) -> list[tuple[tuple[str, ...], Goal | None, dict[str, dict[str, str]]]]:
+    """What would be done, in order."""
+    every: list[Fix] = list(found(survey).fixes)
+    return [(fix.topics, fix.goal, {name: dict(c) for name, c in fix.configs.items()}) for fix in every]
+
+
+def test_every_check_can_be_mended_or_has_a_reason() -> None:
+    """None is forgotten, and none is both."""
+    every = {check.id for check in CHECKS}
+    assert every == CAN | set(CANNOT) and not CAN & set(CANNOT)
+
+
+def test_one_replica_becomes_three_and_two_have_to_be_in_sync() -> None:
+    """In this order; Kafka's own topics get replicas alone."""
+    survey = cluster(topic(replicas=(1,)), topic("__consumer_offsets", (1,)))
+    assert kinds(survey) == [
+        (("__consumer_offsets", "orders"), Goal(3), {}),
+        (("orders",), None, {"orders": {"min.insync.replicas": "2"}}),
+    ]
+
+
+def test_two_brokers_give_two_replicas() -> None:
+    """More cannot be had, and no min.insync.replicas suits two."""
+    survey = cluster(topic(replicas=(1,)), brokers=2)
+    assert kinds(survey) == [(("orders",), Goal(2), {})]
+    for least in ("1", "2"):
+        survey = cluster(topic(replicas=(1, 2), min_insync_replicas=least), brokers=2)
+        (left,) = [(each.id, why) for each, why in found(survey).cannot if each.id in ("KP002", "KP003")]
+        assert "a third broker is needed" in left[1] and kinds(survey) == []
+
+
+def test_two_replicas_become_three_where_there_are_three_brokers() -> None:
+    """Either way, whatever min.insync.replicas was."""
+    for least, wanted in (("1", {"orders": {"min.insync.replicas": "2"}}), ("2", None)):
+        survey = cluster(topic(replicas=(1, 2), min_insync_replicas=least))
+        expected = [(("orders",), Goal(3), {})]
+        assert kinds(survey) == ([*expected, (("orders",), None, wanted)] if wanted else expected)
+
+
+def test_all_in_sync_becomes_all_but_one() -> None:
+    """With three replicas, two; with five, four."""
+    assert kinds(cluster(topic(min_insync_replicas="3"))) == [
+        (("orders",), None, {"orders": {"min.insync.replicas": "2"}})
+    ]
+    five = topic(replicas=(1, 2, 3, 4, 5), min_insync_replicas="5")
+    assert kinds(cluster(five, brokers=5)) == [(("orders",), None, {"orders": {"min.insync.replicas": "4"}})]
+
+
+def test_unclean_election_is_switched_off() -> None:
+    """For the topic, wherever it was switched on."""
+    survey = cluster(topic(min_insync_replicas="2", unclean_leader_election_enable="true"))
+    assert kinds(survey) == [(("orders",), None, {"orders": {"unclean.leader.election.enable": "false"}})]
+
+
+def test_preferred_leaders_come_to_lead() -> None:
+    """Balanced over all topics."""
+    led = Topic("orders", [Partition(0, 2, (1, 2, 3), (1, 2, 3))], {"min.insync.replicas": "2"})
+    assert kinds(cluster(led)) == [(("orders",), Goal(), {})]
+
+
+def test_one_rack_is_left() -> None:
+    """By a reassignment."""
+    brokers = [Broker(number, "a" if number < 4 else "b", {}) for number in (1, 2, 3, 4)]
+    survey = replace(cluster(topic(min_insync_replicas="2")), brokers=brokers)
+    assert kinds(survey) == [(("orders",), Goal(spread_racks=True), {})]
+
+
+def test_one_broker_alone_is_said() -> None:
+    """There is nowhere to put a second replica."""
+    survey = cluster(topic(replicas=(1,)), brokers=1)
+    assert found(survey).fixes == []
+    assert [why for each, why in found(survey).cannot if each.id == "KP001"] == [
+        "one broker alone: there is nowhere to put a second replica (kaput grow)"
+    ]
+
+
+def test_what_cannot_be_mended_has_its_reason() -> None:
+    """In the user's words."""
+    survey = replace(cluster(topic(min_insync_replicas="2")), client={"acks": "1"})
+    assert [(each.id, why) for each, why in found(survey).cannot] == [
+        ("KP017", "it is a setting of your client")
+    ]

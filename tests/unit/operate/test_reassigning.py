@@ -1,0 +1,242 @@
+"""Reassignments applied, killed anywhere, resumed, turned round: on a cluster in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fakes.reassigned import FakeCluster, Killed
+from kaput.cluster.placement import Goal
+from kaput.errors import LabError, UsageError
+from kaput.operate.reassign import applying, planning
+from kaput.operate.reassign.applying import Outcome, Progress, apply, begin
+from kaput.operate.reassign.cluster import State, View
+from kaput.operate.reassign.journal import Folder
+from kaput.operate.reassign.moves import Move, as_kafkas, read_kafkas
+from kaput.operate.reassign.throttles import RATES, REPLICAS
+
+ORDERS = {("orders", number): (1,) for number in range(4)}
+RATE = 1000
+
+
+def no_sleep(seconds: float) -> None:
+    """Time does not pass here."""
+
+
+def to_three(cluster: FakeCluster) -> list[Move]:
+    """The plan for three replicas of everything."""
+    view = cluster.view()
+    return planning.planned(view, cluster.sizes(view.partitions), None, Goal(factor=3))
+
+
+def started(cluster: FakeCluster, folder: Folder, throttle: int | None = RATE, in_flight: int = 2) -> None:
+    """A journal for it."""
+    begin(cluster, folder, "cluster-1", to_three(cluster), throttle, in_flight)
+
+
+def run(
+    cluster: FakeCluster, folder: Folder, tell: Callable[[Progress], None] = lambda progress: None
+) -> Outcome:
+    """What is in the journal, to its end."""
+    journal = folder.read("cluster-1")
+    assert journal is not None
+    return apply(cluster, folder, journal, tell, no_sleep)
+
+
+def test_all_partitions_get_three_replicas(tmp_path: Path) -> None:
+    """Two at a time, under a throttle that is gone at the end, led by those who are to lead."""
+    cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
+    told: list[Progress] = []
+    started(cluster, folder)
+    outcome = run(cluster, folder, told.append)
+    assert {frozenset(each) for each in cluster.replicas.values()} == {frozenset((1, 2, 3))}
+    assert (outcome.moved, outcome.copied, cluster.copied) == (4, 800, 800)
+    assert cluster.most_at_a_time == 2 and cluster.unthrottled == []
+    assert cluster.set == {"broker": {}, "topic": {}}
+    assert sorted(cluster.leaders.values()) == sorted(each[0] for each in cluster.replicas.values())
+    assert len(set(cluster.leaders.values())) == 3
+    assert folder.read("cluster-1") is None
+    copied = [progress.copied for progress in told]
+    assert copied == sorted(copied) and copied[-1] == told[-1].of_bytes == 800
+
+
+def test_a_kill_anywhere_leaves_what_resumes(tmp_path: Path) -> None:
+    """At every single call to the cluster: then nothing is copied twice, and nothing of it is left."""
+    calm = FakeCluster(ORDERS)
+    started(calm, Folder(tmp_path / "calm"))
+    run(calm, Folder(tmp_path / "calm"))
+    killed = 0
+    for call in range(1, calm.calls + 1):
+        cluster, folder = FakeCluster(ORDERS), Folder(tmp_path / str(call))
+        cluster.set["topic"]["orders"] = {REPLICAS[0]: "9:9", "retention.ms": "5"}
+        cluster.set["broker"]["2"] = {RATES[1]: "77"}
+        before = json.dumps(cluster.set, sort_keys=True)
+        cluster.kill_at = call
+        try:
+            started(cluster, folder)
+            run(cluster, folder)
+        except Killed:
+            killed += 1
+            if folder.read("cluster-1") is None and cluster.replicas != calm.replicas:
+                started(cluster, folder)  # before anything was written down nothing was done
+            if folder.read("cluster-1") is not None:
+                run(cluster, folder)
+        assert cluster.replicas == calm.replicas and cluster.leaders == calm.leaders, call
+        assert json.dumps(cluster.set, sort_keys=True) == before, call
+        assert (cluster.copied, cluster.targets, folder.read("cluster-1")) == (800, {}, None), call
+    assert killed > 20
+
+
+def test_nothing_is_applied_before_it_is_written_down(tmp_path: Path) -> None:
+    """Neither a throttle nor a move."""
+    cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
+    started(cluster, folder)
+    assert cluster.set == {"broker": {}, "topic": {}} and cluster.targets == {}
+    journal = folder.read("cluster-1")
+    assert journal is not None
+    of, before = read_kafkas(Path(journal.rollback))
+    assert (of, before) == ("cluster-1", {place: [1] for place in ORDERS})
+
+
+def test_without_a_throttle_none_is_set(tmp_path: Path) -> None:
+    """Not even for a moment."""
+    cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
+    started(cluster, folder, throttle=None)
+    run(cluster, folder)
+    assert set(cluster.unthrottled) == set(ORDERS)
+
+
+def test_a_rollback_gives_back_what_was(tmp_path: Path) -> None:
+    """After the end, and half-way: then what is under way turns round; the throttles of before are known."""
+    for calls in (0, 12):
+        cluster, folder = FakeCluster(ORDERS), Folder(tmp_path / str(calls))
+        started(cluster, folder)
+        journal = folder.read("cluster-1")
+        assert journal is not None
+        cluster.kill_at = cluster.calls + calls if calls else None
+        try:
+            run(cluster, folder)
+        except Killed:
+            assert cluster.targets and cluster.set["broker"]
+        of, wanted = read_kafkas(Path(journal.rollback))
+        moves = planning.rollback(cluster.view(), {}, wanted, of)
+        begin(cluster, folder, "cluster-1", moves, RATE, 2)
+        run(cluster, folder)
+        assert cluster.replicas == ORDERS and cluster.set == {"broker": {}, "topic": {}}
+        assert folder.read("cluster-1") is None
+
+
+def test_what_others_change_is_left_alone(tmp_path: Path) -> None:
+    """And said: a topic that was deleted, a partition that somebody else moved."""
+    cluster, folder = FakeCluster({**ORDERS, ("gone", 0): (1,)}), Folder(tmp_path)
+    started(cluster, folder)
+    del cluster.replicas[("gone", 0)]
+    cluster.replicas[("orders", 3)] = (1, 4)
+    outcome = run(cluster, folder)
+    assert outcome.left_alone == [
+        "gone/0 was deleted meanwhile",
+        "orders/3 has replicas 1, 4, neither as before nor as planned: left alone",
+    ]
+    assert outcome.moved == 3 and cluster.replicas[("orders", 3)] == (1, 4)
+
+
+def test_what_does_not_move_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After five minutes without a byte, with what the controller has against it; the journal stays."""
+    monkeypatch.setattr(applying, "PATIENCE_S", -1.0)
+    cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
+    started(cluster, folder)
+    cluster.refuses[("orders", 0)] = "InvalidReplicaAssignmentError"
+    cluster.stuck |= set(ORDERS)
+    with pytest.raises(LabError, match=r"4 partitions are left.*--resume goes on"):
+        run(cluster, folder)
+    assert folder.read("cluster-1") is not None
+
+
+def test_two_at_a_time_are_one_too_many(tmp_path: Path) -> None:
+    """The second is told so; one after the other is fine."""
+    folder = Folder(tmp_path)
+    with folder.locked("cluster-1"):
+        with pytest.raises(UsageError, match="another kaput reassigns"), Folder(tmp_path).locked("cluster-1"):
+            pass
+        with Folder(tmp_path).locked("cluster-2"):
+            pass
+    with folder.locked("cluster-1"):
+        pass
+
+
+def test_a_file_that_is_no_journal_is_named(tmp_path: Path) -> None:
+    """Whatever is in it."""
+    for text in ("", "[]", "{}", '{"schema": "kaput.reassignment/9"}', '{"schema": "kaput.reassignment/1"}'):
+        (tmp_path / "c.json").write_text(text)
+        with pytest.raises(UsageError, match=r"c\.json"):
+            Folder(tmp_path).read("c")
+
+
+def down() -> View:
+    """Broker 3 is not there, and nobody leads orders/1."""
+    return View(
+        "cluster-1",
+        {1: None, 2: None},
+        {("orders", 0): State((1, 3), 1, (1,)), ("orders", 1): State((3,), None, (3,))},
+    )
+
+
+def test_nothing_moves_while_a_broker_is_down() -> None:
+    """Unless told; and what nobody leads is never moved, since nobody could be asked for it."""
+    with pytest.raises(UsageError, match=r"broker 3 is down.*nobody leads orders/1.*--despite-offline"):
+        planning.refuse_offline(down())
+    moves = planning.planned(down(), {}, None, Goal(factor=2))
+    assert [move.place for move in planning.without_leaderless(down(), moves)] == []
+    assert planning.offline(FakeCluster(ORDERS).view()) == []
+
+
+def test_what_is_not_there_is_named() -> None:
+    """With the nearest word."""
+    view = FakeCluster(ORDERS).view()
+    with pytest.raises(UsageError, match=r"no topic order; .*orders"):
+        planning.planned(view, {}, ["order"], Goal(factor=3))
+    with pytest.raises(UsageError, match=r"no broker 9: there are 1, 2, 3"):
+        planning.planned(view, {}, None, Goal(away_from=frozenset({9})))
+
+
+def test_a_file_of_another_cluster_is_refused() -> None:
+    """And one that names what is not there."""
+    view = FakeCluster(ORDERS).view()
+    with pytest.raises(UsageError, match="the file is of cluster other, and this is cluster cluster-1"):
+        planning.rollback(view, {}, {("orders", 0): [1]}, "other")
+    with pytest.raises(UsageError, match="there is no bills/0"):
+        planning.rollback(view, {}, {("bills", 0): [1]}, None)
+    with pytest.raises(UsageError, match="replicas on broker 7"):
+        planning.rollback(view, {}, {("orders", 0): [1, 7]}, None)
+    assert planning.rollback(view, {}, {("orders", 0): [1]}, "cluster-1") == []
+
+
+def test_kafkas_own_json_is_read_and_written(tmp_path: Path) -> None:
+    """Also without our id; with a sentence about what it is not."""
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(as_kafkas([(("orders", 0), (2, 1))], "c")))
+    assert read_kafkas(path) == ("c", {("orders", 0): [2, 1]})
+    path.write_text(
+        '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1],"log_dirs":["any"]}]}'
+    )
+    assert read_kafkas(path) == (None, {("a", 0): [1]})
+    for text in ("", "[]", '{"partitions": [{"topic": "a"}]}', '{"version": 1}'):
+        path.write_text(text)
+        with pytest.raises(UsageError, match="not what kafka-reassign-partitions"):
+            read_kafkas(path)
+    path.write_text('{"partitions":[{"topic":"a","partition":0,"replicas":[1,1]}]}')
+    with pytest.raises(UsageError, match="a/0 has no replica, or one twice"):
+        read_kafkas(path)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_kafkas(tmp_path / "nowhere")
+
+
+def test_bytes_are_those_of_the_leader() -> None:
+    """Times the replicas that are copied."""
+    view = View("c", dict.fromkeys((1, 2, 3)), {("orders", 0): State((1, 2), 2, (1, 2))})
+    sizes = {(("orders", 0), 1): 50, (("orders", 0), 2): 70}
+    (move,) = planning.planned(view, sizes, None, Goal(factor=3))
+    assert (move.adding, move.removing, move.size, move.copied) == ((3,), (), 70, 70)
