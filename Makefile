@@ -5,6 +5,7 @@
 # make install    .venv with .venv/bin/kaput, Kafka's jars fetched, nothing run
 # make check      lint, format, types, import contracts
 # make bench      the benchmarks; make bench-quick: a short form of them
+# make bench-reassign  200 topics get three replicas under load, killed ten times
 # make lock       the requirements locked anew
 # make wheel      dist/kaput-*.whl, to be installed elsewhere
 # make clean      everything that make has made here (not the cache of jars)
@@ -22,7 +23,7 @@ DEV_STAMP = .venv/.installed-dev
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url --no-emit-find-links
 
-.PHONY: wheel install demo test test-fast soak fuzz check bench bench-quick lock clean preflight setup setup-dev
+.PHONY: wheel install demo test test-fast soak fuzz check bench bench-quick bench-reassign lock clean preflight setup setup-dev
 
 install: setup
 
@@ -67,6 +68,9 @@ bench-quick: setup-dev
 	$(BIN)/python benchmarks/run.py --quick
 	$(BIN)/python benchmarks/brokers.py --quick
 	$(BIN)/python benchmarks/ledger.py --messages 1000000 --peers polars-everything,polars,duckdb --quick
+
+bench-reassign: setup-dev
+	$(BIN)/python benchmarks/reassign.py
 
 wheel: $(DEV_STAMP)
 	VIRTUAL_ENV=.venv $(UV) build --quiet --wheel --no-build-isolation --python .venv --out-dir dist

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -99,10 +99,12 @@ class Connection:
 
     def __init__(self, admin: Any) -> None:
         self._admin = admin
+        self._there: list[int] = []  # brokers, at the last view
 
     def view(self) -> View:
         cluster = self._again("how the cluster stands", self._admin.describe_cluster)
         topics = self._again("the topics", self._admin.describe_topics)
+        self._there = sorted(b["broker_id"] for b in cluster["brokers"] if not b.get("is_fenced"))
         return View(
             cluster["cluster_id"],
             {b["broker_id"]: b["rack"] for b in cluster["brokers"] if not b.get("is_fenced")},
@@ -132,7 +134,11 @@ class Connection:
             wanted.setdefault(topic, []).append(partition)
         if not wanted:
             return {}
-        told = self._again("the sizes of replicas", lambda: self._admin.describe_log_dirs(wanted))
+        told = []
+        for broker in self._there:
+            # One that has just died has no sizes; the next view is without it.
+            with suppress(KafkaError, OSError):
+                told += self._admin.describe_log_dirs(wanted, brokers=[broker])
         return {
             ((topic["name"], p["partition_index"]), broker["broker"]): p["partition_size"]
             for broker in told

@@ -1,0 +1,74 @@
+"""`kaput reassign` before it asks any cluster, and what it shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaput.cli.main import app
+from kaput.cli.moving import rate_of
+from kaput.cli.which import confirmed
+from kaput.errors import UsageError
+from kaput.operate.reassign.moves import Move
+from kaput.report.reassignment import render
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("50MB", 50_000_000), ("800kB/s", 800_000), ("1.5G", 1_500_000_000), ("700", 700), ("none", None)],
+)
+def test_a_rate_is_read(text: str, rate: int | None) -> None:
+    """Bytes a second."""
+    assert rate_of(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "fast", "-1MB", "0", "50mb", "50 Mbit"])
+def test_what_is_no_rate_is_named(text: str) -> None:
+    """With what would be."""
+    with pytest.raises(UsageError, match="write bytes a second"):
+        rate_of(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "of which topics"),
+        (["--all-topics"], "what is wanted"),
+        (["--all-topics", "--topic", "orders", "--balance"], "say one of them"),
+        (["--resume", "--balance"], "know already"),
+        (["--resume", "--rollback", "f"], "know already"),
+    ],
+)
+def test_what_is_not_clear_is_asked(arguments: list[str], said: str) -> None:
+    """Before anything is looked for."""
+    with pytest.raises(UsageError, match=said):
+        app(["reassign", *arguments, "--bootstrap-servers", "nowhere:1"], standalone_mode=False)
+
+
+def test_nobody_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing is taken for a yes; --yes is one."""
+    monkeypatch.setattr("sys.stdin", open("/dev/null"))  # noqa: PTH123, SIM115
+    with pytest.raises(UsageError, match="say --yes"):
+        confirmed("Apply this?", yes=False)
+    assert confirmed("Apply this?", yes=True)
+
+
+def test_few_moves_are_shown_one_by_one() -> None:
+    """With what each broker has, leads and copies."""
+    moves = [Move("orders", 0, (1,), (2, 1, 3), 2_000_000), Move("orders", 1, (1, 2), (2, 1), 5)]
+    text = render(moves, {("orders", 0): (1,), ("orders", 1): (1, 2), ("bills", 0): (3,)}).plain
+    assert "orders/0" in text and "2,1,3" in text and "4.0 MB" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["1", "2", "2", "2", "0", "0", "bytes"] in lines
+    assert ["2", "1", "2", "0", "2", "2.0", "MB"] in lines
+    assert "2 partitions change, 2 replicas are copied, 1 only get another preferred leader: 4.0 MB" in text
+
+
+def test_many_moves_are_shown_by_topic() -> None:
+    """A line each."""
+    moves = [Move(f"t{n // 20}", n % 20, (1,), (1, 2), 1000) for n in range(40)]
+    text = render(moves, {move.place: move.before for move in moves}).plain
+    assert [line.split()[:4] for line in text.splitlines()[1:3]] == [
+        ["t0", "20", "1", "2"],
+        ["t1", "20", "1", "2"],
+    ]
+    assert render([], {}).plain == "nothing has to move\n"
