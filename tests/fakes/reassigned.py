@@ -29,16 +29,22 @@ class FakeCluster:
         self.refuses: dict[Place, str] = {}
         self.stuck: set[Place] = set()
         self.copied = 0
+        self.down: set[int] = set()
+        self.stale_looks = 0  # so many looks show what was before
 
     def view(self) -> View:
         self._count()
         self._go_on()
         states = {}
+        if self.stale_looks and not self.targets:
+            self.stale_looks -= 1
+            old = {place: State(each[-1:], each[0], each) for place, each in self.replicas.items()}
+            return View("cluster-1", dict.fromkeys((1, 2, 3)), old)
         for place, replicas in self.replicas.items():
             target = self.targets.get(place, ())
             shown = tuple(dict.fromkeys((*target, *replicas))) if target else replicas
             states[place] = State(shown, self.leaders[place], replicas)
-        return View("cluster-1", dict.fromkeys((1, 2, 3)), states)
+        return View("cluster-1", dict.fromkeys({1, 2, 3} - self.down), states)
 
     def ongoing(self) -> Mapping[Place, tuple[int, ...]]:
         self._count()
@@ -67,6 +73,7 @@ class FakeCluster:
 
     def configure(self, kind: Kind, configs: Configs) -> None:
         for name, config in configs.items():
+            assert kind == "topic" or int(name) not in self.down
             own = self.set[kind].setdefault(name, {})
             for key, value in config.items():
                 own.pop(key, None)

@@ -68,7 +68,7 @@ def _moved(work: Work, connection: Connection, fix: Fix) -> bool:
     from kaput.operate.reassign.applying import elect_all
 
     assert fix.goal is not None
-    moves = work.plan(fix.goal, list(fix.topics), despite_offline=False)
+    moves = work.plan(fix.goal, list(fix.topics))
     work.show(moves, None)
     if not work.agreed():
         return False

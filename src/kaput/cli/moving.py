@@ -20,7 +20,16 @@ MANY = 50  # partitions under way at a time
 class Work:
     """One call of a verb."""
 
-    def __init__(self, connection: Connection, view: View, folder: Folder, json: bool, yes: bool) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        view: View,
+        folder: Folder,
+        json: bool,
+        yes: bool,
+        despite_offline: bool = False,
+    ) -> None:
+        self._despite_offline = despite_offline
         self._connection, self._view, self._folder, self._json, self._yes = (
             connection,
             view,
@@ -30,7 +39,7 @@ class Work:
         )
         self._said: dict[str, Any] = {}
 
-    def plan(self, goal: Goal, topics: list[str] | None, despite_offline: bool) -> list[Move]:
+    def plan(self, goal: Goal, topics: list[str] | None) -> list[Move]:
         """Raises UsageError where something is under way, or down."""
         from kaput.errors import UsageError
         from kaput.operate.reassign import planning
@@ -43,7 +52,7 @@ class Work:
         if ongoing := self._connection.ongoing():
             first = "/".join(map(str, min(ongoing)))
             raise UsageError(f"{len(ongoing)} partitions are being reassigned already, by others: {first}")
-        if not despite_offline:
+        if not self._despite_offline:
             planning.refuse_offline(self._view)
         moves = planning.planned(self._view, self._connection.sizes(self._view.partitions), topics, goal)
         return planning.without_leaderless(self._view, moves)
@@ -126,6 +135,7 @@ class Work:
                     self._folder,
                     journal,
                     lambda p: progress.tell(p.copied, p.of_bytes, p.partitions, p.of_partitions),
+                    despite_offline=self._despite_offline,
                 )
         except Interrupted as error:
             raise Interrupted(

@@ -78,14 +78,12 @@ def reassign_command(
     with connected(servers_of(bootstrap_servers, cluster), access_of(command_config)) as connection:
         view = connection.view()
         _guard(view, cluster_id)
-        work = Work(connection, view, Folder(), json, yes)
+        work = Work(connection, view, Folder(), json, yes, despite_offline)
         if resume:
             work.resume(rate if throttle is not None else None, throttle is not None)
             return
         moves = (
-            work.back(rollback)
-            if rollback is not None
-            else work.plan(goal, None if all_topics else topic, despite_offline)
+            work.back(rollback) if rollback is not None else work.plan(goal, None if all_topics else topic)
         )
         work.show(moves, plan_file)
         if not dry_run and moves and work.agreed():

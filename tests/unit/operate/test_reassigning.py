@@ -144,15 +144,55 @@ def test_what_others_change_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_what_does_not_move_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After five minutes without a byte, with what the controller has against it; the journal stays."""
+    """After five minutes without a byte; the journal stays."""
     monkeypatch.setattr(applying, "PATIENCE_S", -1.0)
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
     started(cluster, folder)
-    cluster.refuses[("orders", 0)] = "InvalidReplicaAssignmentError"
     cluster.stuck |= set(ORDERS)
-    with pytest.raises(LabError, match=r"4 partitions are left.*--resume goes on"):
+    with pytest.raises(LabError, match=r"4 partitions are left.*that are to copy it.*--resume goes on"):
         run(cluster, folder)
     assert folder.read("cluster-1") is not None
+
+
+def test_what_is_refused_is_not_asked_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a minute, and with what the controller has against it."""
+    monkeypatch.setattr(applying, "REFUSED_S", -1.0)
+    cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
+    started(cluster, folder, in_flight=9)
+    cluster.refuses |= dict.fromkeys(ORDERS, "PolicyViolationError")
+    with pytest.raises(LabError, match=r"refused: PolicyViolationError"):
+        run(cluster, folder)
+
+
+def test_a_broker_that_died_keeps_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its throttle can be taken off only when it is back; who will not wait can say so."""
+    monkeypatch.setattr(applying, "VERIFIED_S", -1.0)
+    cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
+    started(cluster, folder)
+
+    def dies(progress: Progress) -> None:
+        if progress.partitions == progress.of_partitions:
+            cluster.down = {3}
+
+    with pytest.raises(LabError, match=r"broker 3 is down.*--despite-offline: never"):
+        run(cluster, folder, dies)
+    assert list(cluster.set["broker"]) == ["3"]
+    cluster.down = set()
+    run(cluster, folder)
+    assert cluster.set == {"broker": {}, "topic": {}} and folder.read("cluster-1") is None
+
+
+def test_brokers_that_know_late_are_given_time(tmp_path: Path) -> None:
+    """Metadata reach brokers one after the other: what one says last may be old."""
+    cluster, folder = FakeCluster({("orders", 0): (1,)}), Folder(tmp_path)
+    started(cluster, folder)
+
+    def lags(progress: Progress) -> None:
+        cluster.stale_looks = 7 * (progress.partitions == progress.of_partitions)
+
+    run(cluster, folder, lags)
+    assert cluster.stale_looks == 0
+    assert folder.read("cluster-1") is None
 
 
 def test_two_at_a_time_are_one_too_many(tmp_path: Path) -> None:

@@ -111,7 +111,8 @@ def pair(number: str, survey: Survey | None, resource: str | None) -> Pair:
     experiment = EXPERIMENTS[number]
     topics = {f"topic {topic.name}": topic for topic in survey.topics} if survey is not None else {}
     topic = topics.get(resource or "")
-    risk, remedy = experiment.risk, experiment.remedy
+    risk: Sequence[str] = experiment.risk
+    remedy: Sequence[str] = experiment.remedy
     if number == "KP002" and topic is not None:
         risk, remedy = _no_slack(topic)
     source = parse(f"{experiment.scenario}.yaml", _text(experiment.scenario))

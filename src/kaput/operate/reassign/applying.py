@@ -18,6 +18,8 @@ from kaput.operate.reassign.journal import Folder, Journal
 from kaput.operate.reassign.moves import Move
 
 PATIENCE_S = 300.0  # without any progress
+REFUSED_S = 30.0  # the same where all that is left was refused
+VERIFIED_S = 20.0  # for every broker to know what the controller has decided
 POLL_S = 0.5
 ELECTED_S = 10.0  # for preferred leaders to lead
 
@@ -76,11 +78,12 @@ def apply(
     journal: Journal,
     tell: Callable[[Progress], None],
     sleep: Callable[[float], None] = time.sleep,
+    despite_offline: bool = False,
 ) -> Outcome:
     """Does what is not done yet, and returns when all of it is verified; the journal is gone then.
 
     Raises LabError where nothing went on for five minutes, or was refused: the journal stays, so that it can
-    be resumed.
+    be resumed. `despite_offline`: also where a broker is down and keeps its throttle.
     """
     began = time.monotonic()
     standing = _look(cluster, journal)
@@ -89,7 +92,7 @@ def apply(
     _move(cluster, journal, tell, sleep)
     throttles.take_off(cluster, journal.brokers, journal.topics)
     elect_all(cluster, {move.place for move in journal.moves}, sleep)
-    standing = _verify(cluster, journal)
+    standing = _verified(cluster, journal, sleep, despite_offline)
     folder.end(journal.cluster_id)
     return Outcome(
         len(standing.done),
@@ -118,8 +121,8 @@ def _move(
         moved = progress.partitions + progress.copied
         if moved != seen:
             seen, since = moved, time.monotonic()
-        elif time.monotonic() - since > PATIENCE_S:
-            raise LabError(_stuck(standing, refused))
+        elif time.monotonic() - since > (PATIENCE_S if standing.going or not refused else REFUSED_S):
+            raise LabError(_stuck(standing, refused, time.monotonic() - since))
         sleep(POLL_S)
 
 
@@ -158,14 +161,14 @@ def _progress(
     )
 
 
-def _stuck(standing: _Standing, refused: Mapping[TopicPartition, str]) -> str:
+def _stuck(standing: _Standing, refused: Mapping[TopicPartition, str], for_s: float) -> str:
     left = [*standing.going, *standing.waiting]
     first = left[0]
     why = refused.get(first.place)
     listed = ", ".join(map(str, first.adding)) or "none"
     said = f"; refused: {why}" if why else f"; brokers that are to copy it: {listed}"
     return (
-        f"nothing has moved for {PATIENCE_S:.0f} s: {len(left)} partitions are left, the first is "
+        f"nothing has moved for {for_s:.0f} s: {len(left)} partitions are left, the first is "
         f"{first.topic}/{first.partition}{said}. Perhaps a broker is down, or the throttle is below what is "
         "written; kaput reassign --resume goes on (with another --throttle, if you like)"
     )
@@ -196,16 +199,32 @@ def _not_led(view: View, places: Collection[TopicPartition] | None) -> list[Topi
     ]
 
 
-def _verify(cluster: Cluster, journal: Journal) -> _Standing:
-    """Raises LabError where it is not as planned, or a throttle is left."""
-    standing = _look(cluster, journal)
+def _verified(
+    cluster: Cluster, journal: Journal, sleep: Callable[[float], None], despite_offline: bool
+) -> _Standing:
+    """How it stands in the end. Raises LabError where it is not as planned, or a throttle is left."""
+    limit = time.monotonic() + VERIFIED_S
+    while True:
+        standing = _look(cluster, journal)
+        lacks = _lacking(cluster, journal, standing)
+        if not lacks:
+            break
+        if time.monotonic() > limit:
+            raise LabError(f"{lacks}; kaput reassign --resume tries again")
+        sleep(POLL_S)
+    down = throttles.down(cluster, journal.brokers) if journal.throttle is not None else []
+    if down and not despite_offline:
+        raise LabError(
+            f"broker {', '.join(down)} is down, so that its throttle could not be taken off: when it is back "
+            "kaput reassign --resume does that (with --despite-offline: never)"
+        )
+    return standing
+
+
+def _lacking(cluster: Cluster, journal: Journal, standing: _Standing) -> str:
+    """What is not as it should be, nothing where all is."""
     undone = [*standing.going, *standing.waiting]
     if undone:
-        raise LabError(
-            f"{undone[0].topic}/{undone[0].partition} changed again when everything was done; "
-            "kaput reassign --resume goes on"
-        )
+        return f"{undone[0].topic}/{undone[0].partition} changed again when everything was done"
     left = throttles.left(cluster, journal.brokers, journal.topics)
-    if left:
-        raise LabError(f"a throttle was not taken off: {left[0]}; kaput reassign --resume tries again")
-    return standing
+    return f"a throttle was not taken off: {left[0]}" if left else ""

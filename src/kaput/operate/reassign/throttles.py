@@ -32,16 +32,23 @@ def settings_before(cluster: Cluster, moves: Sequence[Move]) -> tuple[Configs, C
 
 def put_on(cluster: Cluster, moves: Sequence[Move], rate: int, brokers: Configs) -> None:
     """Copies together take at most `rate` bytes a second from each broker, and to each."""
+    there = {str(broker) for broker in cluster.view().racks}
     cluster.configure("topic", _replicas(copying(moves)))
-    cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers})
+    cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers if name in there})
 
 
 def take_off(cluster: Cluster, brokers: Configs, topics: Configs) -> None:
-    """Everything is as it was before."""
+    """Everything is as it was before; a broker that is down keeps its throttle until it is back."""
     there = {str(broker) for broker in cluster.view().racks}
     cluster.configure("broker", {name: config for name, config in brokers.items() if name in there})
     living = {topic for topic, _ in cluster.view().partitions}
     cluster.configure("topic", {name: config for name, config in topics.items() if name in living})
+
+
+def down(cluster: Cluster, brokers: Configs) -> list[str]:
+    """Brokers that cannot be told anything now."""
+    there = {str(broker) for broker in cluster.view().racks}
+    return sorted(set(brokers) - there)
 
 
 def left(cluster: Cluster, brokers: Configs, topics: Configs) -> list[str]:
