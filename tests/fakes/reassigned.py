@@ -95,9 +95,9 @@ class FakeCluster:
 
     def _go_on(self) -> None:
         for place, target in list(self.targets.items()):
-            if place in self.stuck:
-                continue
             new = [broker for broker in target if broker not in self.replicas[place]]
+            if place in self.stuck and new:
+                continue
             for broker in new:
                 before = self.bytes.get((place, broker), 0)
                 self.bytes[(place, broker)] = min(self.size, before + self.step)

@@ -160,3 +160,10 @@ def test_a_replica_on_a_broker_that_is_down_stays_and_does_not_lead() -> None:
     """Broker 9 is not there: what it has is still counted as a replica."""
     planned = plan(dict.fromkeys((1, 2)), {("orders", 0): [9, 1]}, [("orders", 0)], Goal(factor=3))
     assert planned == {("orders", 0): [1, 9, 2]}
+
+
+def test_a_new_replica_goes_to_another_rack() -> None:
+    """Also where a broker of the same rack comes first and has less."""
+    racks = {1: "a", 2: "a", 3: "b", 4: "c"}
+    now = {("orders", 0): [2], ("others", 0): [3, 4]}
+    assert plan(racks, now, [("orders", 0)], Goal(factor=2)) == {("orders", 0): [2, 3]}

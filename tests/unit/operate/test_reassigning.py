@@ -109,8 +109,9 @@ def test_without_a_throttle_none_is_set(tmp_path: Path) -> None:
     assert set(cluster.unthrottled) == set(ORDERS)
 
 
-def test_a_rollback_gives_back_what_was(tmp_path: Path) -> None:
+def test_a_rollback_gives_back_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the end, and half-way: then what is under way turns round; the throttles of before are known."""
+    monkeypatch.setattr(applying, "PATIENCE_S", 2.0)
     for calls in (0, 12):
         cluster, folder = FakeCluster(ORDERS), Folder(tmp_path / str(calls))
         started(cluster, folder)
@@ -121,6 +122,7 @@ def test_a_rollback_gives_back_what_was(tmp_path: Path) -> None:
             run(cluster, folder)
         except Killed:
             assert cluster.targets and cluster.set["broker"]
+        cluster.stuck |= set(ORDERS)  # nothing of what it undoes is waited for
         of, wanted = read_kafkas(Path(journal.rollback))
         moves = planning.rollback(cluster.view(), {}, wanted, of)
         begin(cluster, folder, "cluster-1", moves, RATE, 2)
