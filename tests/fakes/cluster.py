@@ -147,6 +147,9 @@ class FakeAdmin:
     def zookeepers(self) -> list[int]:
         return [201]
 
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        return {"kaput-producer-7": 2}[transactional_id]
+
     def coordinator(self, group: str) -> int:
         if group != "billing":
             raise LabError(f"no group {group}")

@@ -61,6 +61,10 @@ class History:
         row = {"topic": "orders", "partition": 0, "leader_epoch": 0, "timestamp_ms": 0, "intact": True} | more
         return self.add("log", offset=offset, producer=producer, seq=seq, **row)
 
+    def hidden(self, producer: int, seq: int, offset: int) -> History:
+        """A message that was acknowledged, and that a reader with read_committed is not given."""
+        return self.sent(producer, seq, offset).stored(offset, producer, seq, visible=False)
+
     def acked(self, producer: int, seq: int, offset: int, **more: Any) -> History:
         """A message that was acknowledged and is stored where it was said to be."""
         where = {key: more[key] for key in ("topic", "partition") if key in more}
@@ -86,6 +90,31 @@ class History:
             found = next((r for r in record if r["offset"] == offset), {"producer": None, "seq": None})
             self.handed(offset, found["producer"], found["seq"], ms, **row)
         return self.add("share_events", kind=kind, offset=offset, at_ns=at(ms), delivery_count=count, **row)
+
+    def transaction(
+        self, number: int, first: int, last: int, outcome: str = "committed", producer: int = 0
+    ) -> History:
+        """A transaction of the messages `first` to `last`, begun at `first` ms."""
+        row = {
+            "transactional_id": f"t{producer}",
+            "begin_ns": at(first),
+            "end_ns": at(last + 5),
+            "error": None,
+        }
+        messages = {"producer": producer, "transaction": number, "first_seq": first, "last_seq": last}
+        return self.add("transactions", **messages, outcome=outcome, **row)
+
+    def output(self, producer: int, seq: int, offset: int, **more: Any) -> History:
+        """A message that member m1 of group billing made of the input at that offset of orders/0."""
+        row = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0} | more
+        return self.add("outputs", producer=producer, seq=seq, offset=offset, **row)
+
+    def stable(self, offset: int, watermark: int, ms: float, **more: Any) -> History:
+        """A sample of the last stable offset of orders/0, and of its high watermark."""
+        labels = list({"topic": "orders", "partition": "0", **more}.items())
+        for name, value in (("last_stable_offset", offset), ("high_watermark", watermark)):
+            self.add("samples", at_ns=at(ms), source="lab", name=name, labels=labels, value=float(value))
+        return self
 
     def led(
         self, leader: int | None, epoch: int | None, ms: float, isr: list[int] | None = None, **more: Any

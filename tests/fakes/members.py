@@ -86,6 +86,7 @@ class FakeGroups:
     def __init__(self, members: int = 3) -> None:
         self.deals = True
         self.made = [FakeMember(number, groups=self) for number in range(1, members + 1)]
+        self.producers = {0: FakeNode(0)}
         self.rebalance()
 
     def rebalance(self) -> None:
@@ -104,6 +105,11 @@ class FakeGroups:
                 return member
         self.made.append(FakeMember(number, running=False, groups=self))
         return self.made[-1]
+
+    def producer(self, number: int) -> FakeNode:
+        if number not in self.producers:
+            raise LabError(f"there is no producer {number}")
+        return self.producers[number]
 
     def members_of(self, group: str) -> Sequence[FakeMember]:
         return sorted((m for m in self.made if m.group == group), key=lambda member: member.id)

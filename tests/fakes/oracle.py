@@ -12,6 +12,7 @@ from typing import Any
 
 from fakes.histories import History
 from fakes.oracle_shares import Shares
+from fakes.oracle_transactions import Transactions, visible
 
 Row = dict[str, Any]
 Place = tuple[str, int]
@@ -27,14 +28,16 @@ class Oracle:
         self.deliveries, self.events = history.rows["deliveries"], history.rows["group_events"]
         self.sent = {(s["producer"], s["seq"]): s for s in self.sends}
         self.records = [r for r in self.log if named(r)]
-        self.copies = Counter(who(r) for r in self.records)
+        self.copies = Counter(who(r) for r in self.records if visible(r))
         self.read_to_end = {
             place(e) for e in history.rows["end_offsets"] if e["end_offset"] == e["drained_to"]
         }
         self.shared = history.rows["share_events"]
         self.groups = sorted(
             {*history.groups, *(d["group"] for d in self.deliveries + self.events + self.shared)}
+            | {o["group"] for o in history.rows["outputs"]}
         )
+        self.transactions = Transactions(self)
 
     def places_of(self, topic: str) -> set[Place]:
         """The known partitions of a topic."""
@@ -44,16 +47,34 @@ class Oracle:
         return {p for p in known if p[0] == topic}
 
     def stored(self, send: Row) -> str:
-        """0, 1, n or unread."""
+        """0, 1, n, unread or uncommitted."""
         copies = self.copies[who(send)]
         if copies:
             return FEW.get(copies, "n")
         places = {place(send)} if send["partition"] is not None else self.places_of(send["topic"])
-        return "0" if places and places <= self.read_to_end else "unread"
+        if not places or not places <= self.read_to_end:
+            return "unread"
+        return "uncommitted" if self.transactions.uncommitted(send) else "0"
 
     def delivered(self, group: str) -> Counter[tuple[int, int]]:
         """How often each message was handed to the group."""
         return Counter(who(d) for d in self.deliveries if d["group"] == group and named(d))
+
+    def isolation(self, group: str) -> str | None:
+        """What the scenario says; None of a group that it does not have."""
+        if group not in self.history.groups:
+            return None
+        block = self.history.blocks.get(group, {})
+        if block.get("type") == "share":
+            return str(block.get("group-config", {}).get("share.isolation.level", "read_uncommitted"))
+        return str(block.get("config", {}).get("isolation.level", "read_committed"))
+
+    def topics(self) -> set[str]:
+        """Those that anything names."""
+        tables = ("sends", "log", "deliveries", "group_events", "share_events", "outputs", "end_offsets")
+        rows = [row for table in tables for row in self.history.rows[table]]
+        named = {row["topic"] for row in rows if row["topic"] is not None}
+        return named | {t["name"] for t in self.history.topics}
 
     def unread_partitions(self) -> set[Place]:
         """The partitions of the run that were not read to their end."""
@@ -83,13 +104,13 @@ class Oracle:
             "corrupt": len({spot(r) for r in self.log + self.deliveries if not r["intact"]}),
             "reordered": len(self.reordered()),
             "inconsistent-offset": sum(len(names) > 1 for names in self.claims().values()),
-        }
+        } | self.transactions.counts()
 
     def reordered(self) -> set[tuple[int, int]]:
         """Messages that stand behind a later one of theirs."""
         first: dict[tuple[int, Place, int], int] = {}
         for r in self.records:
-            if who(r) in self.sent:
+            if who(r) in self.sent and visible(r):
                 key = (r["producer"], place(r), r["seq"])
                 first[key] = min(first.get(key, r["offset"]), r["offset"])
         late = set()
@@ -116,15 +137,25 @@ class Oracle:
         shares = Shares(self.history, group)
         if shares.is_share_group:
             mine, events = [], []  # order is promised to nobody, and redelivery is no anomaly
-        return shares.counts() | {
-            "unseen": self.unseen(group),
-            "redelivered": sum(n > 1 for n in Counter(map(spot, mine)).values()),
-            "poll-skip": self.steps(mine, events, self.skips),
-            "nonmonotonic-poll": self.steps(mine, events, lambda one, two: two["offset"] <= one["offset"]),
-            "commit-ahead": sum(self.ahead(e, mine, events) for e in events if e["kind"] == "committed"),
-            "unassigned-delivery": self.unassigned(mine, events),
-            "vanished": len(self.vanished(group)),
-        }
+        read = [r for r in self.log if visible(r) or self.isolation(group) == "read_uncommitted"]
+        return (
+            shares.counts()
+            | self.transactions.pipe(group)
+            | {
+                "unseen": self.unseen(group),
+                "aborted-read": self.transactions.aborted_read(group),
+                "redelivered": sum(n > 1 for n in Counter(map(spot, mine)).values()),
+                "poll-skip": self.steps(mine, events, lambda one, two: skips(read, one, two)),
+                "nonmonotonic-poll": self.steps(
+                    mine, events, lambda one, two: two["offset"] <= one["offset"]
+                ),
+                "commit-ahead": sum(
+                    self.ahead(e, mine, events, read) for e in events if e["kind"] == "committed"
+                ),
+                "unassigned-delivery": self.unassigned(mine, events),
+                "vanished": len(self.vanished(group)),
+            }
+        )
 
     def unseen(self, group: str) -> int:
         """Stored and never handed to a group that read to the end."""
@@ -171,10 +202,6 @@ class Oracle:
         ]
         return max(assigned, default=delivery["polled_ns"])
 
-    def skips(self, one: Row, two: Row) -> bool:
-        """Whether the log holds anything strictly between two deliveries."""
-        return any(place(r) == place(one) and one["offset"] < r["offset"] < two["offset"] for r in self.log)
-
     def steps(self, mine: list[Row], events: list[Row], odd: Callable[[Row, Row], bool]) -> int:
         """Odd steps between a member's consecutive deliveries from a partition, its assignment unchanged."""
         readers = defaultdict(list)
@@ -209,7 +236,7 @@ class Oracle:
         ]
         return bool(past) and past[-1] == "assigned"
 
-    def ahead(self, commit: Row, mine: list[Row], events: list[Row]) -> bool:
+    def ahead(self, commit: Row, mine: list[Row], events: list[Row], log: list[Row]) -> bool:
         """Whether a commit passes a stored record that the group had not been handed by then."""
         here = [d for d in mine if place(d) == place(commit)]
         begun = [
@@ -220,11 +247,14 @@ class Oracle:
         first = min(begun)[1] if begun else 0
         by_then = {d["offset"] for d in here if d["polled_ns"] <= commit["at_ns"]}
         owed = {
-            r["offset"]
-            for r in self.log
-            if place(r) == place(commit) and first <= r["offset"] < commit["offset"]
+            r["offset"] for r in log if place(r) == place(commit) and first <= r["offset"] < commit["offset"]
         }
         return bool(owed - by_then)
+
+
+def skips(log: list[Row], one: Row, two: Row) -> bool:
+    """Whether the log holds anything strictly between two deliveries."""
+    return any(place(r) == place(one) and one["offset"] < r["offset"] < two["offset"] for r in log)
 
 
 def concerns(event: Row, delivery: Row) -> bool:

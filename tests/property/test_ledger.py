@@ -27,6 +27,7 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from property.agreement import by_pipeline, culprits, parts_of
+from property.exchanges import Exchange
 from property.shares import Queue
 from property.worlds import together
 from reference import pipeline as reference
@@ -50,9 +51,17 @@ def test_share_groups_equal_oracle(spark: SparkContext) -> None:
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
+def test_transactions_equal_oracle(spark: SparkContext) -> None:
+    """What became of them, and of what pipes made, many exchanges in one folder."""
+    parts = [Exchange(SEED, number) for number in range(5_000, 5_150)]
+    found = culprits(parts, by_pipeline(spark))
+    assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
+
+
 def test_analysis_equals_sql(spark: SparkContext, tmp_path: Path) -> None:
     """The analysis in SQL finds the same: findings, with their examples, and every table."""
-    history = together(parts_of(SEED, range(1_000, 1_040)))
+    exchanges = [Exchange(SEED, number) for number in range(1_040, 1_060)]
+    history = together([*parts_of(SEED, range(1_000, 1_040)), *exchanges])
     evidence = inputs.read(check(history.write(tmp_path)))
     found = _found(evidence, spark, plan(evidence.evidence))
     expected = comparable(reference.analyse(evidence, spark)), tables(tmp_path)
@@ -63,7 +72,9 @@ def test_analysis_equals_sql(spark: SparkContext, tmp_path: Path) -> None:
 def test_any_cut_finds_the_same(way: str, tmp_path: Path) -> None:
     """Tasks of few rows, many parts, rows in any order: whatever may meet its neighbour does."""
     for first in range(2_000, 2_060, 3):
-        history = together([*parts_of(SEED, range(first, first + 3)), Queue(SEED, first)])
+        history = together(
+            [*parts_of(SEED, range(first, first + 3)), Queue(SEED, first), Exchange(SEED, first)]
+        )
         folder = history.write(tmp_path / str(first))
         evidence = inputs.read(check(folder))
         whole = _found(evidence, InProcess(), plan(evidence.evidence))

@@ -23,7 +23,10 @@ from reference.words import listed
 
 EXAMPLES = 10
 # Shown by producer and seq.
-_MESSAGES = ("lost", "duplicate", "recovered", "ghost", "reordered", "unseen", "vanished")
+_MESSAGES = (
+    *("lost", "duplicate", "recovered", "ghost", "reordered", "unseen", "vanished"),
+    *("torn-transaction", "lost-commit", "aborted-read"),
+)
 _SHAPE = {
     "grp": "int",
     "member": "int",
@@ -120,7 +123,7 @@ def _topic_in(names: Names, topics: Sequence[str] | None) -> str:
 
 def phantoms(ledger: DataFrame, frames: Frames) -> DataFrame:
     """Cases of phantom: the records of identities that were never sent."""
-    never = ledger.where("sent = 0 AND stored > 0").select("producer", "seq")
+    never = ledger.where("sent = 0 AND logged > 0").select("producer", "seq")
     return frames.identified.join(never, ["producer", "seq"], "left_semi").selectExpr(
         "'phantom' AS name", "producer", "seq", "place", "offset"
     )

@@ -90,11 +90,14 @@ def homeless(
     astray = acks.where("place IS NOT NULL AND offset IS NOT NULL").join(
         borne_out, ["producer", "seq", *place], "left_anti"
     )
+    hidden = acks.where(f"place IS NOT NULL AND offset IS NOT NULL AND {LOST}").join(
+        borne_out, ["producer", "seq", *place], "left_semi"
+    )
     held = frames.log.groupBy(*place).agg(
         F.expr(f"min(CASE WHEN {NAMED} THEN struct(producer, seq) END) AS holder"),
         F.expr("true AS taken"),
     )
-    beside = astray.unionByName(unplaced).join(held, place, "left")
+    beside = astray.unionByName(unplaced).unionByName(hidden).join(held, place, "left")
     known = beside.join(F.broadcast(places), "place", "left")
     return _classified(known, unacknowledging, attempted)
 
@@ -103,7 +106,7 @@ def gone(ledger: DataFrame, frames: Frames) -> DataFrame:
     """What vanished, a row for each message and group: its send, and `first`, its first delivery."""
     keys = ["grp", "producer", "seq"]
     first = frames.handed.groupBy(*keys).agg(F.expr("min(struct(polled_ns, place, offset)) AS first"))
-    gone_ = ledger.where("sent > 0 AND stored = 0 AND NOT unread").drop("polled_ns")
+    gone_ = ledger.where("sent > 0 AND stored = 0 AND NOT unread AND NOT uncommitted").drop("polled_ns")
     each = gone_.selectExpr("*", "posexplode(delivered) AS (grp, times)").where("times > 0")
     return each.join(first, keys)
 
@@ -117,7 +120,7 @@ def vanished(
 ) -> DataFrame:
     """How many vanished, by group and by everything that a contract may ask for."""
     columns = ("grp", "producer", "seq", "topic", "place", "offset", "attempt_ns", "done_ns")
-    shape = (*columns, "outcome", "stored", "unread", "leader_epoch")
+    shape = (*columns, "outcome", "stored", "unread", "uncommitted", "leader_epoch")
     acks = ledger.where("outcome = 'acked'").withColumn("grp", F.lit(None).cast("int"))
     acked = "CASE WHEN outcome = 'acked' THEN {} ELSE {} END AS {}"
     claims = gone(ledger, frames).selectExpr(
@@ -132,6 +135,7 @@ def vanished(
         "outcome",
         "stored",
         "unread",
+        "uncommitted",
         "leader_epoch",
     )
     every = _with_own_epoch(acks.select(*shape).unionByName(claims)).where("grp IS NOT NULL")

@@ -83,7 +83,7 @@ def commit_ahead(frames: Frames, begun_ns: Mapping[tuple[int, int], int]) -> Dat
     commits = _commits(frames)
     read = commits.select(*_READ).distinct().join(_first_positions(frames, begun_ns), _READ, "left")
     stored = frames.log.join(F.broadcast(read), "place", "inner").where(
-        "first_position IS NULL OR offset >= first_position"
+        f"(first_position IS NULL OR offset >= first_position) AND {frames.given}"
     )
     owed = (
         stored.selectExpr(*_READ, "offset", "true AS stored", "CAST(NULL AS BIGINT) AS at_ns")

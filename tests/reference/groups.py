@@ -117,7 +117,8 @@ def out_of_step(steps_: DataFrame, frames: Frames) -> DataFrame:
 
 
 def skipped(steps_: DataFrame, frames: Frames) -> DataFrame:
-    """Cases of poll-skip: jumps with a stored record strictly between the two offsets."""
+    """Cases of poll-skip: jumps with a record that the group is given strictly between the two offsets."""
+    dirty = f"jump.grp IN ({', '.join(map(str, sorted(frames.dirty)))})" if frames.dirty else "false"
     jumps = steps_.where(_JUMPED)
     asked = jumps.selectExpr(
         "place",
@@ -128,12 +129,14 @@ def skipped(steps_: DataFrame, frames: Frames) -> DataFrame:
     )
     records = frames.log.join(F.broadcast(jumps.select("place").distinct()), "place", "left_semi")
     both = asked.unionByName(
-        records.selectExpr("place", "offset AS at", "1 AS source", "offset AS stored"),
+        records.selectExpr("place", "offset AS at", "1 AS source", "offset AS stored", "visible"),
         allowMissingColumns=True,
     )
     below = Window.partitionBy("place").orderBy("at", "source").rowsBetween(Window.unboundedPreceding, -1)
     return (
-        both.withColumn("last_below", F.max("stored").over(below))
+        both.withColumn("any_below", F.max("stored").over(below))
+        .withColumn("shown_below", F.max(F.expr("CASE WHEN visible THEN stored END")).over(below))
+        .withColumn("last_below", F.expr(f"CASE WHEN {dirty} THEN any_below ELSE shown_below END"))
         .where("source = 0 AND last_below > jump.before_offset")
         .selectExpr(
             "'poll-skip' AS name",

@@ -12,21 +12,28 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kaput.analysis.partitions import Partitions
+from reference import transactions
 from reference.load import Frames
 
-LOST = "outcome = 'acked' AND stored = 0 AND NOT unread"
+LOST = "outcome = 'acked' AND stored = 0 AND NOT unread AND NOT uncommitted"
+_OPEN = "CASE WHEN state IS NULL THEN logged > 0 ELSE state != 'committed' END"
 _SENDS, _LOG = -2, -1  # sources of `_claims`; a group's number stands for its deliveries
 
 
 def build(frames: Frames, partitions: Partitions) -> DataFrame:
     """Columns: those of sends; stored, first_offset, leader_epoch (of the first copy), unread; `delivered`
     and `polled_ns`, arrays by group: how often, and when first; sent (rows in sends); settled (all claims on
-    it agree on one place, and it is stored there alone).
+    it agree on one place, and the log has it there alone); logged (copies, visible or not); transaction and
+    state, of its transaction; uncommitted.
 
     Identities that were never sent stand in it too, with sent = 0: phantoms.
     """
     message = _counts(frames).join(frames.sends, ["producer", "seq"], "left")
-    return message.withColumn("unread", F.expr(_unread(frames, partitions)))
+    return (
+        transactions.beside(message, frames)
+        .withColumn("unread", F.expr(_unread(frames, partitions)))
+        .withColumn("uncommitted", F.expr(f"stored = 0 AND NOT unread AND {_OPEN}"))
+    )
 
 
 def _unread(frames: Frames, partitions: Partitions) -> str:
@@ -56,22 +63,27 @@ def _claims(frames: Frames) -> DataFrame:
         "CAST(NULL AS BIGINT) AS stored_at",
         "CAST(NULL AS INT) AS epoch",
         "CAST(NULL AS BIGINT) AS at_ns",
+        "false AS visible",
     )
     log = frames.identified.selectExpr(
-        str(_LOG), "producer", "seq", "place", "offset", "offset", "leader_epoch", "CAST(NULL AS BIGINT)"
-    )
+        str(_LOG), "producer", "seq", "place", "offset", "offset", "leader_epoch", "CAST(NULL AS BIGINT)",
+        "visible",
+    )  # fmt: skip
     handed = frames.handed.selectExpr(
-        "grp", "producer", "seq", "place", "offset", "CAST(NULL AS BIGINT)", "CAST(NULL AS INT)", "polled_ns"
-    )
+        "grp", "producer", "seq", "place", "offset", "CAST(NULL AS BIGINT)", "CAST(NULL AS INT)", "polled_ns",
+        "false",
+    )  # fmt: skip
     return sends.union(log).union(handed)
 
 
 def _counts(frames: Frames) -> DataFrame:
     groups = range(len(frames.names.groups))
-    stored = f"count_if(source = {_LOG})"
+    logged, stored = f"count_if(source = {_LOG})", f"count_if(source = {_LOG} AND visible)"
+    # Of copies at one offset of several partitions the first by place: always the same one.
+    first = "IF(stored_at IS NULL, NULL, struct(NOT visible, stored_at, place))"
     settled = (
         "min(place) <=> max(place) AND min(offset) <=> max(offset) "
-        f"AND (max(place) IS NULL OR {stored} = 1) AS settled"
+        f"AND (max(place) IS NULL OR {logged} = 1) AS settled"
     )
     counts = (
         _claims(frames)
@@ -79,9 +91,9 @@ def _counts(frames: Frames) -> DataFrame:
         .agg(
             F.expr(f"CAST(count_if(source = {_SENDS}) AS INT) AS sent"),
             F.expr(f"CAST({stored} AS INT) AS stored"),
-            F.expr("min(stored_at) AS first_offset"),
-            # Of copies at one offset of several partitions the first by place: always the same one.
-            F.expr("min_by(epoch, IF(stored_at IS NULL, NULL, struct(stored_at, place))) AS leader_epoch"),
+            F.expr(f"CAST({logged} AS INT) AS logged"),
+            F.expr(f"min_by(stored_at, {first}) AS first_offset"),
+            F.expr(f"min_by(epoch, {first}) AS leader_epoch"),
             F.expr(settled),
             *(F.expr(f"CAST(count_if(source = {g}) AS INT) AS delivered_{g}") for g in groups),
             *(F.expr(f"min(CASE WHEN source = {g} THEN at_ns END) AS polled_{g}") for g in groups),
@@ -94,6 +106,7 @@ def _counts(frames: Frames) -> DataFrame:
         "seq",
         "sent",
         "stored",
+        "logged",
         "first_offset",
         "leader_epoch",
         "settled",

@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
-from kaput.evidence.reading import Evidence, TableFiles
+from kaput.evidence.reading import TableFiles
 from kaput.evidence.schemas import GROUP_EVENT_KINDS
 from reference.words import KIND, PLACE, listed, quoted
 
@@ -39,6 +40,9 @@ class Frames:
     log: DataFrame
     deliveries: DataFrame
     group_events: DataFrame
+    transactions: DataFrame
+    outputs: DataFrame
+    dirty: frozenset[int]  # the groups with read_uncommitted
 
     @property
     def identified(self) -> DataFrame:
@@ -46,13 +50,20 @@ class Frames:
         return self.log.where(NAMED)
 
     @property
+    def given(self) -> str:
+        """SQL: whether a group (grp) is given a record of the log."""
+        dirty = ", ".join(map(str, sorted(self.dirty)))
+        return f"(visible OR grp IN ({dirty}))" if dirty else "visible"
+
+    @property
     def handed(self) -> DataFrame:
         """Deliveries of a message."""
         return self.deliveries.where(NAMED)
 
 
-def load(spark: SparkSession, evidence: Evidence, names: Names) -> Frames:
+def load(spark: SparkSession, given: Inputs) -> Frames:
     """The big tables of a checked run folder."""
+    evidence, names = given.evidence, given.names
 
     def table(name: str) -> DataFrame:
         frame = _read(spark, evidence.tables[name])
@@ -70,14 +81,25 @@ def load(spark: SparkSession, evidence: Evidence, names: Names) -> Frames:
         spark,
         names,
         sends=table("sends").selectExpr("*", PLACE),
-        log=table("log").selectExpr(PLACE, "offset", epoch, "producer", "seq", "intact"),
+        log=_shown(table("log")).selectExpr(PLACE, "offset", epoch, "producer", "seq", "intact", "visible"),
         deliveries=of_groups("deliveries").select(
             "grp", "member", "place", "offset", "producer", "seq", "intact", "polled_ns"
         ),
         group_events=of_groups("group_events").selectExpr(
             "grp", "member", kinds, "topic", "place", "offset", "at_ns"
         ),
+        transactions=_read(spark, evidence.tables["transactions"]).select(
+            "producer", "transaction", "first_seq", "last_seq", F.col("outcome").alias("state")
+        ),
+        outputs=of_groups("outputs").select("grp", "producer", "seq", "place", "offset"),
+        dirty=frozenset(n for n, word in enumerate(given.isolations) if word == "read_uncommitted"),
     )
+
+
+def _shown(log: DataFrame) -> DataFrame:
+    """Whether each record is visible; where nobody says, it is."""
+    said = "coalesce(visible, true)" if "visible" in log.columns else "true"
+    return log.withColumn("visible", F.expr(said))
 
 
 def local(spark: SparkSession, rows: Sequence[dict[str, object]], schema: pa.Schema) -> DataFrame:

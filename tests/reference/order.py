@@ -17,8 +17,10 @@ def inverted(frames: Frames) -> DataFrame:
     such a pair.
     """
     in_order = Window.partitionBy("producer", "place").orderBy("offset")
-    behind = frames.identified.select("producer", "place", "seq", "offset").withColumn(
-        "before", F.lag("seq").over(in_order)
+    behind = (
+        frames.identified.where("visible")
+        .select("producer", "place", "seq", "offset")
+        .withColumn("before", F.lag("seq").over(in_order))
     )
     return behind.where("seq < before").selectExpr(f"'{INVERTED}' AS name", "place", "offset")
 
@@ -31,7 +33,8 @@ def reordered(frames: Frames) -> DataFrame:
     """
     sent = frames.sends.select("producer", "seq")
     first = (
-        frames.identified.groupBy("producer", "place", "seq")
+        frames.identified.where("visible")
+        .groupBy("producer", "place", "seq")
         .agg(F.expr("min_by(leader_epoch, offset) AS epoch"), F.expr("min(offset) AS offset"))
         .join(sent, ["producer", "seq"], "left_semi")
     )

@@ -31,6 +31,7 @@ from reference import (
     offsets,
     order,
     outputs,
+    transactions,
 )
 from reference.load import Frames, load
 from reference.survey import survey
@@ -55,7 +56,7 @@ class _Analysis:
 
     def __init__(self, given: inputs.Inputs, spark: SparkSession, with_ledger: bool) -> None:
         self.given, self.with_ledger = given, with_ledger
-        self.frames: Frames = load(spark, given.evidence, given.names)
+        self.frames: Frames = load(spark, given)
         self._cached: list[DataFrame] = []
 
     def findings(self) -> Findings:
@@ -99,7 +100,8 @@ class _Analysis:
         """Every anomaly that the ledger itself does not show."""
         kinds = self.partitions.kinds
         self.steps = groups.steps(self.frames, frozenset().union(*kinds.values()))
-        first = self._keep(cases.together(self._first_looks()))
+        first = self._keep(cases.together([*self._first_looks(), *self._of_transactions()]))
+        self.account.transactions = transactions.counted(self.frames)
         counts = cases.counted(first)
         self.cases, self.account.cases = first, counts
         second = list(self._second_looks())
@@ -137,6 +139,17 @@ class _Analysis:
         yield commits.redelivered(frames)
         if any(KIND["committed"] in kinds for kinds in partitions.kinds.values()):
             yield commits.commit_ahead(frames, partitions.begun_ns)
+
+    def _of_transactions(self) -> Iterator[DataFrame]:
+        """What became of transactions and of pipes' inputs."""
+        given, frames = self.given, self.frames
+        careful = [n for n, word in enumerate(given.isolations) if word == "read_committed"]
+        drained = [n for n, done in enumerate(given.drained) if done]
+        yield transactions.odd(self.ledger)
+        yield transactions.aborted_read(self.ledger, careful)
+        yield transactions.hanging(frames, given)
+        if given.pipes:
+            yield transactions.processed(self.ledger, frames, given.pipes, drained)
 
     def _second_looks(self) -> Iterator[DataFrame]:
         """The full steps where a cheap look has found something."""

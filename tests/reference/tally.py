@@ -13,9 +13,12 @@ from kaput.analysis.names import Names
 from kaput.analysis.tally import Tally, check
 from kaput.errors import EvidenceError
 
-_STORED = "CASE WHEN stored > 1 THEN 2 WHEN stored = 1 THEN 1 WHEN unread THEN 3 WHEN stored = 0 THEN 0 END"
+_STORED = (
+    "CASE WHEN stored > 1 THEN 2 WHEN stored = 1 THEN 1 WHEN unread THEN 3 WHEN uncommitted THEN 4 "
+    "WHEN stored = 0 THEN 0 END"
+)
 _DELIVERED = "CASE WHEN times > 1 THEN 2 WHEN times = 1 THEN 1 WHEN times = 0 THEN 0 END"
-_LABELS = ("0", "1", "n", "unread")  # by the numbers that stand for them in Spark
+_LABELS = ("0", "1", "n", "unread", "uncommitted")  # by the numbers that stand for them in Spark
 
 
 @dataclass
@@ -67,6 +70,7 @@ def _cells(ledger: DataFrame) -> DataFrame:
         .agg(
             F.expr("count(*) AS messages"),
             F.expr("sum(stored) AS records"),
+            F.expr("sum(logged) AS logged"),
             F.expr("count_if(NOT settled) AS unsettled"),
             F.expr("min(attempt_ns) AS first_attempt_ns"),
             F.expr("max(attempt_ns) AS last_attempt_ns"),
@@ -78,7 +82,7 @@ def _cells(ledger: DataFrame) -> DataFrame:
 
 def _add_run(found: Counted, row: Any) -> None:
     if row.outcome is None:
-        found.phantom_records += row.records
+        found.phantom_records += row.logged
         return
     found.fates[row.outcome, _LABELS[row.label]] += row.messages
     if _LABELS[row.label] == "n":

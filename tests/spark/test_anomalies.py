@@ -149,6 +149,64 @@ def lost_release() -> History:
     return _queue().shared("acquired", 2, 12, 1).shared("released", 2, 13)
 
 
+def _two_transactions() -> History:
+    """Messages 0 and 1 committed, 2 and 3 aborted; a group has been handed what was committed."""
+    history = _group().transaction(0, 0, 1).hidden(0, 3, 3).transaction(1, 3, 3, "aborted")
+    history.transaction(2, 2, 2)
+    return history.handed(0, 0, 0, 10).handed(1, 0, 1, 11).handed(2, 0, 2, 12)
+
+
+def torn_transaction() -> History:
+    """Message 4 of an aborted transaction is shown."""
+    history = _two_transactions().acked(0, 4, 4).hidden(0, 5, 5).transaction(3, 4, 5, "aborted")
+    history.groups.clear()
+    history.rows["deliveries"].clear()
+    history.rows["group_events"].clear()
+    return history
+
+
+def lost_commit() -> History:
+    """Messages 4 and 5 were committed, and are nowhere."""
+    return _two_transactions().sent(0, 4, 4).sent(0, 5, 5).transaction(3, 4, 5)
+
+
+def hanging_transaction() -> History:
+    """Behind message 2 nothing is shown for 90 s."""
+    history = _two_transactions().stable(0, 1, 100).stable(2, 3, 200)
+    return history.stable(2, 4, 60_000).stable(2, 4, 90_200).stable(4, 4, 95_000)
+
+
+def aborted_read() -> History:
+    """Message 3 was aborted, and is delivered."""
+    return _two_transactions().handed(3, 0, 3, 13)
+
+
+def _pipe() -> History:
+    """Of messages 0 to 2 the group made one each, as producer 1's."""
+    history = _two_transactions()
+    history.producers = [{"topic": "orders"}, {"topic": "made"}]
+    history.topics.append({"name": "made"})
+    history.subscriptions["billing"] = ["orders"]
+    for seq in (0, 1):
+        history.acked(1, seq, seq, topic="made").output(1, seq, seq)
+    return history
+
+
+def processed_twice() -> History:
+    """There are two of message 1, one of message 2, and one that was aborted."""
+    history = (
+        _pipe().acked(1, 2, 2, topic="made").output(1, 2, 2).acked(1, 3, 3, topic="made").output(1, 3, 1)
+    )
+    history.sent(1, 4, 4, topic="made").stored(4, 1, 4, topic="made", visible=False).output(1, 4, 0)
+    return history.transaction(0, 4, 4, "aborted", producer=1)
+
+
+def unprocessed() -> History:
+    """What was made of message 2 is aborted."""
+    history = _pipe().sent(1, 2, 2, topic="made").stored(2, 1, 2, topic="made", visible=False).output(1, 2, 2)
+    return history.transaction(0, 2, 2, "aborted", producer=1)
+
+
 # The history, the exact count of every anomaly that it shows, and the story of the first of them.
 CASES = {
     "lost": (
@@ -253,6 +311,38 @@ CASES = {
         {"lost-release": 1},
         "member m1 received orders/0 offset 2 at 22:13:20.012 with delivery count 1 (the limit is 5), "
         "neither accepted nor rejected it, and nobody received it again",
+    ),
+    "torn-transaction": (
+        torn_transaction,
+        {"torn-transaction": 1},
+        "transaction 3 of producer 0 was aborted, yet its message 4 is stored",
+    ),
+    "lost-commit": (
+        lost_commit,
+        {"lost-commit": 1, "lost": 2},
+        "transaction 3 of producer 0 was committed, and of its messages, from 4 on, none is stored",
+    ),
+    "hanging-transaction": (
+        hanging_transaction,
+        {"hanging-transaction": 1},
+        "the last stable offset stood still at orders/0 offset 2 for 90.0 s from 22:13:20.200 on, "
+        "behind producer 0's message 2",
+    ),
+    "aborted-read": (
+        aborted_read,
+        {"aborted-read": 1},
+        "producer 0's message 3 was delivered to the group (orders/0 offset 3), though its transaction was "
+        "aborted",
+    ),
+    "processed-twice": (
+        processed_twice,
+        {"processed-twice": 1},
+        "producer 0's message 1, the input at orders/0 offset 1, has 2 outputs",
+    ),
+    "unprocessed": (
+        unprocessed,
+        {"unprocessed": 1},
+        "producer 0's message 2, the input at orders/0 offset 2, has no output",
     ),
 }
 

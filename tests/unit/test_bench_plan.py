@@ -14,16 +14,23 @@ from kaput.bench.plan import Plan
 from kaput.bench.shape import Batches, Shape
 from kaput.cli.main import app
 from kaput.errors import UsageError
-from kaput.scenario.vocabulary import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES, SHARE_ANOMALIES
+from kaput.scenario.vocabulary import (
+    ANOMALIES,
+    GROUP_ANOMALIES,
+    READING_ANOMALIES,
+    RUN_ANOMALIES,
+    SHARE_ANOMALIES,
+    TRANSACTION_ANOMALIES,
+)
+
+_NEVER = {*SHARE_ANOMALIES, *TRANSACTION_ANOMALIES, *READING_ANOMALIES}  # not planted
 
 
 def test_every_kind_has_an_effect_and_every_anomaly_a_kind() -> None:
-    """What can be planted covers all that can be found, but for share groups: made evidence has none."""
+    """What can be planted covers all that can be found, but for share groups and transactions."""
     assert set(EFFECTS) == set(Kind)
-    assert {name for effect in EFFECTS.values() for name in effect.run} == set(RUN_ANOMALIES)
-    assert {name for effect in EFFECTS.values() for name in effect.group} == set(GROUP_ANOMALIES) - set(
-        SHARE_ANOMALIES
-    )
+    assert {name for effect in EFFECTS.values() for name in effect.run} == set(RUN_ANOMALIES) - _NEVER
+    assert {name for effect in EFFECTS.values() for name in effect.group} == set(GROUP_ANOMALIES) - _NEVER
 
 
 @pytest.mark.parametrize("uneven", [False, True])
@@ -33,11 +40,11 @@ def test_expected_counts_add_up(uneven: bool) -> None:
     expected = plan.expected()
     assert sum(expected["fates"].values()) == expected["sent"] == 20_000 == sum(plan.shape.counts)
     assert list(expected["anomalies"]) == list(ANOMALIES)
-    assert all((count > 0) != (name in SHARE_ANOMALIES) for name, count in expected["anomalies"].items())
+    assert all((count > 0) != (name in _NEVER) for name, count in expected["anomalies"].items())
     assert expected["verdict"] == "violated"
     for group in expected["groups"].values():
         assert sum(group["fates"].values()) == 20_000
-        assert all((count > 0) != (name in SHARE_ANOMALIES) for name, count in group["anomalies"].items())
+        assert all((count > 0) != (name in _NEVER) for name, count in group["anomalies"].items())
     assert expected["fates"]["acked/0"] == expected["anomalies"]["lost"]
     assert expected["fates"]["acked/n"] == expected["anomalies"]["duplicate"]
 

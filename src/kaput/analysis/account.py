@@ -104,7 +104,8 @@ class WindowCounts(NamedTuple):
 @dataclass
 class Account:
     """Keys by fault are fault ids; `latencies` by what they are of (latency.py); `shared`: records by group,
-    member and kind of share_events, all three as numbers; `delivered` by group and member; `per_second`:
+    member and kind of share_events, all three as numbers; `transactions`: by outcome, as a number, how many
+    there are and of how many messages; `delivered` by group and member; `per_second`:
     by what happened and second since the epoch, how often; `begins`: by
     group and place, the first offset that was delivered; `too_early`: by group and topic, what of `unseen`
     was stored before a group that begins at the end first looked; `redelivered` by
@@ -129,6 +130,7 @@ class Account:
     latencies: dict[int, Latency] = field(default_factory=dict)
     gaps: Sequence[Silence] = ()
     shared: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
+    transactions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     rebalances: Rebalances = field(default_factory=Rebalances)
     delivered: Mapping[tuple[int, int], Delivered] = field(default_factory=dict)
     by_member: Mapping[tuple[str, int, int], int] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kaput.analysis import groups, measured, slumps, stories
+from kaput.analysis import groups, measured, slumps, stories, transactions
 from kaput.analysis.account import Account
 from kaput.analysis.deposed import leader_changes
 from kaput.analysis.faults import Reach
@@ -65,6 +65,7 @@ def findings(given: Inputs, account: Account) -> Findings:
             stored_messages=tally.stored("1", "n"),
             foreign_records=partitions.foreign_records,
             unread=facts.unread,
+            uncommitted=tally.stored("uncommitted"),
         ),
         fates=fates_of(tally),
         groups=[groups.group_of(given, account, index) for index in range(len(given.groups))],
@@ -76,6 +77,7 @@ def findings(given: Inputs, account: Account) -> Findings:
         ),
         faults=[_fault(reach, account) for reach in account.reaches],
         unread_partitions=list(facts.unread_partitions),
+        transactions=transactions.transactions(given, account),
         leader_changes=leader_changes(account.timeline, account.deposed, account.under, account.seen),
         partition_tables=partition_tables(given, account.timeline),
         rebalances=groups.rebalances_of(given, account),
@@ -141,6 +143,11 @@ def _facts(given: Inputs, account: Account) -> Facts:
         deaths=given.deaths(),
         troubles=given.manifest.troubles,
         leader_changes=account.timeline.leader_changes(),
+        broken_by_loss={
+            name: account.cases[name, None, True] for name in ("torn-transaction", "lost-commit")
+        },
+        hanging_within_grace=account.cases["hanging-transaction", None, True],
+        standstill_s=transactions.standstill_s(given),
         slump_s=max((one.longest_s for one in slumps.slumps(given, account)), default=None),
         end_offsets=account.partitions.end_offsets_sum,
         end_offsets_known=bool(given.ends),

@@ -22,7 +22,7 @@ from kaput.evidence.findings_parts import (
 )
 from kaput.scenario.vocabulary import GROUP_ANOMALIES, OUTCOMES
 
-STORED: tuple[Stored, ...] = ("0", "1", "n", "unread")
+STORED: tuple[Stored, ...] = ("0", "1", "n", "unread", "uncommitted")
 _DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
 _COMING_AND_GOING = ("joined", "left", "killed")
 
@@ -34,6 +34,7 @@ def group_of(given: Inputs, account: Account, index: int) -> GroupFindings:
         group=name,
         type=given.types[index],
         drained=given.drained[index],
+        isolation=given.isolations[index],
         delivered_messages=sum(n for (g, _, _, d), n in fates.items() if g == index and d != "0"),
         fates=_fates(account.tally, index),
         redelivered_after_commit=account.cases["redelivered", index, True],

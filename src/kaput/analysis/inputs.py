@@ -21,7 +21,7 @@ from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
 from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.values import topic_meant
-from kaput.scenario.vocabulary import NOOP
+from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, NOOP, Isolation
 
 _MS = 1_000_000
 
@@ -69,6 +69,37 @@ class Inputs:
         limits = {g.id: scenario.delivery_limit(g) for g in scenario.workload.groups} if scenario else {}
         every = enumerate(zip(self.groups, self.types, strict=True))
         return {index: limits.get(group) for index, (group, kind) in every if kind == "share"}
+
+    @property
+    def isolations(self) -> list[Isolation | None]:
+        """For each group, its isolation: the manifest's word, else the scenario's, else kaput's own; None for
+        a group that neither has.
+        """
+        said: dict[str, Isolation | None] = {group.group: group.isolation for group in self.manifest.groups}
+        specs = (
+            {group.id: group.isolation for group in self.scenario.workload.groups} if self.scenario else {}
+        )
+        return [said.get(group) or specs.get(group) for group in self.groups]
+
+    @property
+    def pipes(self) -> dict[int, list[str] | None]:
+        """By index of the groups that make outputs: the topics that they read, None for all."""
+        topics = {g.id: g.topics for g in self.scenario.workload.groups} if self.scenario else {}
+        making = self.evidence.words["outputs", "group"]
+        return {index: topics.get(group) for index, group in enumerate(self.groups) if group in making}
+
+    @property
+    def transaction_timeout_ns(self) -> int:
+        """How long a transaction may be open: the longest that any producer asks for."""
+        specs = self.scenario.producer_specs() if self.scenario else []
+        return max((spec.transaction_timeout_ms for spec in specs), default=KAFKAS_TIMEOUT_MS) * _MS
+
+    @property
+    def abort_grace_ns(self) -> int:
+        """How much later the coordinator may notice that one has timed out, and have it aborted."""
+        name, default_ms = "transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000
+        given = str(self.scenario.cluster.config.get(name)) if self.scenario else ""
+        return ((int(given) if given.isdigit() else default_ms) + 5_000) * _MS
 
     @property
     def drained(self) -> list[bool]:

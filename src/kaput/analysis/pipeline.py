@@ -10,6 +10,8 @@ Tasks (stages/) ask the questions (questions/) of the runs (runs/) that they hav
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from pyspark import SparkContext
 
 from kaput.analysis import inputs, replicas, tables
@@ -22,6 +24,7 @@ from kaput.analysis.questions.steps import count_ns
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
 from kaput.analysis.stages.encode import EncodeContext, Widths
 from kaput.analysis.stages.job import Job, Tables
+from kaput.analysis.stages.pieces import Piece
 from kaput.analysis.together import (
     after_encoding,
     after_messages,
@@ -66,7 +69,8 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
         job.messages(after_encoding.message_context(given, account, work, ledger)), given, account
     )
     context = after_places.place_context(given, account, events, of_messages.under, count_ns(work.step_ns))
-    results = _of_places(job, context, of_messages, sums)
+    beside = after_places.beside(of_messages.pieces, after_places.standstills(given, work.parts))
+    results = _of_places(job, context, beside, sums)
     affected = after_places.add(results, account, given.names)
     keys.add(job, given, account, sums)
     after_sends.add(job, given, account, results, affected)
@@ -78,12 +82,12 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
 
 
 def _of_places(
-    job: Job, context: PlaceContext, of_messages: after_messages.OfMessages, sums: Tables
+    job: Job, context: PlaceContext, beside: Mapping[int, Sequence[Piece]], sums: Tables
 ) -> list[PlaceResults]:
     """Where deliveries are in no order of time, they are put in order first."""
-    results = job.places(context, of_messages.pieces)
+    results = job.places(context, beside)
     if results is None:
         job.put_in_time(sums["steps"])
-        results = job.places(context, of_messages.pieces)
+        results = job.places(context, beside)
     assert results is not None, "sorted deliveries cannot overlap"
     return results

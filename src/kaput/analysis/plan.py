@@ -13,7 +13,7 @@ from kaput.analysis.runs.tables import Unit, units
 from kaput.analysis.stages.pieces import Parts
 from kaput.evidence.reading import Evidence
 
-BIG = ("sends", "log", "deliveries", "share_events")
+BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs")
 SMALL_ROWS = 500_000  # one task of each kind is enough
 TASK_ROWS = 4_000_000
 _PART_MESSAGES = 3_000_000

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from kaput.analysis.questions.messages import ABORTED
 from kaput.evidence.findings import Example
+from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
 Row = Mapping[str, Any]
 
@@ -88,6 +90,17 @@ def _below(row: Row) -> str:
     return "a record below" if row["other_offset"] is None else f"offset {row['other_offset']:,}"
 
 
+def _outcome(row: Row) -> str:
+    return str(TRANSACTION_OUTCOMES[row["state"]])
+
+
+def _hanging(row: Row) -> str:
+    seconds = (row["to_ns"] - row["at_ns"]) / 1e9
+    behind = "" if row.get("producer") is None else f", behind {_message(row)}"
+    stood = f"the last stable offset stood still at {_at(row)} for {seconds:.1f} s"
+    return f"{stood} from {clock(row['at_ns'])} on{behind}"
+
+
 _STORIES: dict[str, Callable[[Row], str]] = {
     "lost": _lost,
     "duplicate": lambda r: f"{_message(r)} is stored {r['times']:,} times, first as {_at(r)}",
@@ -133,6 +146,24 @@ _STORIES: dict[str, Callable[[Row], str]] = {
         f"{_poll(r)} with delivery count {r['times']:,} (the limit is {r['limit']:,}), neither accepted nor "
         "rejected it, and nobody received it again"
     ),
+    "torn-transaction": lambda r: (
+        f"transaction {r['transaction']:,} of producer {r['producer']} was aborted, yet its message "
+        f"{r['seq']:,} is stored"
+        if r["state"] == ABORTED
+        else f"of transaction {r['transaction']:,} of producer {r['producer']} ({_outcome(r)}) message "
+        f"{r['first_here']:,} is stored and message {r['seq']:,}, which was acknowledged, is not"
+    ),
+    "lost-commit": lambda r: (
+        f"transaction {r['transaction']:,} of producer {r['producer']} was committed, and of its messages, "
+        f"from {r['seq']:,} on, none is stored"
+    ),
+    "hanging-transaction": _hanging,
+    "aborted-read": lambda r: (
+        f"{_message(r)} was delivered to the group ({_at(r)}), though its transaction "
+        + ("was aborted" if r["state"] == ABORTED else "never committed")
+    ),
+    "processed-twice": lambda r: f"{_message(r)}, the input at {_at(r)}, has {r['times']:,} outputs",
+    "unprocessed": lambda r: f"{_message(r)}, the input at {_at(r)}, has no output",
     "vanished": lambda r: (
         f"{_message(r)} was delivered as {_at(r)} at {clock(r['at_ns'])}, and is stored nowhere any more"
     ),

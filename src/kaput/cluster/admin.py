@@ -6,7 +6,7 @@ be connected to may be the one that is paused. Not here: what clients of the wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,8 @@ from kaput.cluster.wire import Endpoint, Unanswered, ask, error_name
 from kaput.cluster.znodes import read_znode
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
+
+_Request = Callable[[Sequence[TopicPartition]], Any]
 
 
 @dataclass(frozen=True)
@@ -126,22 +128,35 @@ class Admin(GroupAdmin):
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The end offset that consumers are shown."""
-        return self._ends(list(places), requests.CONSUMER)
+        return self._ends(list(places), requests.watermarks)
+
+    def stable_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The end offset that consumers with read_committed are shown: the last stable offset."""
+        return self._ends(list(places), requests.stable_offsets)
 
     def log_end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The leader's own end, which may lie above the high watermark."""
-        return self._ends(list(places), requests.DEBUGGER)
+        return self._ends(list(places), requests.log_ends)
 
     def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
         """The leaders' own ends of every partition of the topics, of those that answer right now."""
+        return self._reachable(topics, requests.log_ends)
+
+    def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
+        """(last stable offset, high watermark) of every partition, of those whose leaders answer right now.
+
+        The watermark is asked for first: what is below the one and above the other has been held back.
+        """
+        watermarks = self._reachable(topics, requests.watermarks)
+        stable = self._reachable(topics, requests.stable_offsets)
+        return {place: (stable[place], watermarks[place]) for place in sorted(stable.keys() & watermarks)}
+
+    def _reachable(self, topics: Sequence[str], request: _Request) -> dict[TopicPartition, int]:
         by_leader: dict[int, list[TopicPartition]] = {}
         for place, state in self.partitions(topics).items():
             if state.leader is not None and state.leader in self._cluster.broker_endpoints:
                 by_leader.setdefault(state.leader, []).append(place)
-        asked = [
-            self._asker.submit(self._ends_of, leader, led, requests.DEBUGGER)
-            for leader, led in by_leader.items()
-        ]
+        asked = [self._asker.submit(self._ends_of, leader, led, request) for leader, led in by_leader.items()]
         ends: dict[TopicPartition, int] = {}
         for future in asked:
             with suppress(LabError):
@@ -172,7 +187,7 @@ class Admin(GroupAdmin):
             raise LabError("ZooKeeper has no controller" if found else "no ZooKeeper node answered")
         return int(newest.value["brokerid"])
 
-    def _ends(self, places: list[TopicPartition], replica_id: int) -> dict[TopicPartition, int]:
+    def _ends(self, places: list[TopicPartition], request: _Request) -> dict[TopicPartition, int]:
         if not places:
             return {}
 
@@ -185,18 +200,16 @@ class Admin(GroupAdmin):
                     raise LabError(f"{place[0]}/{place[1]} has no leader")
                 by_leader.setdefault(leader, []).append(place)
             asked = [
-                self._asker.submit(self._ends_of, leader, led, replica_id)
-                for leader, led in by_leader.items()
+                self._asker.submit(self._ends_of, leader, led, request) for leader, led in by_leader.items()
             ]
             return {place: end for future in asked for place, end in future.result().items()}
 
         return self._asker.retry(look, "end offsets")
 
     def _ends_of(
-        self, leader: int, places: list[TopicPartition], replica_id: int
+        self, leader: int, places: list[TopicPartition], request: _Request
     ) -> dict[TopicPartition, int]:
-        request = requests.list_offsets(places, replica_id)
-        answer = ask(self._cluster.broker_endpoints[leader], request, ANSWER_TIMEOUT_S)
+        answer = ask(self._cluster.broker_endpoints[leader], request(places), ANSWER_TIMEOUT_S)
         ends = {}
         for topic in answer.topics:
             for p in topic.partitions:

@@ -6,9 +6,9 @@ Its place: the half of admin.Admin that knows of groups, and how it asks at all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from kaput.cluster import requests
 from kaput.cluster.asking import ANSWER_TIMEOUT_S, Asker
@@ -61,19 +61,25 @@ class GroupAdmin:
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates a consumer group."""
+        return self._coordinator(f"group {group}", lambda: requests.find_coordinator(group))
 
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        """The broker that coordinates a producer's transactions."""
+        return self._coordinator(
+            transactional_id, lambda: requests.find_transaction_coordinator(transactional_id)
+        )
+
+    def _coordinator(self, whose: str, request: Callable[[], Any]) -> int:
         def look() -> int:
-            answers = self._asker.ask_all(
-                self._cluster.broker_endpoints, lambda: requests.find_coordinator(group)
-            ).values()
+            answers = self._asker.ask_all(self._cluster.broker_endpoints, request).values()
             said = Counter(answer.node_id for answer in answers if not answer.error_code)
             if not said:
                 codes = {error_name(answer.error_code) for answer in answers} or {"no broker answered"}
-                raise LabError(f"group {group} has no coordinator: {', '.join(sorted(codes))}")
+                raise LabError(f"{whose} has no coordinator: {', '.join(sorted(codes))}")
             # One that was cut off may still name the old one.
             return int(said.most_common(1)[0][0])
 
-        return self._asker.retry(look, f"the coordinator of {group}")
+        return self._asker.retry(look, f"the coordinator of {whose}")
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """The group's committed offsets; partitions without one are left out."""

@@ -21,10 +21,11 @@ from kaput.scenario.model import Config, Topic
 
 TopicPartition = tuple[str, int]
 
-CONSUMER = -1
+_CONSUMER = -1
 # Kafka's own debugging replica id: its answer is not cut off at the high watermark, as a consumer's is.
-DEBUGGER = -2
+_DEBUGGER = -2
 _LATEST = -1
+_READ_COMMITTED = 1
 _GROUP = 32  # the kind of a resource
 _SET = 0
 
@@ -74,6 +75,11 @@ def find_coordinator(group: str) -> Any:
     return FindCoordinatorRequest(version=2, key=group, key_type=0)
 
 
+def find_transaction_coordinator(transactional_id: str) -> Any:
+    """FindCoordinator of a producer's transactions."""
+    return FindCoordinatorRequest(version=2, key=transactional_id, key_type=1)
+
+
 def fetch_offsets(group: str) -> Any:
     """OffsetFetch of everything that a group has committed."""
     return OffsetFetchRequest(version=5, group_id=group, topics=None)
@@ -98,16 +104,31 @@ def share_group_offsets(group: str) -> Any:
     return DescribeShareGroupOffsetsRequest(version=1, groups=[wanted])
 
 
-def list_offsets(places: Sequence[TopicPartition], replica_id: int) -> Any:
-    """ListOffsets, of the end, as CONSUMER or as DEBUGGER."""
+def watermarks(places: Sequence[TopicPartition]) -> Any:
+    """ListOffsets, of the end that consumers are shown."""
+    return ListOffsetsRequest(version=1, replica_id=_CONSUMER, topics=_ends_of(places))
+
+
+def log_ends(places: Sequence[TopicPartition]) -> Any:
+    """ListOffsets, of the leader's own end."""
+    return ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_ends_of(places))
+
+
+def stable_offsets(places: Sequence[TopicPartition]) -> Any:
+    """ListOffsets, of the end that a reader with read_committed is shown."""
+    return ListOffsetsRequest(
+        version=2, replica_id=_CONSUMER, isolation_level=_READ_COMMITTED, topics=_ends_of(places)
+    )
+
+
+def _ends_of(places: Sequence[TopicPartition]) -> list[Any]:
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = {}
     for topic, partition in places:
         by_topic.setdefault(topic, []).append(
             topic_class.ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
         )
-    topics = [topic_class(name=name, partitions=wanted) for name, wanted in by_topic.items()]
-    return ListOffsetsRequest(version=1, replica_id=replica_id, topics=topics)
+    return [topic_class(name=name, partitions=wanted) for name, wanted in by_topic.items()]
 
 
 def _creatable(topic: Topic) -> Any:

@@ -22,11 +22,12 @@ from kaput.evidence.findings_parts import (
     ResizedTopic,
     ShareMemberFindings,
     Slump,
+    TransactionFindings,
 )
 from kaput.scenario import vocabulary
-from kaput.scenario.vocabulary import GroupType, Verdict
+from kaput.scenario.vocabulary import GroupType, Isolation, Verdict
 
-Stored = Literal["0", "1", "n", "unread"]
+Stored = Literal["0", "1", "n", "unread", "uncommitted"]
 Delivered = Literal["0", "1", "n"]
 
 
@@ -55,6 +56,7 @@ class Totals(Part):
     stored_messages: int
     foreign_records: int = 0
     unread: int = 0
+    uncommitted: int = 0
 
 
 class Fate(Part):
@@ -79,6 +81,7 @@ class GroupFindings(Part):
 
     group: str
     type: GroupType = "classic"
+    isolation: Isolation | None = None
     drained: bool
     delivered_messages: int
     fates: list[GroupFate]
@@ -249,6 +252,7 @@ class Findings(Part):
     rebalances: list[RebalanceFindings] = []
     resized: list[ResizedTopic] = []
     unread_partitions: list[UnreadPartition] = []
+    transactions: TransactionFindings | None = None
     unavailability: list[Unavailability]
     latency_ms: Latency
     rates: Rates

@@ -146,3 +146,19 @@ class PartitionTable(Part):
     when: When
     at_ns: int
     partitions: list[PartitionState]
+
+
+class TransactionFindings(Part):
+    """The transactions of a run that have a message, by their outcomes, and the messages of all.
+
+    `longest_standstill_ms`: the longest time for which a last stable offset was seen not to move below the
+    high watermark, and of which partition; None where it never was, or was not sampled.
+    """
+
+    committed: int = 0
+    aborted: int = 0
+    unknown: int = 0
+    messages: int = 0
+    longest_standstill_ms: float | None = None
+    standstill_topic: str | None = None
+    standstill_partition: int | None = None

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from kaput.errors import EvidenceError
+from kaput.scenario.vocabulary import Isolation
 
 EVIDENCE_SCHEMA = "kaput.evidence/1"
 State = Literal["recording", "sealed", "analysed"]
@@ -25,11 +26,12 @@ Moment = Annotated[int, Field(ge=-(2**63) + 1, lt=2**63)]  # ns since the epoch,
 
 
 class GroupDrain(BaseModel):
-    """Whether a group had been handed everything that is stored when the run ended."""
+    """Whether a group had been handed everything that is stored when the run ended, and its isolation."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     group: str
     drained: bool
+    isolation: Isolation | None = None
 
 
 class Manifest(BaseModel):

@@ -32,15 +32,18 @@ from kaput.evidence.parquet import (
     words_of,
 )
 from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, SHARE_EVENT_KINDS, TABLES, Table
+from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("sends", "outcome"): ("acked", "failed", "unknown"),
     ("group_events", "kind"): GROUP_EVENT_KINDS,
     ("share_events", "kind"): SHARE_EVENT_KINDS,
+    ("transactions", "outcome"): TRANSACTION_OUTCOMES,
     ("cluster_events", "kind"): CLUSTER_EVENT_KINDS,
 }
-GROUPED = ("deliveries", "group_events", "share_events")  # what tells of groups, members and topics
-_NUMBERED = ("seq", "offset")  # what runs are of
+# What tells of groups, members and topics.
+GROUPED = ("deliveries", "group_events", "share_events", "outputs")
+_NUMBERED = ("seq", "offset", "last_seq")  # what runs are of
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 # Which distinct words the analysis needs to know beforehand.
 _LISTED = (

@@ -69,8 +69,11 @@ _ALL = (
             ("producer", INT, True),
             ("seq", LONG, True),
             ("intact", BOOL),
+            # Whether a reader with read_committed is given it; null: it is.
+            ("visible", BOOL, True),
         ),
         required=True,
+        optional_columns=("visible",),
     ),
     Table(
         "deliveries",
@@ -112,6 +115,34 @@ _ALL = (
             ("error", TEXT, True),
         ),
         optional_columns=("error",),
+    ),
+    Table(
+        "transactions",
+        _schema(
+            ("transactional_id", TEXT),
+            ("producer", INT),
+            ("transaction", LONG),
+            ("first_seq", LONG),
+            ("last_seq", LONG),  # one below first_seq: of no messages
+            ("outcome", TEXT),
+            ("begin_ns", LONG),
+            ("end_ns", LONG, True),
+            ("error", TEXT, True),
+        ),
+        optional_columns=("error",),
+    ),
+    Table(
+        "outputs",
+        _schema(
+            ("group", TEXT),
+            ("member", TEXT),
+            ("producer", INT),
+            ("seq", LONG),
+            # The input that this message was made of.
+            ("topic", TEXT),
+            ("partition", INT),
+            ("offset", LONG),
+        ),
     ),
     Table(
         "cluster_events",

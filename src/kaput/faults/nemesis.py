@@ -23,12 +23,14 @@ from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.guarded import healed_or_failed, injected_or_failed
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.members.fault import MemberFault
-from kaput.faults.members.member import Groups, Member, NoGroups
+from kaput.faults.members.member import Clients, Member, NoGroups
+from kaput.faults.pause import Pause
 from kaput.faults.resize import Resize
 from kaput.faults.targets import resolve, resolve_members
+from kaput.faults.victim import Victim
 from kaput.faults.witness import Nobody, Witness
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
-from kaput.scenario.values import members_meant, topic_meant
+from kaput.scenario.values import members_meant, producer_meant, topic_meant
 
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
 
@@ -62,7 +64,7 @@ class Nemesis:
         on_fault: OnFault,
         *,
         witness: Witness | None = None,
-        groups: Callable[[], Groups] = NoGroups,
+        groups: Callable[[], Clients] = NoGroups,
     ) -> None:
         self._steps, self._nodes, self._brokers, self._admin = steps, nodes, brokers, admin
         self._network, self._topics = network, topics
@@ -158,6 +160,9 @@ class Nemesis:
             of_members = MEMBER_CATALOGUE[step.fault](scene)
             inject, heal = partial(of_members.inject, members), partial(of_members.heal, members)
             return _Injection(_named(members), [], of_members, inject, heal)
+        number = producer_meant(step.target)
+        if number is not None:
+            return self._on_producer(step, groups.producer(number), Pause(scene))
         topic = topic_meant(step.target)
         if topic is not None:
             of_topic = TOPIC_CATALOGUE[step.fault](scene)
@@ -171,6 +176,10 @@ class Nemesis:
         return _Injection(
             step.target + kept, ids, of_nodes, partial(of_nodes.inject, nodes), partial(of_nodes.heal, nodes)
         )
+
+    def _on_producer(self, step: Step, producer: Victim, fault: Pause) -> _Injection:
+        hit = [producer]
+        return _Injection(step.target, [], fault, partial(fault.inject, hit), partial(fault.heal, hit))
 
     def _wait_for_trigger(self, step: Step) -> bool:
         match step.trigger:

@@ -10,6 +10,7 @@ import random
 from kaput.cluster.admin import Admin
 from kaput.errors import LabError
 from kaput.faults.members.member import Groups, Member
+from kaput.scenario.transactions import transactional_id
 from kaput.scenario.values import members_meant
 
 
@@ -32,6 +33,8 @@ def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[in
             return admin.zookeepers()
         case "coordinator-of":
             return [admin.coordinator(rest)]
+        case "transaction-coordinator-of":
+            return [admin.transaction_coordinator(transactional_id(int(rest.removeprefix("producer "))))]
         case _:
             return _replicas(kind, rest, admin, draw)
 

@@ -11,7 +11,14 @@ from kaput.evidence.findings import Anomaly, Findings
 from kaput.report.layout import plural
 from kaput.scenario.vocabulary import OUTCOMES
 
-_STORED = {"0": "stored 0 times", "1": "once", "n": "several times", "unread": "not read back"}
+_STORED = {
+    "0": "stored 0 times",
+    "1": "once",
+    "n": "several times",
+    "unread": "not read back",
+    "uncommitted": "not committed",
+}
+_SELDOM = ("unread", "uncommitted")  # shown where there are any
 
 
 class Cell(NamedTuple):
@@ -50,7 +57,7 @@ def ledger(findings: Findings) -> Ledger:
     """The table of fates."""
     counts: dict[tuple[str, str], int] = {(f.outcome, f.stored): f.count for f in findings.fates}
     shown = [
-        key for key in _STORED if key != "unread" or any(s == "unread" and n for (_, s), n in counts.items())
+        key for key in _STORED if key not in _SELDOM or any(s == key and n for (_, s), n in counts.items())
     ]
     rows = [
         Line(

@@ -32,10 +32,11 @@ from kaput.run.opening import open_folder
 from kaput.run.progress import Progress
 from kaput.run.replica_log import ReplicaLog
 from kaput.run.sampling import SAMPLE_S
+from kaput.run.stable import StableSampler
 from kaput.scenario.model import Scenario
 from kaput.scenario.timeline import timeline, total_messages
 from kaput.workload.crew import Crew
-from kaput.workload.drain import LogReader, Place, await_groups, come_to_rest
+from kaput.workload.drain import LogReader, await_groups, come_to_rest
 
 TICK_S = 0.05
 READY_TIMEOUT_S = 60
@@ -155,6 +156,9 @@ class Experiment:
         if self._topics:
             recorder = stack.enter_context(Recorder(self.folder.path, "samples", "leaders"))
             stack.enter_context(LeaderSampler(admin, self._topics, recorder))
+        if self._scenario.transactional:
+            recorder = stack.enter_context(Recorder(self.folder.path, "samples", "stable"))
+            stack.enter_context(StableSampler(admin, self._topics, recorder))
         # A share group has no committed offset: its records are done with one by one.
         reading = [group for group in self._scenario.workload.groups if group.type != "share"]
         if reading:
@@ -199,27 +203,29 @@ class Experiment:
         self._begin("drain")
         timeout_s = self._scenario.workload.drain.timeout / 1000
         limit = time.monotonic() + timeout_s
-        rest = come_to_rest(self._admin, self._topics, timeout_s)
+        transactional = self._scenario.transactional
+        rest = come_to_rest(self._admin, self._topics, timeout_s, transactional)
         self._troubles += rest.restless
         # What never came to rest still gets a little time: it is read as far as it goes.
         left_s = max(5.0, limit - time.monotonic())
-        reader = LogReader(self.folder, self.manifest.run_id, self._cluster.bootstrap_servers)
+        reader = LogReader(self.folder, self.manifest.run_id, self._cluster.bootstrap_servers, transactional)
         with ThreadPoolExecutor(max_workers=1) as pool:
             # Kafka's dump tool is a process of its own: it works while the log is read.
             events = pool.submit(collect_cluster_events, self._cluster)
             self._troubles += reader.read(rest.ends, left_s, self._progress.drained)
-            drained = self._groups_drained(rest.ends, max(5.0, limit - time.monotonic()))
+            drained = self._groups_drained(reader, max(5.0, limit - time.monotonic()))
             self._events, missing = events.result()
             self._troubles += missing
         self._crew.stop_members()
-        return [GroupDrain(group=group, drained=done) for group, done in drained.items()]
+        isolations = {group.id: group.isolation for group in self._scenario.workload.groups}
+        return [GroupDrain(group=g, drained=done, isolation=isolations[g]) for g, done in drained.items()]
 
-    def _groups_drained(self, ends: dict[Place, int], timeout_s: float) -> dict[str, bool]:
+    def _groups_drained(self, reader: LogReader, timeout_s: float) -> dict[str, bool]:
         """Whether each group has read everything; one whose members are all gone is not waited for."""
         groups = self._scenario.workload.groups
         left = [group for group in groups if self._crew.has_members(group.id)]
         self._troubles += [f"group {group.id} has no member left" for group in groups if group not in left]
-        drained = await_groups(self._admin, left, ends, timeout_s)
+        drained = await_groups(self._admin, left, reader.shown_to, timeout_s)
         return {group.id: drained.get(group.id, False) for group in groups}
 
     def _collect(self, groups: list[GroupDrain]) -> None:

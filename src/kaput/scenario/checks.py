@@ -18,7 +18,7 @@ from kaput.scenario.model import (
     Scenario,
     Topic,
 )
-from kaput.scenario.options import NETWORK_FAULTS, OPTIONS
+from kaput.scenario.options import NETWORK_FAULTS, OPTIONS, PRODUCER_FAULTS
 from kaput.scenario.share_checks import check_limit
 from kaput.scenario.source import DataPath
 from kaput.scenario.steps import AtMessage, FaultStep
@@ -35,10 +35,13 @@ _PRODUCER_KEYS = {
     "request.required.acks": "acks",
     "enable.idempotence": "idempotence",
     "partitioner": "partitioner",
+    "transactional.id": "transactions",
 }
 # Keys whose field in the model has another name.
 _FIELDS = {"from": "from_", "clients-with": "clients_with"}
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
+_TIMEOUT = "transaction.timeout.ms"
+_LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
 _RETRIES = ("retries", "message.send.max.retries")
 
 
@@ -135,8 +138,7 @@ def _producers(scenario: Scenario) -> Found:
 
 def _producer_config(spec: Producers) -> Found:
     yield from reserved(spec.config, _PRODUCER_KEYS)
-    if "transactional.id" in spec.config:
-        yield ("config", "transactional.id"), "kaput's producers use no transactions yet"
+    yield from _transactions(spec)
     if not spec.idempotence:
         return
     if spec.acks != "all":
@@ -150,6 +152,24 @@ def _producer_config(spec: Producers) -> Found:
     for name in _RETRIES:
         if str(spec.config.get(name)) == "0":
             yield ("config", name), "idempotence needs retries"
+
+
+def _transactions(spec: Producers) -> Found:
+    given = spec.config.get(_TIMEOUT)
+    if spec.transactions is None:
+        if given is not None:
+            yield (
+                ("config", _TIMEOUT),
+                "these producers send in no transactions; write transactions: {size: 10}",
+            )
+        return
+    if not spec.idempotence:
+        yield ("idempotence",), "transactions need idempotence; leave it out or write true"
+    if given is not None and not _at_most(given, _LONGEST_TIMEOUT_MS):
+        yield (
+            ("config", _TIMEOUT),
+            f"{given!r} is not a time that brokers allow: at most {_LONGEST_TIMEOUT_MS} (ms)",
+        )
 
 
 def _at_most(value: object, limit: int) -> bool:
@@ -199,8 +219,20 @@ def _target(step: FaultStep, scenario: Scenario) -> Found:
     if match["topic"]:
         for text in _partition(match["role"], match["topic"], int(match["partition"]), scenario):
             yield ("target",), text
+    if match["producer"]:
+        yield from _producer_target(step, int(match["producer"]), bool(match["transactions"]), scenario)
     if match["group"] and scenario.group(match["group"]) is None:
         yield ("target",), no_group(match["group"], scenario)
+
+
+def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: Scenario) -> Found:
+    specs = scenario.producer_specs()
+    if number >= len(specs):
+        yield ("target",), f"no such producer: {number}; producers are 0 to {len(specs) - 1}"
+    elif coordinator and specs[number].transactions is None:
+        yield ("target",), f"producer {number} sends in no transactions, so nobody coordinates them"
+    if not coordinator and step.fault not in PRODUCER_FAULTS:
+        yield ("target",), f"{step.fault} does not hit producers; {', '.join(PRODUCER_FAULTS)} does"
 
 
 def _network(step: FaultStep, cluster: Cluster) -> Found:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from kaput.scenario.block import Block
 from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_bool
-from kaput.scenario.vocabulary import GroupType
+from kaput.scenario.vocabulary import GroupType, Isolation
 
 
 class Group(Block):
@@ -55,6 +55,17 @@ class Group(Block):
         """Whether it reads from the end of a partition where it has committed nothing."""
         reset = self.config.get("auto.offset.reset", "earliest")
         return self.type != "share" and reset in ("latest", "end", "largest")
+
+    @property
+    def isolation(self) -> Isolation:
+        """Whether it is given records of open and aborted transactions; if nothing is said, by the client's
+        default, which share groups (whose brokers decide it) have otherwise.
+        """
+        if self.type == "share":
+            given = self.group_config.get("share.isolation.level", "read_uncommitted")
+        else:
+            given = self.config.get("isolation.level", "read_committed")
+        return "read_committed" if given == "read_committed" else "read_uncommitted"
 
     @model_validator(mode="before")
     @classmethod

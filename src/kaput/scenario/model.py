@@ -11,18 +11,18 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     model_validator,
 )
 
 from kaput.scenario.block import Block
+from kaput.scenario.expect import Expect
 from kaput.scenario.groups import Group
 from kaput.scenario.steps import FaultStep
+from kaput.scenario.transactions import Transactions
 from kaput.scenario.values import (
     Acknowledgements,
-    Comparison,
     Config,
     Count,
     DurationMs,
@@ -30,16 +30,15 @@ from kaput.scenario.values import (
     Rate,
     format_duration,
     no_bool,
-    no_share,
     parse_duration_ms,
     topic_meant,
 )
-from kaput.scenario.vocabulary import Verdict
+from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
 __all__ = [
     "FIRST_CONTROLLER_ID", "FIRST_ZOOKEEPER_ID", "LAST_KAFKA_WITH_ZOOKEEPER", "MIN_PAYLOAD_BYTES",
-    "Cluster", "Config", "Drain", "Expect", "Group", "Producers", "Scenario", "Topic", "Workload",
-    "format_duration", "parse_duration_ms",
+    "Cluster", "Config", "Drain", "Expect", "Group", "Producers", "Scenario", "Topic", "Transactions",
+    "Workload", "format_duration", "parse_duration_ms",
 ]  # fmt: skip
 
 MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see evidence/identity.py
@@ -149,8 +148,22 @@ class Producers(Block):
         "fnv1a_random",
     ] = "consistent_random"
     """Who picks the partition: kaput in turns (round-robin), or librdkafka's partitioner of that name."""
+    transactions: Transactions | None = None
+    """Whether messages are sent in transactions, and how large these are; it implies idempotence."""
     config: Config = {}
     """Settings of the client, in librdkafka's own names."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _transactions_are_idempotent(cls, data: Any) -> Any:
+        with_them = isinstance(data, dict) and data.get("transactions") is not None
+        return {"idempotence": True, **data} if with_them else data
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """How long its transactions may be open before the coordinator aborts them."""
+        given = str(self.config.get("transaction.timeout.ms", KAFKAS_TIMEOUT_MS))
+        return int(given) if given.isdigit() else KAFKAS_TIMEOUT_MS
 
 
 class Drain(Block):
@@ -169,53 +182,6 @@ class Workload(Block):
     """Who reads while the faults happen."""
     drain: Drain = Drain()
     """Reading everything back after the last heal."""
-
-
-class Expect(Block):
-    """What the author expects; each anomaly is a number or a comparison (shares are of messages sent)."""
-
-    verdict: Verdict | None = None
-    """The verdict of the run."""
-    lost: Comparison | None = None
-    """Acknowledged, stored nowhere."""
-    duplicate: Comparison | None = None
-    """Stored more than once."""
-    recovered: Comparison | None = None
-    """Outcome unknown, yet stored."""
-    ghost: Comparison | None = None
-    """Failed, yet stored."""
-    phantom: Comparison | None = None
-    """Stored, never sent."""
-    corrupt: Comparison | None = None
-    """Records with a wrong checksum."""
-    reordered: Comparison | None = None
-    """Stored behind a later message of the same producer."""
-    inconsistent_offset: Comparison | None = None
-    """One offset with two identities."""
-    unseen: Comparison | None = None
-    """Stored, never delivered."""
-    redelivered: Comparison | None = None
-    """Delivered more than once."""
-    poll_skip: Comparison | None = None
-    """Deliveries that jump over stored records."""
-    nonmonotonic_poll: Comparison | None = None
-    """Deliveries that step back."""
-    commit_ahead: Comparison | None = None
-    """Commits past what was delivered."""
-    unassigned_delivery: Comparison | None = None
-    """Deliveries from partitions that the member did not own."""
-    slump: Annotated[Comparison, AfterValidator(no_share)] | None = None
-    """Seconds in a row in which less than 80 % of the ordered rate was acknowledged, or delivered."""
-    vanished: Comparison | None = None
-    """Delivered, stored nowhere."""
-    double_accept: Comparison | None = None
-    """Records that a share group accepted more than once."""
-    delivered_after_accept: Comparison | None = None
-    """Records that a share group delivered after an accept of them was confirmed."""
-    over_delivered: Comparison | None = None
-    """Records that a share group delivered more often than its limit."""
-    lost_release: Comparison | None = None
-    """Records that came back to a share group and were never delivered again."""
 
 
 class Scenario(Block):
@@ -251,6 +217,11 @@ class Scenario(Block):
     def producer_specs(self) -> list[Producers]:
         """One entry for each producer id, in the order of the file."""
         return [spec for spec in self.workload.producers for _ in range(spec.count)]
+
+    @property
+    def transactional(self) -> bool:
+        """Whether anybody sends in transactions."""
+        return any(spec.transactions for spec in self.workload.producers)
 
     def resizes(self, topic: str) -> bool:
         """Whether a step of the timeline gives that topic more partitions."""

@@ -30,6 +30,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 # These hit members of groups alone, and these members as well as nodes; all others hit nodes.
 MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
 FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
+PRODUCER_FAULTS = ("pause",)  # of those that hit nodes, these hit producers as well
 TOPIC_FAULTS = frozenset({"resize"})  # these hit a topic
 # These need a network of kaput's own.
 NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS - TOPIC_FAULTS

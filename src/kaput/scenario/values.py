@@ -22,6 +22,7 @@ TARGET = re.compile(
     r"(?P<kind>broker) (?P<broker>\d{1,6})"
     r"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>[\w.-]+)/(?P<partition>\d{1,9})"
     r"|(?P<coordinator>coordinator-of) (?P<group>\S.*)"
+    r"|(?P<transactions>transaction-coordinator-of )?producer (?P<producer>\d{1,6})"
     r"|(?P<member>member \d{1,6}|members|any member) of (?P<of>\S.*)"
     r"|topic (?P<resized>[\w.-]+)"
     r"|(?P<bare>controller|zookeeper|any|minority|all)"
@@ -32,6 +33,8 @@ _TARGET_FORMS = {
     "follower-of": "follower-of T/P",
     "followers-of": "followers-of T/P",
     "coordinator-of": "coordinator-of G",
+    "transaction-coordinator-of": "transaction-coordinator-of producer N",
+    "producer": "producer N",
     "member": "member N of G",
     "members": "members of G",
     "any-member": "any member of G",
@@ -96,6 +99,12 @@ def members_meant(target: str) -> MembersMeant | None:
         return None
     number = match["member"].removeprefix("member ")
     return MembersMeant(match["of"], int(number) if number.isdigit() else None, match["member"] == "members")
+
+
+def producer_meant(target: str) -> int | None:
+    """The number of the producer that a target means itself; None where it means anybody else."""
+    match = TARGET.fullmatch(target)
+    return int(match["producer"]) if match and match["producer"] and not match["transactions"] else None
 
 
 def topic_meant(target: str) -> str | None:

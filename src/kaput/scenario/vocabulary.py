@@ -9,11 +9,18 @@ Verdict = Literal["held", "violated", "inconclusive"]
 Outcome = Literal["acked", "failed", "unknown"]
 Acks = Literal["0", "1", "all"]
 GroupType = Literal["classic", "consumer", "share"]
+Isolation = Literal["read_committed", "read_uncommitted"]
 
 OUTCOMES: tuple[Outcome, ...] = ("acked", "failed", "unknown")
+TRANSACTION_OUTCOMES = ("committed", "aborted", "unknown")
 
 # What one that is never permitted means, after its count; None where the configuration decides, or it is no
 # error (verdict/judge.py). The first have one count for the whole run, the others one for each group.
+TRANSACTION_ANOMALIES: Mapping[str, str | None] = {
+    "torn-transaction": None,
+    "lost-commit": None,
+    "hanging-transaction": None,
+}
 RUN_ANOMALIES: Mapping[str, str | None] = {
     "lost": None,
     "duplicate": None,
@@ -23,12 +30,19 @@ RUN_ANOMALIES: Mapping[str, str | None] = {
     "corrupt": "records are damaged: their checksum does not match",
     "reordered": None,
     "inconsistent-offset": None,
+    **TRANSACTION_ANOMALIES,
 }
 SHARE_ANOMALIES: Mapping[str, str] = {
     "double-accept": "records were accepted more than once, each time confirmed by a broker",
     "delivered-after-accept": "records were delivered although a broker had confirmed their accept",
     "over-delivered": "records were delivered with a delivery count beyond the group's limit",
     "lost-release": "records came back to the group, below its limit, and were never delivered again",
+}
+# Of groups that read transactions, and of pipes.
+READING_ANOMALIES: Mapping[str, str] = {
+    "aborted-read": "messages of transactions that never committed were delivered with read_committed",
+    "processed-twice": "inputs have more than one output",
+    "unprocessed": "inputs have no output",
 }
 GROUP_ANOMALIES: Mapping[str, str | None] = {
     "unseen": "stored messages were never delivered",
@@ -39,12 +53,15 @@ GROUP_ANOMALIES: Mapping[str, str | None] = {
     "unassigned-delivery": "records were delivered to a member that did not own their partition",
     "vanished": None,
     **SHARE_ANOMALIES,
+    **READING_ANOMALIES,
 }
 ANOMALIES = {**RUN_ANOMALIES, **GROUP_ANOMALIES}
 
 # The order is that in which analysis/questions/causes.py numbers them.
 Cause = Literal["acks-0", "deposed-leader", "leader-restarted", "unclean-election", "unexplained"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
+
+KAFKAS_TIMEOUT_MS = 60_000  # transaction.timeout.ms, of librdkafka and of the Java client
 
 NOOP = "noop"  # the fault that does nothing, and has nothing to prove
 # Faults that take along what a broker has not synced to its disk yet: more than the end of its process does.

@@ -101,7 +101,9 @@ class FaultFacts:
 @dataclass(frozen=True)
 class Facts:
     """One run. `counts` has the run's own anomalies by name; times are ns since the epoch; `slump_s`: the
-    longest time below the ordered rate, None where there is no such rate.
+    longest time below the ordered rate, None where there is no such rate. `broken_by_loss`: by name, the
+    transactions with which nothing is wrong but that messages are lost; `hanging_within_grace`: last stable
+    offsets that stood still no longer than the coordinator may take; `standstill_s`: the longest of them.
     """
 
     state: State
@@ -119,6 +121,9 @@ class Facts:
     deaths: Sequence[tuple[int, int]] = ()
     troubles: Sequence[str] = ()
     leader_changes: int = 0
+    broken_by_loss: Mapping[str, int] = field(default_factory=dict)
+    hanging_within_grace: int = 0
+    standstill_s: int | None = None
     slump_s: int | None = None
     end_offsets: int = 0
     end_offsets_known: bool = False

@@ -22,6 +22,15 @@ _TOO_EARLY = Ruling(
     "permitted",
     "auto.offset.reset=latest promises nothing of what was stored before the group first looked there",
 )
+_TRANSACTIONS = {
+    "torn-transaction": "transactions are stored in part",
+    "lost-commit": "committed transactions are not stored at all",
+}
+_MAY_BE_LOST = Ruling("permitted", "the messages that are missing may be lost")
+_COMMIT_IS_A_PROMISE = Ruling("violation", "a commit shows all of a transaction or nothing")
+_ABORTED = Ruling("violation", "of what did not commit, nothing must ever be shown")
+_IN_TIME = Ruling("permitted", "the coordinator looks for transactions that timed out only from time to time")
+_HANGS = Ruling("violation", "the coordinator should have aborted what had timed out")
 
 
 @dataclass(frozen=True)
@@ -97,9 +106,26 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
     bench.rule("reordered", "messages are stored behind later ones of the same producer", swaps)
     places = [(on_displaced(scenario, found), found.count) for found in facts.displaced]
     bench.rule("inconsistent-offset", "offsets were given to more than one message", places)
+    _judge_transactions(bench, facts, all(ruling.word == "permitted" for ruling, _ in losses))
     for name, meaning in _never(RUN_ANOMALIES):
         if count := facts.counts.get(name):
             bench.violations.append(f"{count:,} {meaning} ({name}).")
+
+
+def _judge_transactions(bench: _Bench, facts: Facts, losses_permitted: bool) -> None:
+    """Where messages are lost that may be, so may be what they were a part of."""
+    for name, what in _TRANSACTIONS.items():
+        by_loss = facts.broken_by_loss.get(name, 0)
+        ruling = _MAY_BE_LOST if losses_permitted else _COMMIT_IS_A_PROMISE
+        rest = facts.counts.get(name, 0) - by_loss
+        bench.rule(name, what, [(ruling, n) for n in (by_loss,) if n] + [(_ABORTED, n) for n in (rest,) if n])
+    late = facts.counts.get("hanging-transaction", 0) - facts.hanging_within_grace
+    stood = [(_IN_TIME, facts.hanging_within_grace), (_HANGS, late)]
+    bench.rule(
+        "hanging-transaction",
+        "times a last stable offset stood still for longer than transaction.timeout.ms",
+        [(ruling, n) for ruling, n in stood if n],
+    )
 
 
 def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario) -> None:
@@ -182,7 +208,7 @@ def _totals(facts: Facts) -> dict[str, int]:
     totals = Counter(facts.counts)
     for group in facts.groups:
         totals.update({name: group.counts.get(name, 0) for name in GROUP_ANOMALIES})
-    return {**totals, "slump": facts.slump_s or 0}
+    return {**totals, "slump": facts.slump_s or 0, "standstill": facts.standstill_s or 0}
 
 
 def _conclude(bench: _Bench, facts: Facts, scenario: Scenario) -> Judgement:

@@ -12,12 +12,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Group, Producers, Scenario
 from kaput.workload.client import READY_TIMEOUT_S, Client, OnSaid, start
 from kaput.workload.counters import FIELDS, Counters
 from kaput.workload.order import MemberOrder, ProducerOrder, ShareMemberOrder
+from kaput.workload.post import Post
 from kaput.workload.seat import Seat
 from kaput.workload.settings import member_config, producer_config, share_member_config
 
@@ -79,6 +81,12 @@ class Crew:
         """Every place in that group, by number; some may have no process now."""
         with self._seating:
             return sorted((seat for seat in self.members if seat.group == group), key=lambda seat: seat.id)
+
+    def producer(self, number: int) -> Post:
+        """That producer, as faults see it. Raises LabError where there is none."""
+        if not 0 <= number < len(self.producers):
+            raise LabError(f"there is no producer {number}")
+        return Post(number, self.producers[number])
 
     def has_members(self, group: str) -> bool:
         """Whether anybody is left in that group, to read what it has not read yet."""
@@ -145,8 +153,10 @@ class Crew:
             counters=str(self._counters_path),
             producers=len(self._specs),
             thresholds=self._thresholds,
+            transactions=spec.transactions.model_dump(mode="json") if spec.transactions else None,
         )
-        return self._start(f"producer-{number}", "kaput.workload.producer", order, self._on_said)
+        module = "transactional_producer" if spec.transactions else "producer"
+        return self._start(f"producer-{number}", f"kaput.workload.{module}", order, self._on_said)
 
     def _on_said(self, said: Mapping[str, Any]) -> None:
         if said["kind"] == "threshold":

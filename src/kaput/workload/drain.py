@@ -1,7 +1,8 @@
 """The drain: once the healed cluster has come to rest, read every partition to its end into the log table.
 
 At rest means: every replica in the ISR, and the high watermark (what a consumer is shown) equal to the
-leader's log end. A partition that does not get there in time is read as far as it goes, and is `unread`.
+leader's log end; where there are transactions, that none is open. A partition that does not get there in
+time is read as far as it goes, and is `unread`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from kaput.evidence.identity import Codec
 from kaput.evidence.nulls import NULL_INT, NULL_LONG
 from kaput.evidence.recorder import Recorder
 from kaput.scenario.model import Group
+from kaput.scenario.vocabulary import Isolation
 from kaput.workload.quiet import quiet_logger
+from kaput.workload.shown import Place, Shown
 
-Place = tuple[str, int]  # (topic, partition)
 _BATCH = 5000
 _POLL_S = 0.1
 
@@ -35,14 +37,14 @@ class Rest:
     restless: list[str]
 
 
-def come_to_rest(admin: Admin, topics: Iterable[str], timeout_s: float) -> Rest:
+def come_to_rest(admin: Admin, topics: Iterable[str], timeout_s: float, transactional: bool = False) -> Rest:
     """Waits until every partition of `topics` is at rest, for at most `timeout_s`."""
     names, limit = list(topics), time.monotonic() + timeout_s
     ends: dict[Place, int] = {}
     why: dict[Place | None, str] = {None: "the cluster did not answer"}
     while True:
         try:
-            ends, why = _look(admin, names)
+            ends, why = _look(admin, names, transactional)
         except LabError as error:
             why = {None: str(error)}
         if not why or time.monotonic() >= limit:
@@ -50,7 +52,9 @@ def come_to_rest(admin: Admin, topics: Iterable[str], timeout_s: float) -> Rest:
         time.sleep(_POLL_S)
 
 
-def _look(admin: Admin, topics: list[str]) -> tuple[dict[Place, int], dict[Place | None, str]]:
+def _look(
+    admin: Admin, topics: list[str], transactional: bool
+) -> tuple[dict[Place, int], dict[Place | None, str]]:
     ends: dict[Place, int] = {}
     why: dict[Place | None, str] = {}
     states = admin.partitions(topics)
@@ -60,7 +64,8 @@ def _look(admin: Admin, topics: list[str]) -> tuple[dict[Place, int], dict[Place
         elif set(state.isr) != set(state.replicas):
             why[(topic, partition)] = f"{topic}/{partition} has ISR {sorted(state.isr)} of {state.replicas}"
     led = [place for place, state in states.items() if state.leader is not None]
-    log_ends, watermarks = admin.log_end_offsets(led), admin.high_watermarks(led)
+    log_ends = admin.log_end_offsets(led)
+    watermarks = admin.stable_offsets(led) if transactional else admin.high_watermarks(led)
     for place in led:
         ends[place] = log_ends[place]
         if watermarks[place] != log_ends[place]:
@@ -72,59 +77,96 @@ def _look(admin: Admin, topics: list[str]) -> tuple[dict[Place, int], dict[Place
 
 
 class LogReader:
-    """A fresh reader, outside of any group, that writes the log and end_offsets tables."""
+    """A fresh reader, outside of any group, that writes the log and end_offsets tables.
 
-    def __init__(self, folder: RunFolder, run_id: uuid.UUID, bootstrap_servers: str) -> None:
-        self._folder = folder
+    `transactional`: it reads twice, first as a reader with read_committed, to know what is visible.
+    """
+
+    def __init__(
+        self, folder: RunFolder, run_id: uuid.UUID, bootstrap_servers: str, transactional: bool = False
+    ) -> None:
+        self._folder, self._bootstrap, self._run_id = folder, bootstrap_servers, run_id
         self._codec = Codec(run_id)
-        config: dict[str, str | bool] = {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": f"kaput-drain-{run_id}",  # needed by the client; nothing is committed to it
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_uncommitted",  # everything that is stored
-        }
-        self._client = Consumer(config, logger=quiet_logger())
+        self._transactional = transactional
+        self._shown, self._stored = Shown(), Shown()
 
     def read(
         self, ends: dict[Place, int], timeout_s: float, progress: Callable[[int, int], None]
     ) -> list[str]:
         """Reads every partition to its end; sentences about those where time ran out."""
-        self._reached = dict.fromkeys(ends, 0)
-        limit = time.monotonic() + timeout_s
-        self._client.assign([TopicPartition(t, p, 0) for (t, p), end in ends.items() if end > 0])
+        self._ends = ends
+        limit, total = time.monotonic() + timeout_s, sum(ends.values())
+        reached = {}
+        if self._transactional:
+            reached = self._through("read_committed", limit, self._given, lambda _: None)
         with Recorder(self._folder.path, "log", "drain") as log:
             self._bind(log)
-            while self._left(ends) and time.monotonic() < limit:
-                self._take(log, self._client.consume(_BATCH, timeout=_POLL_S))
-                progress(sum(self._reached.values()), sum(ends.values()))
-        self._client.close()
+            stored = self._through(
+                "read_uncommitted", limit, lambda messages: self._take(log, messages),
+                lambda done: progress(done, total),
+            )  # fmt: skip
+        # What was not looked at twice is not known to be visible, or not.
+        to = {place: min(stored[place], reached.get(place, end), end) for place, end in ends.items()}
         with Recorder(self._folder.path, "end_offsets", "drain") as table:
             for (topic, partition), end in ends.items():
-                table.row(topic, partition, end, min(self._reached[(topic, partition)], end))
-        return [f"{t}/{p} was read to {self._reached[(t, p)]} of {ends[(t, p)]}" for t, p in self._left(ends)]
+                table.row(topic, partition, end, to[topic, partition])
+        return [f"{t}/{p} was read to {to[t, p]} of {end}" for (t, p), end in ends.items() if to[t, p] < end]
 
-    def _left(self, ends: dict[Place, int]) -> list[Place]:
-        return [place for place, end in ends.items() if self._reached[place] < end]
+    def shown_to(self, group: Group) -> dict[Place, int]:
+        """Up to where a group has something to read: markers of transactions and, to one with read_committed,
+        aborted messages are no records.
+        """
+        if not self._transactional:
+            return self._ends
+        found = self._shown if group.isolation == "read_committed" else self._stored
+        return {place: found.end(place) for place in self._ends}
+
+    def _through(
+        self,
+        isolation: Isolation,
+        limit: float,
+        take: Callable[[list[Message]], None],
+        progress: Callable[[int], None],
+    ) -> dict[Place, int]:
+        """Reads every partition to its end, or until `limit`; how far it came."""
+        config: dict[str, str | bool] = {
+            "bootstrap.servers": self._bootstrap,
+            "group.id": f"kaput-drain-{self._run_id}",  # needed by the client; nothing is committed to it
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "isolation.level": isolation,
+        }
+        client = Consumer(config, logger=quiet_logger())
+        reached = dict.fromkeys(self._ends, 0)
+        client.assign([TopicPartition(t, p, 0) for (t, p), end in self._ends.items() if end > 0])
+        while time.monotonic() < limit and any(reached[place] < end for place, end in self._ends.items()):
+            messages = client.consume(_BATCH, timeout=_POLL_S)
+            take([message for message in messages if message.error() is None])
+            for message in messages:
+                error = message.error()
+                if error is None or error.code() == KafkaError._PARTITION_EOF:
+                    place, offset = _where(message)
+                    # The end may lie behind records without a message of their own (transaction markers).
+                    reached[place] = max(reached[place], offset + (error is None))
+            progress(sum(reached.values()))
+        client.close()
+        return reached
+
+    def _given(self, messages: list[Message]) -> None:
+        for message in messages:
+            self._shown.add(*_where(message))
 
     def _bind(self, log: Recorder) -> None:
         self._column = {name: log.appender(name) for name in log.schema.names}
 
     def _take(self, log: Recorder, messages: list[Message]) -> None:
-        stored = 0
         for message in messages:
-            error = message.error()
-            topic, partition, offset = message.topic(), message.partition(), message.offset()
-            assert topic is not None and partition is not None and offset is not None
-            if error is None:
-                self._row(log, message, topic, partition, offset)
-                stored += 1
-                self._reached[(topic, partition)] = offset + 1
-            elif error.code() == KafkaError._PARTITION_EOF:
-                # The end may lie behind records without a message of their own (transaction markers).
-                self._reached[(topic, partition)] = max(self._reached[(topic, partition)], offset)
-        log.flush(stored)
+            place, offset = _where(message)
+            self._row(log, message, *place, offset)
+            if self._transactional:
+                self._stored.add(place, offset)
+        log.flush(len(messages))
 
     def _row(self, log: Recorder, message: Message, topic: str, partition: int, offset: int) -> None:
         payload = message.value()
@@ -139,19 +181,28 @@ class LogReader:
         column["producer"](who.producer if who else NULL_INT)
         column["seq"](who.seq if who else NULL_LONG)
         column["intact"](decoded.intact)
+        column["visible"](not self._transactional or self._shown.has((topic, partition), offset))
+
+
+def _where(message: Message) -> tuple[Place, int]:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None and partition is not None and offset is not None
+    return (topic, partition), offset
 
 
 def await_groups(
-    admin: Admin, groups: Iterable[Group], ends: dict[Place, int], timeout_s: float
+    admin: Admin, groups: Iterable[Group], ends: Callable[[Group], dict[Place, int]], timeout_s: float
 ) -> dict[str, bool]:
-    """Whether each group has done with everything up to every end in time, which it is only after recording:
+    """Whether each group has done with everything up to its `ends` in time, which it is only after recording:
     it has committed so far, or as a share group has accepted or rejected (or given up) every record.
     """
     limit = time.monotonic() + timeout_s
     waiting, drained = list(groups), {}
     while True:
         for group in waiting:
-            wanted = {place: end for place, end in ends.items() if place[0] in group.topics and end > 0}
+            wanted = {
+                place: end for place, end in ends(group).items() if place[0] in group.topics and end > 0
+            }
             try:
                 done = (
                     _nothing_left(admin, group.id, wanted)

@@ -28,7 +28,7 @@ Told = Literal["pace", "tell"]
 @dataclass(frozen=True)
 class ProducerOrder:
     """One producer's task. `rate` 0 is as fast as it goes; one of `messages` and `duration_ms` is set;
-    `partitions` 0: their number changes.
+    `partitions` 0: their number changes; `transactions`: scenario/transactions.py.
     """
 
     folder: str
@@ -47,6 +47,7 @@ class ProducerOrder:
     counters: str
     producers: int
     thresholds: list[int]
+    transactions: dict[str, Any] | None = None
 
     @property
     def chooses(self) -> bool:

@@ -106,9 +106,13 @@ class Sender:
             self.serve(0.05)
             return seq
         except KafkaException as error:
-            self.reports.refused(seq, attempt_ns, str(error.args[0]))
+            self.refused(seq, attempt_ns, error)
             return seq + 1
         return end
+
+    def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
+        """A message that the client did not even take."""
+        self.reports.refused(seq, attempt_ns, str(error.args[0]))
 
     def partitions(self, seq: int) -> Iterator[int]:
         """Where each message goes, from `seq` on; -1 leaves it to the client's partitioner."""
@@ -160,10 +164,9 @@ def _stop_when_abandoned(stopping: threading.Event) -> None:
     stopping.set()
 
 
-def main() -> None:
-    """Runs one order to its end."""
+def run(sender: Sender) -> None:
+    """From `ready` to `done`."""
     collect_seldom()
-    sender = Sender(ProducerOrder(**json.loads(Path(sys.argv[1]).read_text())))
     signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
     try:
         sender.connect()
@@ -177,6 +180,11 @@ def main() -> None:
     say("sent", attempted=sender.counts[0])
     sender.finish()
     say("done", attempted=sender.counts[0], acked=sender.counts[1])
+
+
+def main() -> None:
+    """Runs one order to its end."""
+    run(Sender(ProducerOrder(**json.loads(Path(sys.argv[1]).read_text()))))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kaput.scenario.model import Config, Group, Producers
+from kaput.scenario.transactions import transactional_id
 
 
 def producer_config(bootstrap_servers: str, number: int, spec: Producers) -> Config:
@@ -13,6 +14,8 @@ def producer_config(bootstrap_servers: str, number: int, spec: Producers) -> Con
         "acks": spec.acks,
         "enable.idempotence": spec.idempotence,
     }
+    if spec.transactions is not None:
+        config["transactional.id"] = transactional_id(number)
     if spec.partitioner != "round-robin":
         config["partitioner"] = spec.partitioner
     return {**config, **spec.config}

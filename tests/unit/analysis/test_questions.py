@@ -22,11 +22,18 @@ def _runs(*rows: tuple[int | None, ...], **same: object) -> pl.DataFrame:
 
 
 def _log(*rows: tuple[int | None, ...], epoch: int = 0) -> pl.DataFrame:
-    return _runs(*rows, intact=True).with_columns(epoch=pl.lit(epoch, pl.Int64))
+    return _runs(*rows, intact=True, visible=True).with_columns(epoch=pl.lit(epoch, pl.Int64))
 
 
 def _sends(*rows: tuple[int | None, ...], outcome: str = "acked") -> pl.DataFrame:
     return _runs(*rows, topic=0, outcome=outcome).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
+
+
+def _transactions(*rows: tuple[int, ...]) -> pl.DataFrame:
+    """(producer, seq, n, transaction, state), each whole."""
+    names = ("producer", "seq", "n", "transaction", "state")
+    frame = pl.DataFrame(list(rows), schema=dict.fromkeys(names, pl.Int64), orient="row")
+    return frame.with_columns(whole=pl.lit(True))
 
 
 def _delivered(*rows: tuple[int | None, ...]) -> pl.DataFrame:
@@ -42,7 +49,7 @@ def _delivered(*rows: tuple[int | None, ...]) -> pl.DataFrame:
 def test_a_stretch_has_one_fate() -> None:
     """Ten sent, the middle ones not stored, two stored twice, one delivered."""
     log = _log((0, 0, 7, 10, 4), (0, 7, 7, 14, 3), (0, 8, 7, 17, 2))
-    found = messages(_sends((0, 0, 7, 10, 10)), log, _delivered((0, 3, 7, 13, 1, 5, 5)), [0])
+    found = messages(_sends((0, 0, 7, 10, 10)), log, _delivered((0, 3, 7, 13, 1, 5, 5)), _transactions(), [0])
     told = found.stretches.select("seq", "n", "stored", "delivered_0").sort("seq").rows()
     assert told == [(0, 3, 1, 0), (3, 1, 1, 1), (4, 3, 0, 0), (7, 1, 1, 0), (8, 2, 2, 0)]
     assert found.copies["sent"].all()
@@ -50,7 +57,7 @@ def test_a_stretch_has_one_fate() -> None:
 
 def test_what_was_never_sent_is_told_apart() -> None:
     """Of one run, the part behind the last send."""
-    found = messages(_sends((0, 0, 7, 10, 2)), _log((0, 0, 7, 10, 5)), _delivered(), [])
+    found = messages(_sends((0, 0, 7, 10, 2)), _log((0, 0, 7, 10, 5)), _delivered(), _transactions(), [])
     assert found.copies.filter(~pl.col("sent")).select("seq", "n").rows() == [(2, 3)]
 
 
@@ -66,13 +73,13 @@ def test_what_was_delivered_and_is_gone_has_vanished() -> None:
     sends = pl.concat([_sends((0, 0, 7, 10, 4)), _sends((0, 4, 7, None, 6), outcome="unknown")])
     sends = sends.with_columns(row=pl.Series([0, 4]))
     delivered = _delivered((0, 3, 7, 13, 1, 5, 5), (0, 2, 7, 12, 3, 2, 4)).with_columns(row=pl.Series([0, 1]))
-    found = messages(sends, _log((0, 0, 7, 10, 3), (0, 5, 7, 15, 5)), delivered, [0])
-    stretches = found.stretches.with_columns(unread=pl.lit(False))
+    found = messages(sends, _log((0, 0, 7, 10, 3), (0, 5, 7, 15, 5)), delivered, _transactions(), [0])
+    stretches = found.stretches.with_columns(unread=pl.lit(False), uncommitted=pl.lit(False))
     times = {"attempts": np.arange(10), "dones": np.arange(10) + 1}
     gone = vanished(stretches, found.deliveries, times, np.array([5, 2, 3, 4])).sort("seq")
     assert gone.select("seq", "offset", "at_ns", "n").rows() == [(3, 13, 3, 1), (4, 14, 4, 1)]
     assert claims(gone).select("seq", "offset", "done_ns").rows() == [(3, 13, 4), (4, 14, 4)]
-    unread_ = found.stretches.with_columns(unread=pl.lit(True))
+    unread_ = found.stretches.with_columns(unread=pl.lit(True), uncommitted=pl.lit(False))
     assert vanished(unread_, found.deliveries, times, np.array([5, 2, 3, 4])).is_empty()
 
 

@@ -393,6 +393,23 @@ def test_a_group_that_nobody_has_is_said(tmp_path: Path) -> None:
     assert row["target"] == "member 1 of billing"
 
 
+def test_a_producer_may_be_paused(tmp_path: Path) -> None:
+    """And goes on; no broker is hit. One that nobody has is said."""
+    groups = FakeGroups()
+    steps = [
+        Step("1-pause", "pause", "producer 0", AfterStart(0), 20, 1),
+        Step("2-pause", "pause", "producer 4", AfterStart(0), 20, 1),
+    ]
+    rows, nodes = play(tmp_path, steps, lambda _nemesis: None, groups=groups)
+    assert [(row["target"], row["bit"], row["brokers"]) for row in rows] == [
+        ("producer 0", True, []),
+        ("producer 4", False, []),
+    ]
+    assert groups.producers[0].done == ["pause", "resume"]
+    assert "there is no producer 4" in rows[1]["proof"]
+    assert all(node.done == [] for node in nodes.values())
+
+
 class GrowingAdmin(FakeAdmin):
     """Its topic gets as many partitions as anybody asks for."""
 

@@ -21,6 +21,7 @@ BROKERS = [1, 2, 3]
         ("controller", [101]),
         ("zookeeper", [201]),
         ("coordinator-of billing", [3]),
+        ("transaction-coordinator-of producer 7", [2]),
         ("all", [1, 2, 3]),
     ],
 )

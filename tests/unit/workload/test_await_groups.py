@@ -32,7 +32,7 @@ class Asked:
 
 def drained(group: Group, asked: Any, timeout_s: float = 5) -> bool:
     """Whether it was drained in time."""
-    (done,) = await_groups(asked, [group], ENDS, timeout_s).values()
+    (done,) = await_groups(asked, [group], lambda _: ENDS, timeout_s).values()
     return done
 
 

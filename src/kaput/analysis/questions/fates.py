@@ -8,7 +8,7 @@ import polars as pl
 
 def fates(stretches: pl.DataFrame) -> pl.DataFrame:
     """(producer, outcome, stored, n, copies): how many messages met each, and how many copies of them there
-    are; `stored` is 0, 1, n or unread.
+    are; `stored` is 0, 1, n, unread or uncommitted.
     """
     return stretches.group_by("producer", pl.col("outcome").cast(pl.String), _stored()).agg(
         pl.col("n").sum(), copies=(pl.col("n") * pl.col("stored")).sum()
@@ -26,7 +26,8 @@ def group_fates(stretches: pl.DataFrame, group: int) -> pl.DataFrame:
 
 
 def _stored() -> pl.Expr:
-    return pl.when("unread").then(pl.lit("unread")).otherwise(_few(pl.col("stored"))).alias("stored")
+    named = pl.when("unread").then(pl.lit("unread")).when("uncommitted").then(pl.lit("uncommitted"))
+    return named.otherwise(_few(pl.col("stored"))).alias("stored")
 
 
 def _few(times: pl.Expr) -> pl.Expr:

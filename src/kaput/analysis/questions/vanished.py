@@ -1,5 +1,5 @@
-"""vanished: delivered to a group, stored 0 times, its partition read to its end: somebody acted on a message
-that no longer exists. Counted as messages, per group.
+"""vanished: delivered to a group, stored 0 times, its partition read to its end, and not uncommitted:
+somebody acted on a message that no longer exists. Counted as messages, per group.
 
 Why it is gone is asked as of a loss (losses.py), of the acknowledgement, or of the first delivery where the
 send was not acknowledged: `claims`.
@@ -28,7 +28,7 @@ def vanished(
     `stretches`, `deliveries`: see messages.Messages. `times`: attempts and dones, to which the column `row`
     of the stretches points; `polls`: to which that of the deliveries does.
     """
-    gone = stretches.filter(pl.col("stored") == 0, ~pl.col("unread"))
+    gone = stretches.filter(pl.col("stored") == 0, ~pl.col("unread"), ~pl.col("uncommitted"))
     delivered = single(deliveries.join(gone.select(MESSAGE), on=MESSAGE, how="semi"))
     at_ns = pl.Series("at_ns", polls[delivered["row"].to_numpy()], pl.Int64)
     first = delivered.with_columns(at_ns).sort("at_ns", "place", "offset")

@@ -14,16 +14,19 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.runs.clocks import CLOCKS, IN_ORDER, encode_deliveries
-from kaput.analysis.runs.run import STEPS, Ints, encode, in_order, kept, numbers
+from kaput.analysis.runs.run import STEPS, Ints, encode, in_order, kept, numbers, spread
 from kaput.analysis.runs.tables import Rows
+from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
 _BEARABLE = 64  # sorted only if more than one row in so many is out of order: else more runs are cheaper
 _BLOCK_BITS = 16  # a block has 65,536 seqs of a producer: few runs are cut, and tasks get equal shares
 
 SENDS = ("producer", "topic", "place", "outcome", "error", "block")
-LOG = ("producer", "place", "epoch", "intact", "block")
+LOG = ("producer", "place", "epoch", "intact", "visible", "block")
 DELIVERIES = ("group", "member", "place", "topic", "producer", "intact", "block")
 SHARE_EVENTS = ("group", "member", "kind", "place", "delivery_count", "at_ns")
+OUTPUTS = ("group", "producer", "place", "block")
+TRANSACTIONS = ("producer", "transaction", "state", "begins", "whole", "seq", "n", "block")
 
 
 class Encoded(NamedTuple):
@@ -61,7 +64,8 @@ def log(rows: Rows) -> Encoded:
     """LOG and the columns of a run."""
     frame = _with_blocks(_ordered(rows, ("place", "offset"), rows.frame.height // _BEARABLE))
     runs = rows.with_same(encode(frame, _differing(frame, LOG)))
-    return Encoded(runs.select(*LOG, *STEPS, "n"), {})
+    visible = pl.col("visible").fill_null(True)
+    return Encoded(runs.with_columns(visible).select(*LOG, *STEPS, "n"), {})
 
 
 def deliveries(rows: Rows, events: pl.DataFrame) -> Encoded:
@@ -80,6 +84,35 @@ def share_events(rows: Rows) -> Encoded:
     frame = _ordered(rows, (*SHARE_EVENTS, "offset")).with_columns(seq=pl.lit(None, pl.Int64))
     runs = rows.with_same(encode(frame, _differing(frame, SHARE_EVENTS)))
     return Encoded(runs.select(*SHARE_EVENTS, "offset", "n"), {})
+
+
+def outputs(rows: Rows) -> Encoded:
+    """OUTPUTS and the columns of a run: outputs that follow one another, of inputs that do."""
+    frame = _with_blocks(_ordered(rows, ("producer", "seq"), rows.frame.height // _BEARABLE))
+    runs = rows.with_same(encode(frame, _differing(frame, OUTPUTS)))
+    return Encoded(runs.select(*OUTPUTS, *STEPS, "n"), {})
+
+
+def transactions(rows: Rows) -> Encoded:
+    """TRANSACTIONS: each cut where a block ends; `begins`: 1 for the first of its parts, else 0; `whole`:
+    whether it lies within one block; `state`: the number of its outcome. Those of no messages are left out.
+    """
+    every = rows.whole().filter(pl.col("last_seq") >= pl.col("first_seq"))
+    first, last = every["first_seq"].to_numpy(), every["last_seq"].to_numpy()
+    blocks = (last >> _BLOCK_BITS) - (first >> _BLOCK_BITS) + 1
+    run, block = np.repeat(np.arange(len(first)), blocks), spread(first >> _BLOCK_BITS, blocks)
+    begin = np.maximum(first[run], block << _BLOCK_BITS)
+    end = np.minimum(last[run], ((block + 1) << _BLOCK_BITS) - 1)
+    states = {word: number for number, word in enumerate(TRANSACTION_OUTCOMES)}
+    cut = every[run].with_columns(
+        pl.col("outcome").cast(pl.String).replace_strict(states, return_dtype=pl.Int64).alias("state"),
+        pl.Series("begins", (begin == first[run]).astype(np.int64)),
+        pl.Series("whole", blocks[run] == 1, pl.Boolean),
+        pl.Series("seq", begin, pl.Int64),
+        pl.Series("n", end - begin + 1, pl.Int64),
+        pl.Series("block", block, pl.Int64),
+    )
+    return Encoded(cut.select(TRANSACTIONS), {})
 
 
 def _ordered(rows: Rows, by: Sequence[str], bearable: int = 0) -> pl.DataFrame:

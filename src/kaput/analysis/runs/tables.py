@@ -1,9 +1,11 @@
 """The big tables as frames: one row group at a time, with numbers for names.
 
     sends       producer, seq, topic, place, offset, outcome, error, attempt_ns, done_ns
-    log         producer, seq, place, offset, epoch, intact
+    log         producer, seq, place, offset, epoch, intact, visible
     deliveries  group, member, producer, seq, topic, place, offset, intact, polled_ns
     share_events  group, member, kind, place, offset, delivery_count, at_ns
+    transactions  producer, transaction, first_seq, last_seq, outcome
+    outputs     group, producer, seq, place, offset
 
 Numbers are those of names.py. Not here: what becomes of the rows (encoding.py).
 """
@@ -31,26 +33,31 @@ from kaput.evidence.parquet import (
     words_of,
 )
 from kaput.evidence.schemas import SHARE_EVENT_KINDS, TABLES
-from kaput.scenario.vocabulary import OUTCOMES
+from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 
 if TYPE_CHECKING:
     from kaput.evidence.reading import Evidence
 
 FRAMES: Mapping[str, tuple[str, ...]] = {
     "sends": ("producer", "seq", "topic", "place", "offset", "outcome", "error", "attempt_ns", "done_ns"),
-    "log": ("producer", "seq", "place", "offset", "epoch", "intact"),
+    "log": ("producer", "seq", "place", "offset", "epoch", "intact", "visible"),
     "deliveries": ("group", "member", "producer", "seq", "topic", "place", "offset", "intact", "polled_ns"),
     "share_events": ("group", "member", "kind", "place", "offset", "delivery_count", "at_ns"),
+    "transactions": ("producer", "transaction", "first_seq", "last_seq", "outcome"),
+    "outputs": ("group", "producer", "seq", "place", "offset"),
 }
 # Which columns of the contract these are made of.
 _FROM = {"place": ("topic", "partition"), "epoch": ("leader_epoch",)}
 _TEXTS = ("topic", "outcome", "error", "group", "member", "kind")
+_FLAGS = ("intact", "visible")
+MOST_MESSAGES = 2**31  # of a transaction
 # These are columns of the frame in any case: they are what runs go along, and what is kept row by row.
-_ALWAYS = ("seq", "offset", "attempt_ns", "done_ns", "polled_ns")
+_ALWAYS = ("seq", "offset", "attempt_ns", "done_ns", "polled_ns", "first_seq", "last_seq")
 _TYPES: Mapping[str, pl.DataType] = {
     "intact": pl.Boolean(),
+    "visible": pl.Boolean(),
     "error": pl.String(),
-    "outcome": pl.Enum(OUTCOMES),
+    "outcome": pl.Enum(list(dict.fromkeys((*OUTCOMES, *TRANSACTION_OUTCOMES)))),
 }
 
 
@@ -123,7 +130,9 @@ def read(unit: Unit, names: Names) -> Rows:
     table = read_row_group(file, unit.path, unit.number, [name for name in columns if name not in same])
     frame = pl.DataFrame([_series(unit, name, table[name], names) for name in table.column_names])
     known = {name: _value(unit, name, value, names) for name, value in same.items()}
-    return _with_places(unit, frame, known)
+    rows = _with_places(unit, frame, known)
+    _check_transactions(unit, rows.frame)
+    return rows
 
 
 def _same(file: pq.ParquetFile, unit: Unit, columns: Sequence[str]) -> dict[str, Any]:
@@ -139,15 +148,16 @@ def _same(file: pq.ParquetFile, unit: Unit, columns: Sequence[str]) -> dict[str,
     return found
 
 
-def _vocabulary(name: str, names: Names) -> Sequence[str] | None:
+def _vocabulary(table: str, name: str, names: Names) -> Sequence[str] | None:
     """The words of a text column, whose numbers are their positions; None for other columns."""
     words = {"topic": names.topics, "group": names.groups, "member": names.members}
-    return {**words, "outcome": OUTCOMES, "kind": SHARE_EVENT_KINDS}.get(name)
+    outcomes = TRANSACTION_OUTCOMES if table == "transactions" else OUTCOMES
+    return {**words, "outcome": outcomes, "kind": SHARE_EVENT_KINDS}.get(name)
 
 
 def _value(unit: Unit, name: str, value: Any, names: Names) -> Any:
     """What a frame has for a value. Raises EvidenceError for a word that is not known."""
-    words = _vocabulary(name, names)
+    words = _vocabulary(unit.table, name, names)
     if value is None or words is None:
         return str(value) if name == "error" and value is not None else value
     if value not in words:
@@ -159,7 +169,7 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
     if array.null_count and not TABLES[unit.table].schema.field(name).nullable:
         raise broken(unit.path, f"column {name!r} has nulls, which its footer denies")
     if name not in _TEXTS:
-        return pl.Series(name, array.cast(pa.bool_() if name == "intact" else pa.int64()))
+        return pl.Series(name, array.cast(pa.bool_() if name in _FLAGS else pa.int64()))
     coded = array.unify_dictionaries() if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     coded = coded.combine_chunks()
     words = words_of(unit.path, name, coded.dictionary)
@@ -204,8 +214,20 @@ _PLACE = pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col
 _EPOCH = pl.when(pl.col("leader_epoch") >= 0).then(pl.col("leader_epoch"))
 
 
+def _check_transactions(unit: Unit, frame: pl.DataFrame) -> None:
+    """The messages of a transaction are counted from 0, and no more than a client can send in one."""
+    if unit.table != "transactions":
+        return
+    first, last = pl.col("first_seq"), pl.col("last_seq")
+    odd = frame.filter((first < 0) | (last < first - 1) | (last >= first + MOST_MESSAGES)).head(1)
+    for one in odd.iter_rows(named=True):
+        raise broken(unit.path, f"a transaction of the messages {one['first_seq']} to {one['last_seq']}")
+
+
 def _check_partitions(unit: Unit, frame: pl.DataFrame, same: Mapping[str, object]) -> None:
     """A record is in a partition; only of a send may it be unknown (null, or a negative number)."""
+    if "partition" not in TABLES[unit.table].schema.names:
+        return
     if TABLES[unit.table].schema.field("partition").nullable:
         return
     known = frame["partition"] if "partition" in frame.columns else pl.Series([same["partition"]])

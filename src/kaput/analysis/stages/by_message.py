@@ -14,13 +14,22 @@ import polars as pl
 
 from kaput.analysis import ledger
 from kaput.analysis.names import Names
-from kaput.analysis.questions import fates, latency, steps
-from kaput.analysis.questions.messages import ACKED, HAS_OFFSET, LOST, MESSAGE, Messages, messages, unread
-from kaput.analysis.questions.vanished import CLAIMS, claims, vanished
-from kaput.analysis.runs.run import NULL, Ints, kept, unpacked
+from kaput.analysis.questions import fates, latency, pipes, steps, transactions
+from kaput.analysis.questions.messages import (
+    ACKED,
+    MESSAGE,
+    Messages,
+    messages,
+    uncommitted,
+    unread,
+)
+from kaput.analysis.questions.vanished import claims, vanished
+from kaput.analysis.runs.run import NULL, Ints, unpacked
+from kaput.analysis.stages import for_places
 from kaput.analysis.stages.cases import COUNTED, Cases, counted, shown
 from kaput.analysis.stages.encode import DELIVERED, no_rows
-from kaput.analysis.stages.pieces import Parts, Piece, by_part, gathered
+from kaput.analysis.stages.for_places import RECORD
+from kaput.analysis.stages.pieces import Parts, Piece, gathered
 from kaput.analysis.sums import Sum
 
 if TYPE_CHECKING:
@@ -35,10 +44,9 @@ SUMS: Mapping[str, Sum] = {
     "first_acks": Sum(("fault",), (), ("at_ns",)),
     "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
     "too_early": Sum(("group", "topic"), ("n",)),
+    "transactions": transactions.PARTS,
     "cases": COUNTED,
 }
-_LISTS = ("attempts", "attempts_from", "dones", "dones_from")
-_ASTRAY = ("producer", "seq", "topic", "place", "offset", "n", "lost", *_LISTS)
 _NEVER = 2**63 - 1
 
 
@@ -58,7 +66,8 @@ class MessageContext:
     """What the tasks of messages work with, once all partitions are known. `complete`: the places that were
     read to their end, `complete_topics`: topics all of whose known places were; `reads`: by drained group,
     the topics that it reads; `begins`: by group that begins at the end, the first offset that it was handed
-    in each place; `step_ns`: the width of steps; `ledger`: the directory for it, and what it has `rows` of.
+    in each place; `committed`: the groups with read_committed; `step_ns`: the width of steps; `ledger`: the
+    directory for it, and what it has `rows` of.
     """
 
     names: Names
@@ -69,6 +78,7 @@ class MessageContext:
     reads: Mapping[int, Collection[int]] = field(default_factory=dict)
     reached: Sequence[Reached] = ()
     begins: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    committed: Collection[int] = ()
     ledger: str = ""
     rows: LedgerRows = "none"
 
@@ -77,8 +87,8 @@ class MessageContext:
 class MessageResults:
     """One task's results: SUMS; `shown`: the first cases of each name; `pieces` for the tasks of places:
     `astray` (acknowledgements that the log does not bear out), `phantoms`, and `claims` of what vanished;
-    `doubled`: the least message that was sent twice, and the least that the log has twice at one offset,
-    where there are any.
+    `outputs` of pipes; `doubled`: the least message that was sent twice, that the log has twice at one
+    offset, that is of two transactions, where there are any.
     """
 
     sums: Mapping[str, pl.DataFrame]
@@ -93,10 +103,11 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
     sends, times = unpacked(tables["sends"], ("attempts", "dones"))
     deliveries, polls = unpacked(tables["deliveries"], ("polls",))
     groups = range(len(context.names.groups))
-    found = messages(sends, tables["log"], deliveries, groups)
+    found = messages(sends, tables["log"], deliveries, tables["transactions"], groups)
     stretches = _timed(found.stretches, times).with_columns(
         unread=unread(context.complete, context.complete_topics)
     )
+    stretches = stretches.with_columns(uncommitted=uncommitted())
     phantoms = found.copies.filter(~pl.col("sent"))
     ledger.write_part(stretches, times, context.names, context.ledger, part, context.rows)
     gone = vanished(stretches, found.deliveries, times, polls["polls"])
@@ -111,15 +122,17 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
             "first_acks": _first_acks(stretches, times["dones"], context.reached),
             "under": _under(stretches),
             "too_early": _too_early(cases["unseen"], context.begins),
+            "transactions": transactions.parts(stretches),
             "cases": counted(cases),
         },
         shown=_shown(cases, times["attempts"]),
-        pieces=[*_astray(stretches, times, context), *_phantoms(phantoms, context), *_claims(gone, context)],
-        doubled={"sends": _doubled(stretches, MESSAGE), "log": _doubled(found.copies, RECORD)},
+        pieces=list(for_places.sent(_for_places(stretches, times, phantoms, gone, tables), context.parts)),
+        doubled={
+            "sends": _doubled(stretches, MESSAGE),
+            "log": _doubled(found.copies, RECORD),
+            "transactions": _doubled(found.transactions, MESSAGE),
+        },
     )
-
-
-RECORD = ["place", "offset", "producer", "seq"]
 
 
 def order(name: str) -> list[str]:
@@ -138,6 +151,8 @@ def _no_runs() -> dict[str, pl.DataFrame]:
         "sends": none["sends"].packed(),
         "log": none["log"].runs,
         "deliveries": none["deliveries"].packed().select(DELIVERED),
+        "transactions": none["transactions"].runs,
+        "outputs": none["outputs"].runs,
     }
 
 
@@ -214,38 +229,19 @@ def _too_early(unseen: pl.DataFrame, begins: Mapping[int, Mapping[int, int]]) ->
     )
 
 
-def _astray(
-    stretches: pl.DataFrame, times: Mapping[str, Ints], context: MessageContext
-) -> Iterable[tuple[int, Piece]]:
-    odd = stretches.filter(ACKED & ((HAS_OFFSET & ~pl.col("borne_out")) | (~HAS_OFFSET & LOST))).with_columns(
-        lost=LOST
-    )
-    first, n = odd["row"].to_numpy(), odd["n"].to_numpy()
-    rows = odd.with_columns(c for name, values in times.items() for c in kept(name, values, first, n))
-    parts = context.parts
-    return by_part(rows.select(_ASTRAY), parts.place(pl.col("place")), parts.places, "astray")
-
-
-def _phantoms(phantoms: pl.DataFrame, context: MessageContext) -> Iterable[tuple[int, Piece]]:
-    parts = context.parts
-    rows = phantoms.select(*RECORD, "n")
-    return by_part(rows, parts.place(pl.col("place")), parts.places, "phantoms")
-
-
-def _claims(gone: pl.DataFrame, context: MessageContext) -> Iterable[tuple[int, Piece]]:
-    parts = context.parts
-    return by_part(claims(gone), parts.place(pl.col("place")), parts.places, "claims")
-
-
-def no_pieces() -> dict[str, pl.DataFrame]:
-    """What tasks of places get from those of messages, without rows."""
-    none = {"producer": pl.Int64, "seq": pl.Int64, "topic": pl.Int64, "place": pl.Int64, "offset": pl.Int64}
-    none |= {"n": pl.Int64, "attempts_from": pl.Int64, "dones_from": pl.Int64}
-    lists = {"attempts": pl.List(pl.Int64), "dones": pl.List(pl.Int64)}
+def _for_places(
+    stretches: pl.DataFrame,
+    times: Mapping[str, Ints],
+    phantoms: pl.DataFrame,
+    gone: pl.DataFrame,
+    tables: Mapping[str, pl.DataFrame],
+) -> dict[str, pl.DataFrame]:
+    """What the tasks of places are to know."""
     return {
-        "astray": pl.DataFrame(schema={**none, "lost": pl.Boolean, **lists}),
-        "phantoms": pl.DataFrame(schema={**dict.fromkeys(RECORD, pl.Int64), "n": pl.Int64}),
-        "claims": pl.DataFrame(schema=dict.fromkeys(CLAIMS, pl.Int64)),
+        "astray": for_places.astray(stretches, times),
+        "phantoms": for_places.phantoms(phantoms),
+        "claims": claims(gone),
+        "outputs": pipes.outputs(tables["outputs"], stretches.drop("part")),
     }
 
 
@@ -266,6 +262,7 @@ def _cases(
         "ghost": stored.filter(pl.col("outcome") == "failed"),
         "unseen": pl.concat([stored.clear().with_columns(group=pl.lit(0, pl.Int64)), *unseen]),
         "phantom": phantoms.select(*RECORD, "n"),
+        "aborted-read": transactions.aborted_read(stretches, context.committed),
     }
 
 

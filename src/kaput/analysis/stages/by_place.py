@@ -1,7 +1,6 @@
 """Stage 3: what some partitions hold, and what was delivered of it to groups: runs in the order of offsets.
 
-What the tasks of messages found out comes along: acknowledgements that the log does not bear out (astray),
-records that nobody sent (phantoms), and what is said of messages that vanished (claims).
+What the tasks of messages found out comes along (for_places.py).
 """
 
 from __future__ import annotations
@@ -15,13 +14,23 @@ from kaput.analysis.examples import SHOWN
 from kaput.analysis.faults import Attempted
 from kaput.analysis.ledger import write
 from kaput.analysis.names import Names, Place
-from kaput.analysis.questions import commits, handovers, losses, offsets, polls, shares, steps
+from kaput.analysis.questions import (
+    commits,
+    handovers,
+    losses,
+    offsets,
+    pipes,
+    polls,
+    shares,
+    standstills,
+    steps,
+)
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.order import reordered
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
-from kaput.analysis.stages.by_message import no_pieces
+from kaput.analysis.stages import for_places
 from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, by_member, counted, shown
 from kaput.analysis.stages.encode import no_rows
 from kaput.analysis.stages.pieces import Piece, gathered
@@ -56,7 +65,7 @@ class PlaceContext:
     `fault_windows`: of faults; `healed`: when each fault ended; `lost`: the directory of lost messages;
     `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
-    of steps.
+    of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads.
     """
 
     names: Names
@@ -73,6 +82,8 @@ class PlaceContext:
     share_groups: Mapping[int, int | None] = field(default_factory=dict)
     drained: Collection[int] = ()
     count_ns: int = steps.FINEST_NS
+    uncommitted: Collection[int] = ()
+    pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,7 @@ class PlaceResults:
 
 def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceResults | None:
     """All of one task's places."""
-    tables = gathered(pieces, _no_runs() | no_pieces())
+    tables = gathered(pieces, _no_runs() | for_places.none())
     log, deliveries = in_order(tables["log"], PLACES.columns), tables["deliveries"]
     # Share groups promise no order.
     ordered = polls.in_time(deliveries.filter(~pl.col("group").is_in(list(context.share_groups))))
@@ -102,9 +113,11 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     lost = rows.filter("lost").sort(_WHO)
     if lost.height:
         write(losses.table(lost, context.names), context.lost, part)
-    owed = commits.owed(log, ordered, _committed(context), commits.positions(ordered, context.events))
+    owed = _owed(log, ordered, context)
     cases = _of_groups(log, ordered, owed, context) | _of_offsets(astray, log, deliveries)
     cases |= _of_share_groups(log, tables["share_events"], context)
+    cases |= pipes.processed(pipes.inputs(log, context.pipes), tables["outputs"], context.drained)
+    cases["hanging-transaction"] = standstills.hanging(tables["standstills"], log)
     examples = {name: shown(found, BY_PLACE) for name, found in cases.items()}
     examples["commit-ahead"] = commits.passed(examples["commit-ahead"], owed)
     examples["corrupt"] = offsets.claimed(examples["corrupt"], astray, log, deliveries)
@@ -172,7 +185,8 @@ def _of_groups(
     log: pl.DataFrame, deliveries: pl.DataFrame, owed: pl.DataFrame, context: PlaceContext
 ) -> dict[str, pl.DataFrame]:
     assigned = context.events.filter(kind="assigned").drop_nulls("place").select("group", "place").unique()
-    skips, back = polls.steps(deliveries, log)
+    stepped = [polls.steps(mine, shown) for mine, shown in _shown_to(deliveries, log, context)]
+    skips, back = (pl.concat(each) for each in zip(*stepped, strict=True))
     committed = _committed(context)
     return {
         "redelivered": commits.redelivered(deliveries, committed).rename({"committed": "flag"}),
@@ -181,6 +195,28 @@ def _of_groups(
         "unassigned-delivery": polls.unassigned(deliveries, assigned),
         "commit-ahead": commits.ahead(owed, committed).with_columns(n=pl.lit(1, pl.Int64)),
     }
+
+
+def _shown_to(
+    rows: pl.DataFrame, log: pl.DataFrame, context: PlaceContext
+) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
+    """What is of groups that are given every record, with the log; and what is of others, with what is
+    visible of it.
+    """
+    if log["visible"].all():
+        return [(rows, log)]
+    every = pl.col("group").is_in(list(context.uncommitted))
+    return [(rows.filter(every), log), (rows.filter(~every), log.filter("visible"))]
+
+
+def _owed(log: pl.DataFrame, deliveries: pl.DataFrame, context: PlaceContext) -> pl.DataFrame:
+    """See commits.owed."""
+    begun = commits.positions(deliveries, context.events)
+    found = [
+        commits.owed(shown, deliveries, mine, begun)
+        for mine, shown in _shown_to(_committed(context), log, context)
+    ]
+    return pl.concat(found)
 
 
 def _of_share_groups(
@@ -209,8 +245,8 @@ def _steps(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
-    """The log's messages without the phantoms."""
-    known = log.filter(NAMED)
+    """What is visible of the log's messages, without the phantoms."""
+    known = log.filter(NAMED, "visible")
     if phantoms.is_empty():
         return known
     # Whatever is at other offsets than theirs is left as it is.

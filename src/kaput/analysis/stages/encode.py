@@ -29,6 +29,7 @@ SUMS: Mapping[str, Sum] = {
     "log": Sum(("place", "epoch"), ("records", "foreign"), ("low",), ("high",)),
     "delivered": Sum(("group", "member", "place"), ("records",), ("low",), ("last_ns",)),
     "shared": Sum(("group", "member", "kind"), ("records",)),
+    "transactions": Sum(("state",), ("begins", "messages")),
     "sent": Sum(
         ("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")
     ),
@@ -95,6 +96,8 @@ def no_rows() -> Mapping[str, Encoded]:
         "log": encoding.log(empty("log")),
         "deliveries": encoding.deliveries(empty("deliveries"), pl.DataFrame(schema=EVENTS)),
         "share_events": encoding.share_events(empty("share_events")),
+        "transactions": encoding.transactions(empty("transactions")),
+        "outputs": encoding.outputs(empty("outputs")),
     }
 
 
@@ -103,6 +106,8 @@ _ENCODE: Mapping[str, Callable[[Rows, EncodeContext], Encoded]] = {
     "log": lambda rows, context: encoding.log(rows),
     "deliveries": lambda rows, context: encoding.deliveries(rows, context.events),
     "share_events": lambda rows, context: encoding.share_events(rows),
+    "transactions": lambda rows, context: encoding.transactions(rows),
+    "outputs": lambda rows, context: encoding.outputs(rows),
 }
 
 
@@ -127,7 +132,23 @@ def _share_events(coded: Encoded, context: EncodeContext) -> Iterator[tuple[int,
     yield from by_part(coded.runs, context.parts.place(pl.col("place")), context.parts.places, "share_events")
 
 
-_SPLIT = {"sends": _sends, "log": _log, "deliveries": _deliveries, "share_events": _share_events}
+def _of_messages(table: str) -> Callable[[Encoded, EncodeContext], Iterator[tuple[int, Piece]]]:
+    """What goes to the tasks of messages alone."""
+
+    def split(coded: Encoded, context: EncodeContext) -> Iterator[tuple[int, Piece]]:
+        yield from by_part(coded.runs, _message(context), context.parts.messages, table)
+
+    return split
+
+
+_SPLIT: Mapping[str, Callable[[Encoded, EncodeContext], Iterator[tuple[int, Piece]]]] = {
+    "sends": _sends,
+    "log": _log,
+    "deliveries": _deliveries,
+    "share_events": _share_events,
+    "transactions": _of_messages("transactions"),
+    "outputs": _of_messages("outputs"),
+}
 
 
 def _message(context: EncodeContext) -> pl.Expr:
@@ -175,11 +196,21 @@ def _sums_of_share_events(coded: Encoded, _widths: Widths) -> dict[str, pl.DataF
     return {"shared": SUMS["shared"].of(coded.runs.rename({"n": "records"}))}
 
 
-_SUMS = {
+def _sums_of_transactions(coded: Encoded, _widths: Widths) -> dict[str, pl.DataFrame]:
+    return {"transactions": SUMS["transactions"].of(coded.runs.rename({"n": "messages"}))}
+
+
+def _no_sums(_coded: Encoded, _widths: Widths) -> dict[str, pl.DataFrame]:
+    return {}
+
+
+_SUMS: Mapping[str, Callable[[Encoded, Widths], dict[str, pl.DataFrame]]] = {
     "sends": _sums_of_sends,
     "log": _sums_of_log,
     "deliveries": _sums_of_deliveries,
     "share_events": _sums_of_share_events,
+    "transactions": _sums_of_transactions,
+    "outputs": _no_sums,
 }
 
 

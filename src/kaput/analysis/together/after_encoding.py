@@ -39,6 +39,7 @@ def account(given: Inputs, sums: Tables) -> Account:
     found.timeline = build(own, given.faults, partitions.logged, partitions.ends)
     found.reaches = faults.plan(given.faults, found.timeline, given.replicas)
     found.shared = {(group, member, kind): n for group, member, kind, n in sums["shared"].iter_rows()}
+    found.transactions = {state: (n, messages) for state, n, messages in sums["transactions"].iter_rows()}
     found.latencies |= percentiles(ACK, sums["acked_us"])
     found.rebalances = rebalances.find(given.group_events, given.manifest.ended_ns)
     found.delivered = _delivered(sums["delivered"])
@@ -84,6 +85,9 @@ def message_context(given: Inputs, account: Account, work: Plan, rows: LedgerRow
         step_ns=work.step_ns,
         reached=list(_reached(given, account)),
         begins={group: account.begins.get(group, {}) for group in given.beginning_at_the_end},
+        committed={
+            index for index, isolation in enumerate(given.isolations) if isolation == "read_committed"
+        },
         ledger=str(given.evidence.folder.analysis.resolve() / "ledger"),
         rows=rows,
     )

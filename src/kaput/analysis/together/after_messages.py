@@ -10,8 +10,11 @@ import polars as pl
 from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names, Place
+from kaput.analysis.questions import transactions
 from kaput.analysis.stages import by_message
 from kaput.analysis.stages.by_message import RECORD, MessageResults
+from kaput.analysis.stages.cases import counted
+from kaput.analysis.stages.cases import shown as few
 from kaput.analysis.stages.job import Tables
 from kaput.analysis.stages.pieces import Piece
 from kaput.analysis.sums import total
@@ -38,6 +41,7 @@ def add(results: Sequence[MessageResults], given: Inputs, account: Account) -> O
     check(tally, given.groups, given.evidence.tables["sends"].rows)
     account.first_acks = dict(found["first_acks"].drop_nulls().iter_rows())
     account.latencies |= end_to_end(found["end_to_end"], len(given.groups))
+    _odd(found["transactions"], account, given.names)
     account.too_early = {(group, topic): n for group, topic, n in found["too_early"].iter_rows()}
     account.under = _under(found["under"], given.names)
     cases.add(found["cases"], [part.shown for part in results], by_message.order, account, given.names)
@@ -53,12 +57,23 @@ def _refuse(results: Sequence[MessageResults], names: Names) -> None:
         raise EvidenceError(
             f"table sends: message {row['seq']} of producer {row['producer']} has more than one row"
         )
+    for row in _least([part.doubled["transactions"] for part in results], ["producer", "seq"]):
+        raise EvidenceError(
+            f"table transactions: message {row['seq']} of producer {row['producer']} is of more than one"
+        )
     for row in _least([part.doubled["log"] for part in results], RECORD):
         topic, partition = names.located(row["place"])
         raise EvidenceError(
             f"table log: {topic}/{partition} offset {row['offset']} is there {row['times']} times "
             f"with the same message (producer {row['producer']}, seq {row['seq']})"
         )
+
+
+def _odd(found: pl.DataFrame, account: Account, names: Names) -> None:
+    """The transactions that are torn, or lost."""
+    odd = transactions.odd(found)
+    shown = [{name: few(rows, transactions.order(name)) for name, rows in odd.items()}]
+    cases.add(counted(odd), shown, transactions.order, account, names)
 
 
 def _least(found: Sequence[pl.DataFrame], by: list[str]) -> list[dict[str, int]]:

@@ -13,8 +13,10 @@ from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
 from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.losses import KNOWN
-from kaput.analysis.stages import by_place
+from kaput.analysis.questions.standstills import STANDSTILLS, find
+from kaput.analysis.stages import by_place, for_places
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
+from kaput.analysis.stages.pieces import Parts, Piece
 from kaput.analysis.sums import total
 from kaput.analysis.together import cases
 from kaput.verdict.facts import Circumstances
@@ -39,7 +41,38 @@ def place_context(
         given.share_groups,
         {index for index, drained in enumerate(given.drained) if drained},
         count_ns,
+        {index for index, isolation in enumerate(given.isolations) if isolation == "read_uncommitted"},
+        _pipes(given),
     )
+
+
+def _pipes(given: Inputs) -> dict[int, list[int]]:
+    names = given.names
+    every = list(range(len(names.topics)))
+    return {
+        group: every if topics is None else [n for n in every if names.topics[n] in topics]
+        for group, topics in given.pipes.items()
+    }
+
+
+def standstills(given: Inputs, parts: Parts) -> dict[int, list[Piece]]:
+    """By part, what the tasks of places are to know of last stable offsets that stood still for too long."""
+    names, timeout_ns, grace_ns = given.names, given.transaction_timeout_ns, given.abort_grace_ns
+    rows = [
+        (names.code(one.place), one.offset, 1, one.from_ns, one.to_ns, one.ns <= timeout_ns + grace_ns)
+        for one in find(given.samples)
+        if one.ns > timeout_ns and one.place[0] in names.topics
+    ]
+    found: dict[int, list[Piece]] = {}
+    for part, piece in for_places.sent({"standstills": pl.DataFrame(rows, STANDSTILLS, orient="row")}, parts):
+        found.setdefault(part, []).append(piece)
+    return found
+
+
+def beside(*tables: Mapping[int, Sequence[Piece]]) -> dict[int, list[Piece]]:
+    """The pieces of several by part."""
+    parts = {part for table in tables for part in table}
+    return {part: [piece for table in tables for piece in table.get(part, ())] for part in parts}
 
 
 def _handovers(given: Inputs, account: Account) -> pl.DataFrame:

@@ -68,6 +68,13 @@ class Groups(Protocol):
         """Every place in that group, by number."""
 
 
+class Clients(Groups, Protocol):
+    """All clients of a run."""
+
+    def producer(self, number: int) -> Victim:
+        """That producer. Raises LabError where there is none."""
+
+
 class NoGroups:
     """Of a lab without members."""
 
@@ -78,3 +85,7 @@ class NoGroups:
     def members_of(self, group: str) -> Sequence[Member]:
         """Nobody."""
         return []
+
+    def producer(self, number: int) -> Victim:
+        """Raises LabError."""
+        raise LabError(f"there is no producer {number}")

@@ -1,0 +1,58 @@
+"""What pipes made of their inputs: groups that make one message, an output, of each record.
+
+processed-twice: an input with more than one output that is stored. unprocessed: one without any, in a group
+that is drained. Both are counted as distinct topic-partition-offsets of stored inputs, per group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import polars as pl
+
+from kaput.analysis.names import SHIFT
+from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.runs.cutting import MESSAGES, READ, overlay
+
+OUTPUTS = ("group", "place", "offset", "n", "producer", "seq", "stored")
+
+
+def outputs(made: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
+    """OUTPUTS: runs of inputs with an output that is `stored`, or may be (false: it is unread)."""
+    told = stretches.select("producer", "seq", "n", "unread", here=pl.col("stored") > 0)
+    parts, sent = overlay([made, told], MESSAGES)
+    beside = parts.join(sent.select("part", "here", "unread"), on="part")
+    return beside.filter(pl.col("here") | pl.col("unread")).select(
+        *(name for name in OUTPUTS if name != "stored"), stored="here"
+    )
+
+
+def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFrame:
+    """(group, place, offset, n, producer, seq): what is stored for each pipe. `pipes`: the topics that each
+    reads.
+    """
+    stored = log.filter(NAMED, "visible").select("place", "offset", "n", "producer", "seq")
+    found = [
+        stored.filter((pl.col("place") // SHIFT).is_in(sorted(topics))).select(
+            pl.lit(group, pl.Int64).alias("group"), pl.all()
+        )
+        for group, topics in pipes.items()
+    ]
+    return pl.concat([stored.clear().select(pl.lit(0, pl.Int64).alias("group"), pl.all()), *found])
+
+
+def processed(
+    inputs_: pl.DataFrame, outputs_: pl.DataFrame, drained: Collection[int]
+) -> dict[str, pl.DataFrame]:
+    """The cases by name: inputs, with `times`: how many outputs of each are stored."""
+    parts, made = overlay([inputs_, outputs_], READ)
+    counts = made.group_by("part").agg(
+        times=pl.col("stored").sum().cast(pl.Int64), some=pl.len().cast(pl.Int64)
+    )
+    beside = parts.join(counts, on="part", how="left").with_columns(pl.col("times", "some").fill_null(0))
+    # An offset that the log has twice is one input.
+    beside = beside.sort("producer", "seq").unique("part", keep="first", maintain_order=True).drop("part")
+    return {
+        "processed-twice": beside.filter(pl.col("times") > 1),
+        "unprocessed": beside.filter(pl.col("some") == 0, pl.col("group").is_in(list(drained))),
+    }

@@ -1,0 +1,60 @@
+"""What the tasks of messages found out for those of places: tables on their way to the task of each place.
+
+astray       acknowledgements that the log does not bear out
+phantoms     records that nobody sent
+claims       what is said of messages that vanished
+outputs      inputs of pipes with an output that is stored, or may be
+standstills  where a last stable offset stood still (from the driver: questions/standstills.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+
+from kaput.analysis.questions import pipes
+from kaput.analysis.questions.messages import ACKED, HAS_OFFSET, LOST
+from kaput.analysis.questions.standstills import STANDSTILLS
+from kaput.analysis.questions.vanished import CLAIMS
+from kaput.analysis.runs.run import Ints, kept
+from kaput.analysis.stages.pieces import Parts, Piece, by_part
+
+RECORD = ["place", "offset", "producer", "seq"]
+_LISTS = ("attempts", "attempts_from", "dones", "dones_from")
+_ASTRAY = ("producer", "seq", "topic", "place", "offset", "n", "lost", *_LISTS)
+
+
+def none() -> dict[str, pl.DataFrame]:
+    """Every table, without rows."""
+    numbers = dict.fromkeys((*_ASTRAY, *RECORD), pl.Int64)
+    lists = {"attempts": pl.List(pl.Int64), "dones": pl.List(pl.Int64)}
+    astray = {name: numbers[name] for name in _ASTRAY} | {"lost": pl.Boolean} | lists
+    return {
+        "astray": pl.DataFrame(schema=astray),
+        "phantoms": pl.DataFrame(schema={**dict.fromkeys(RECORD, pl.Int64), "n": pl.Int64}),
+        "claims": pl.DataFrame(schema=dict.fromkeys(CLAIMS, pl.Int64)),
+        "outputs": pl.DataFrame(schema={**dict.fromkeys(pipes.OUTPUTS, pl.Int64), "stored": pl.Boolean}),
+        "standstills": pl.DataFrame(schema=STANDSTILLS),
+    }
+
+
+def sent(tables: Mapping[str, pl.DataFrame], parts: Parts) -> Iterator[tuple[int, Piece]]:
+    """The pieces of some of these tables."""
+    for table, rows in tables.items():
+        yield from by_part(rows, parts.place(pl.col("place")), parts.places, table)
+
+
+def astray(stretches: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """Acknowledgements that the log does not bear out, and what is lost though the log has it (and shows it
+    to nobody), with the times of each message.
+    """
+    odd = stretches.filter(ACKED & ((HAS_OFFSET & ~pl.col("borne_out")) | LOST)).with_columns(lost=LOST)
+    first, n = odd["row"].to_numpy(), odd["n"].to_numpy()
+    rows = odd.with_columns(c for name, values in times.items() for c in kept(name, values, first, n))
+    return rows.select(_ASTRAY)
+
+
+def phantoms(copies: pl.DataFrame) -> pl.DataFrame:
+    """Records that nobody sent."""
+    return copies.select(*RECORD, "n")

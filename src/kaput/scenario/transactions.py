@@ -1,0 +1,45 @@
+"""Producers that send in transactions: a block of model.py."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from kaput.scenario.block import Block
+from kaput.scenario.values import Positive, share_of
+
+
+def _parse_share(value: Any) -> float:
+    """0.1 for `10%`, 0 for 0. Raises ValueError."""
+    share = 0.0 if value == 0 and not isinstance(value, bool) else share_of(str(value))
+    if share is None or share > 1:
+        raise ValueError(f"{value!r} is not a share; write for example 10%, or 0")
+    return share
+
+
+Share = Annotated[
+    float,
+    BeforeValidator(_parse_share),
+    Field(ge=0, le=1),
+    PlainSerializer(lambda share: f"{round(share * 100, 6):g}%", return_type=str),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["10%", 0]}),
+]
+
+
+class Transactions(Block):
+    """Messages are sent so many at a time; then the transaction is committed, or aborted."""
+
+    size: Positive = 10
+    """How many messages a transaction has; the last one of a producer may have fewer."""
+    abort: Share = 0.0
+    """Which share of the transactions is aborted on purpose, evenly spread: 10% is every tenth."""
+
+    def aborts(self, number: int) -> bool:
+        """Whether the transaction of this number, from 0 on, is aborted on purpose."""
+        return int((number + 1) * self.abort + 1e-9) > int(number * self.abort + 1e-9)
+
+
+def transactional_id(producer: int) -> str:
+    """By which the coordinator knows a producer of that number."""
+    return f"kaput-producer-{producer}"

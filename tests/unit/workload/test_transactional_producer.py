@@ -1,0 +1,164 @@
+"""A sender of transactions without a broker: what it commits, aborts and gives up, and what it records."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.sealing import seal
+from kaput.workload import transactional_producer
+from kaput.workload.counters import Counters
+from kaput.workload.order import ProducerOrder
+from kaput.workload.transactional_producer import TransactionalSender
+
+RETRIABLE = {"retriable": True}
+ABORT = {"txn_requires_abort": True}
+FATAL = {"fatal": True}
+
+
+def trouble(**kind: bool) -> KafkaException:
+    """An error of the client that asks for this."""
+    return KafkaException(KafkaError(KafkaError._TIMED_OUT, "slow", **kind))
+
+
+class Client:
+    """Notes what it is asked; `fails` has errors for some of its calls, by name, in their order."""
+
+    def __init__(self, fails: dict[str, list[KafkaException | None]]) -> None:
+        self.fails, self.done = fails, list[str]()
+
+    def _call(self, name: str) -> None:
+        self.done.append(name)
+        if self.fails.get(name) and (error := self.fails[name].pop(0)) is not None:
+            raise error
+
+    def init_transactions(self, _timeout_s: float) -> None:
+        self._call("init")
+
+    def begin_transaction(self) -> None:
+        self._call("begin")
+
+    def commit_transaction(self, _timeout_s: float) -> None:
+        self._call("commit")
+
+    def abort_transaction(self, _timeout_s: float) -> None:
+        self._call("abort")
+
+    def produce(self, *_message: object) -> None:
+        self._call("send")
+
+    def poll(self, _timeout_s: float) -> int:
+        return 0
+
+    def purge(self) -> None:
+        self.done.append("purge")
+
+    def __len__(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any], list[str]]]:
+    """Sends ten messages, four a transaction; the rows of `transactions`, and what the client was asked."""
+
+    def play(abort: str = "0%", **fails: list[KafkaException | None]) -> tuple[list[Any], list[str]]:
+        counters = tmp_path / "counters"
+        Counters(counters, 1, create=True)
+        client = Client(fails)
+        order = ProducerOrder(
+            folder=str(tmp_path),
+            run_id=str(uuid.UUID(int=9)),
+            producer=0,
+            topic="orders",
+            partitions=1,
+            messages=10,
+            duration_ms=None,
+            rate=0.0,
+            payload_bytes=100,
+            key="none",
+            round_robin=False,
+            retries_disabled=False,
+            config={"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t"},
+            counters=str(counters),
+            producers=1,
+            thresholds=[],
+            transactions={"size": 4, "abort": abort},
+        )
+        monkeypatch.setattr(transactional_producer, "Producer", lambda *_, **__: client)
+        sender = TransactionalSender(order)
+        sender.client = client  # type: ignore[assignment]
+        sender.send_all()
+        sender.finish()
+        seal(RunFolder(tmp_path))
+        (path,) = (tmp_path / "evidence" / "transactions").glob("*.parquet")
+        return pq.read_table(path).to_pylist(), client.done
+
+    return play
+
+
+def told(rows: list[Any]) -> list[tuple[int, int, int, str]]:
+    """Number, first and last message, and outcome of each."""
+    return [(r["transaction"], r["first_seq"], r["last_seq"], r["outcome"]) for r in rows]
+
+
+def test_every_message_is_of_a_transaction(played: Any) -> None:
+    """Four at a time, and the rest in the last one."""
+    rows, done = played()
+    assert told(rows) == [(0, 0, 3, "committed"), (1, 4, 7, "committed"), (2, 8, 9, "committed")]
+    whole = ["begin", *["send"] * 4, "commit"]
+    assert done == [*whole, *whole, "begin", "send", "send", "commit"]
+    assert all(r["producer"] == 0 and r["transactional_id"] == "t" and r["error"] is None for r in rows)
+    assert all(r["begin_ns"] <= r["end_ns"] for r in rows)
+
+
+def test_a_share_is_aborted_on_purpose(played: Any) -> None:
+    """Every second one."""
+    rows, done = played("50%")
+    assert [r["outcome"] for r in rows] == ["committed", "aborted", "committed"]
+    assert done.count("commit") == 2 and done.count("abort") == 1
+
+
+def test_a_slow_coordinator_is_asked_again(played: Any) -> None:
+    """As long as the client says that it may help."""
+    rows, done = played(commit=[trouble(**RETRIABLE), trouble(**RETRIABLE), None])
+    assert [r["outcome"] for r in rows] == ["committed"] * 3
+    assert done.count("commit") == 5
+
+
+def test_a_commit_that_cannot_be_is_an_abort(played: Any) -> None:
+    """Where the client says so; why is recorded."""
+    rows, _ = played(commit=[None, trouble(**ABORT)])
+    assert [r["outcome"] for r in rows] == ["committed", "aborted", "committed"]
+    assert rows[1]["error"] == "_TIMED_OUT: slow"
+
+
+def test_a_message_that_is_refused_takes_its_transaction_along(played: Any) -> None:
+    """Which ends there; the next message begins another one."""
+    rows, done = played(send=[None, None, trouble()])
+    assert told(rows) == [
+        (0, 0, 2, "aborted"), (1, 3, 6, "committed"), (2, 7, 9, "committed"),
+    ]  # fmt: skip
+    assert done[:5] == ["begin", "send", "send", "send", "abort"]
+
+
+def test_a_client_of_no_use_is_replaced(played: Any) -> None:
+    """What its transaction came to is not known; the new client has the coordinator end it."""
+    rows, done = played(commit=[None, trouble(**FATAL)])
+    assert [r["outcome"] for r in rows] == ["committed", "unknown", "committed"]
+    at = done.index("purge")
+    assert done[at - 1 : at + 3] == ["commit", "purge", "init", "begin"]
+
+
+def test_a_producer_whose_epoch_is_over_cannot_abort_either(played: Any) -> None:
+    """As after a pause beyond the timeout: the message is refused, and then the abort."""
+    rows, done = played(send=[trouble(**FATAL)], abort=[trouble(**FATAL)])
+    assert told(rows)[0] == (0, 0, 0, "unknown")
+    assert [r["outcome"] for r in rows[1:]] == ["committed"] * 3
+    assert done.count("init") == 1
