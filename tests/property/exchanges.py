@@ -113,8 +113,8 @@ class _Play:
         self.history.output(self.first + 1, 99, 0, **who, topic=self.of.names[0], partition=0)
         inputs = [r for r in self.stored if r["producer"] == self.first]
         for seq in range(self.random.randint(0, 9)):
-            offset = self.random.choice(inputs)["offset"] if inputs else 0
-            where = {"topic": self.of.names[0], "partition": self.random.randrange(2)}
+            of = self.random.choice(inputs[:3]) if inputs else {"partition": 0, "offset": 0}
+            offset, where = of["offset"], {"topic": self.of.names[0], "partition": of["partition"]}
             who = {
                 "group": self.random.choice(("pipe", "pipe", "pipe", "unheard")),
                 "member": f"{self.of.number}-one",

@@ -56,6 +56,7 @@ def _messages(ledger: DataFrame, names: Names) -> DataFrame:
         "first_offset",
         "leader_epoch",
         "unread",
+        "uncommitted",
         *delivered,
     )
 

@@ -53,7 +53,8 @@ def write_empty(names: Names, directory: str, rows: LedgerRows) -> None:
     groups = {f"delivered_{group}": pl.Int64 for group in range(len(names.groups))}
     numbers = ("producer", "topic", "place", "stored", "epoch", "seq", "offset", "first_offset", "n", "row")
     schema = dict.fromkeys([*numbers, *_TIMES], pl.Int64) | {"outcome": pl.String, "error": pl.String}
-    none = pl.DataFrame(schema={**schema, "unread": pl.Boolean, **groups})
+    flags = dict.fromkeys(("unread", "uncommitted"), pl.Boolean)
+    none = pl.DataFrame(schema={**schema, **flags, **groups})
     times = dict.fromkeys(("attempts", "dones"), np.empty(0, np.int64))
     write(_stretches(none, names) if rows == "stretches" else _messages(none, times, names), directory, 0)
 
@@ -91,7 +92,8 @@ def _plain(table: pa.Table) -> pa.Table:
 
 def _stretches(stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
     groups = [f"delivered_{group}" for group in range(len(names.groups))]
-    same = ["producer", "topic", "place", "outcome", "error", "stored", "epoch", "unread", *groups]
+    told = ("outcome", "error", "stored", "epoch", "unread", "uncommitted")
+    same = ["producer", "topic", "place", *told, *groups]
     parts = stretches.sort("producer", "seq")
     changes = [pl.col(name).ne_missing(pl.col(name).shift(1)) for name in same]
     goes_on = pl.col("n").shift(1)
@@ -121,6 +123,7 @@ def _stretches(stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
         pl.col("first_offset").alias("stored_offset_first"),
         pl.col("epoch").cast(pl.Int32).alias("leader_epoch"),
         "unread",
+        "uncommitted",
         *_delivered(names),
         *_TIMES,
     )
@@ -142,6 +145,7 @@ def _messages(stretches: pl.DataFrame, times: Mapping[str, Ints], names: Names) 
         "first_offset",
         pl.col("epoch").cast(pl.Int32).alias("leader_epoch"),
         "unread",
+        "uncommitted",
         *_delivered(names),
     )
 

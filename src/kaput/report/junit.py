@@ -85,7 +85,7 @@ def _not_judged(anomaly: Anomaly, findings: Findings) -> str | None:
     if anomaly.name in {*RUN_ANOMALIES, *_GONE} and findings.unread_partitions:
         return f"{plural(len(findings.unread_partitions), 'partition')} not read to the end"
     undrained = [g.group for g in findings.groups if g.group == anomaly.group and not g.drained]
-    if anomaly.name == "unseen" and undrained:
+    if anomaly.name in ("unseen", "unprocessed") and undrained:
         return f"group {undrained[0]} had not read everything when the run ended"
     return None
 

@@ -16,6 +16,7 @@ from kaput.report.leaders import leader_sentences
 from kaput.report.manifest import manifest_of, scenario_of
 from kaput.report.published import beside_published
 from kaput.report.sentences import arithmetic_sentence
+from kaput.report.transactions import transaction_sentences
 
 _MOST_EVENTS = 300
 
@@ -45,6 +46,7 @@ def to_html(folder: RunFolder, findings: Findings) -> str:
         "arithmetic": arithmetic_sentence(findings),
         "leaders": leader_sentences(findings),
         "places": details.places(findings),
+        "transactions": transaction_sentences(findings),
         "slumps": rates.slumps(findings),
         "means": consumers.Table(rates.MEANS, rates.means(findings)),
         "latency": details.latencies(findings),

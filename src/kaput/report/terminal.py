@@ -21,6 +21,7 @@ from kaput.report.published import beside_published
 from kaput.report.rates import rates_text
 from kaput.report.resized import resized_text
 from kaput.report.sentences import arithmetic_sentence, not_proven, verdict_sentence
+from kaput.report.transactions import transaction_sentences
 
 _EXAMPLES = 3
 _UNAVAILABLE = 3
@@ -36,6 +37,7 @@ def render(findings: Findings, folder: Path | str) -> Text:
         _section("Partitions", partition_text(findings)),
         _section("Topics that grew", resized_text(findings)),
         _section("Fates: every message has exactly one", _fates(findings)),
+        _section("Transactions", _bullets(transaction_sentences(findings))),
         _section("Anomalies", _anomalies(findings)),
         _section("Groups", Text("\n").join(group_text(g, findings) for g in findings.groups)),
         _section("Rates", rates_text(findings)),

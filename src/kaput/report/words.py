@@ -37,7 +37,10 @@ WORDS = {
         "answered: `max` may have been more"
     ),
     "loss window": "first to last acknowledgement of a lost message of one fault",
-    "lost": "acknowledged, stored nowhere, its partition read to the end",
+    "lost": (
+        "acknowledged, stored nowhere, its partition read to the end; a message of a transaction: one that "
+        "was committed, too"
+    ),
     "partition table": (
         "who led each partition, under which epoch, with which replicas and ISR: `before` the first "
         "fault took hold, `during` (just before the last heal, when everything that the faults did "
@@ -63,7 +66,10 @@ WORDS = {
         "among first stored copies of a producer's messages in a partition: a seq below the greatest "
         "before it"
     ),
-    "stored": "found by the drain's reader, `0`, `1` or `n` times",
+    "stored": (
+        "found by the drain's reader, `0`, `1` or `n` times. In a topic with transactions that is a reader "
+        "with `read_committed`: records that are not visible are in the log, and no copies of a message"
+    ),
     "trigger": (
         "why a rebalance began: the members that were killed, left (up to a minute before it) or joined"
         " (up to a second before it): by the last such event until it began, else the first one within "

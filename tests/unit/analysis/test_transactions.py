@@ -70,7 +70,7 @@ INNOCENT: dict[str, Case] = {
 def test_what_is_no_anomaly(name: str, tmp_path: Path) -> None:
     """Nobody promised what was not committed."""
     findings = judged(INNOCENT[name](paid()), tmp_path)
-    assert counts(findings) == {"recovered": 0} | counts(findings) and not counts(findings)
+    assert counts(findings) == {}
     assert findings.verdict == "held", findings.reasons
     assert sum(fate.count for fate in findings.fates) == findings.totals.sent
 
@@ -109,7 +109,7 @@ GUILTY: dict[str, tuple[dict[str, int], Case]] = {
         {"lost-commit": 1, "lost": 2},
         lambda h: h.sent(0, 5, 8).hidden(0, 6, 9).transaction(3, 5, 6),
     ),
-    "an aborted message was delivered": ({"aborted-read": 1}, lambda h: h.handed(3, 0, 2, 90)),
+    "an aborted message was delivered": ({"aborted-read": 1}, lambda h: h.handed(3, 0, 2, 102)),
     "a message was delivered and never committed": (
         {"aborted-read": 1},
         lambda h: h.hidden(0, 5, 8).transaction(3, 5, 5, "unknown").handed(8, 0, 5, 110),
@@ -159,7 +159,6 @@ def test_what_an_unclean_election_lost_may_break_a_transaction(tmp_path: Path) -
     history.sent(0, 5, 7).acked(0, 6, 8, leader_epoch=1).handed(8, 0, 6, 600).transaction(3, 5, 6)
     history.stored(7, None, None, leader_epoch=1)
     findings = judged(history, tmp_path)
-    assert counts(findings) == {"lost": 1, "torn-transaction": 1, "poll-skip": 1} or counts(findings)
     (torn,) = findings.anomaly("torn-transaction")
     (lost,) = findings.anomaly("lost")
     assert lost.causes == {"unclean-election": 1}

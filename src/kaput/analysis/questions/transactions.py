@@ -36,8 +36,9 @@ def parts(stretches: pl.DataFrame) -> pl.DataFrame:
         first_gone=pl.col("seq").filter(gone).min(),
         whole=pl.col("whole").all(),
     )
-    sound = pl.when(state=COMMITTED).then(pl.col("gone") == 0).when(state=ABORTED).then(pl.col("here") == 0)
-    sound = sound.otherwise((pl.col("here") == 0) | (pl.col("gone") == 0))
+    none_here, none_gone = pl.col("here") == 0, pl.col("gone") == 0
+    committed = pl.when(state=COMMITTED).then(none_gone)
+    sound = committed.when(state=ABORTED).then(none_here).otherwise(none_here | none_gone)
     return every.filter(~(sound & pl.col("whole"))).drop("whole")
 
 

@@ -12,9 +12,10 @@ from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names, Place
 from kaput.analysis.questions import transactions
 from kaput.analysis.stages import by_message
-from kaput.analysis.stages.by_message import RECORD, MessageResults
+from kaput.analysis.stages.by_message import MessageResults
 from kaput.analysis.stages.cases import counted
 from kaput.analysis.stages.cases import shown as few
+from kaput.analysis.stages.for_places import RECORD
 from kaput.analysis.stages.job import Tables
 from kaput.analysis.stages.pieces import Piece
 from kaput.analysis.sums import total
