@@ -21,6 +21,8 @@ from kaput.evidence.nulls import NULL_INT, NULL_LONG
 from kaput.evidence.recording import hold_to_record
 from kaput.evidence.schemas import TABLES
 
+_NULL_FLAG = -1  # of a column of yes and no
+
 _WORD = pa.dictionary(pa.int16(), pa.string())
 
 # A whole column at once: an array, or the one value of all rows.
@@ -44,7 +46,7 @@ class _Numbers:
         del self.values[:]
         mask = copy == self._null if self._null is not None else None
         if pa.types.is_boolean(self._type):
-            return pa.array(copy.astype(bool))
+            return pa.array(copy.astype(bool), mask=mask)
         return pa.array(copy, type=self._type, mask=mask)
 
 
@@ -93,7 +95,7 @@ def _column(dtype: pa.DataType) -> _Numbers | _Words | _Objects:
     if pa.types.is_int32(dtype):
         return _Numbers("i", dtype, NULL_INT)
     if pa.types.is_boolean(dtype):
-        return _Numbers("b", dtype, None)
+        return _Numbers("b", dtype, _NULL_FLAG)
     if pa.types.is_float64(dtype):
         return _Numbers("d", dtype, None)
     return _Words(dtype) if pa.types.is_string(dtype) or dtype == _WORD else _Objects(dtype)

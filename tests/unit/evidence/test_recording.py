@@ -57,7 +57,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
 def test_appenders_write_what_rows_write(tmp_path: Path) -> None:
     """The hot loop's way of recording gives the same rows as the plain one."""
     folder = RunFolder(tmp_path)
-    values = ("orders", 1, 9, None, 77, None, None, True)
+    values = ("orders", 1, 9, None, 77, None, None, True, False)
     recorder = Recorder(tmp_path, "log", "a")
     words = {"topic": recorder.word("topic", "orders")}
     nulls = {"leader_epoch": NULL_INT, "producer": NULL_INT, "seq": NULL_LONG}
