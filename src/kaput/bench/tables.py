@@ -97,6 +97,7 @@ def _log(slab: Slab, log: Log) -> tuple[str, dict[str, Any]]:
         "producer": _nullable(log.producer, nobodys),
         "seq": _nullable(log.seq, nobodys),
         "intact": log.intact,
+        "visible": True,
     }
     return f"partition-{log.partition:05d}-{slab.plan.slab:06d}", columns
 

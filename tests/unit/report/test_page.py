@@ -70,7 +70,18 @@ def _evil(findings: Findings) -> Findings:
             return {key: poisoned(one, key) for key, one in value.items()}
         if isinstance(value, list):
             return [poisoned(one, name) for one in value]
-        known = ("schema", "verdict", "outcome", "stored", "delivered", "name", "mode", "when", "type")
+        known = (
+            "schema",
+            "verdict",
+            "outcome",
+            "stored",
+            "delivered",
+            "name",
+            "mode",
+            "when",
+            "type",
+            "isolation",
+        )
         return EVIL if isinstance(value, str) and name not in known else value
 
     return Findings.model_validate(poisoned(found))
