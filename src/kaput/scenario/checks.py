@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kaput.scenario.command_checks import UNHITTABLE, check_command
 from kaput.scenario.group_checks import Found, check_groups, no_group, no_topic, reserved
 from kaput.scenario.member_checks import check_members
 from kaput.scenario.mistakes import Mistake
@@ -132,8 +133,9 @@ def _producers(scenario: Scenario) -> Found:
             yield (*place, "duration"), "messages is given too; write one of the two"
         if spec.messages is None and spec.duration is None:
             yield place, "neither messages nor duration is given; write one of the two"
-        for path, text in _producer_config(spec):
-            yield (*place, *path), text
+        for part in (_producer_config, check_command):
+            for path, text in part(spec):
+                yield (*place, *path), text
 
 
 def _producer_config(spec: Producers) -> Found:
@@ -231,6 +233,8 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
         yield ("target",), f"no such producer: {number}; producers are 0 to {len(specs) - 1}"
     elif coordinator and specs[number].transactions is None:
         yield ("target",), f"producer {number} sends in no transactions, so nobody coordinates them"
+    elif not coordinator and specs[number].client == "command":
+        yield ("target",), UNHITTABLE
     if not coordinator and step.fault not in PRODUCER_FAULTS:
         yield ("target",), f"{step.fault} does not hit producers; {', '.join(PRODUCER_FAULTS)} does"
 

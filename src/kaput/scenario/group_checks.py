@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from kaput.scenario.command_checks import check_command
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.nearest import hint
 from kaput.scenario.share_checks import check_share
@@ -44,6 +45,8 @@ def check_groups(scenario: Scenario) -> Found:
         for part in (_topics, _type, _commits, check_share):
             for path, text in part(group, scenario):
                 yield (*place, *path), text
+        for path, text in check_command(group):
+            yield (*place, *path), text
 
 
 def _topics(group: Group, scenario: Scenario) -> Found:

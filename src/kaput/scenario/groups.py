@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from kaput.scenario.block import Block
 from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_bool
-from kaput.scenario.vocabulary import GroupType, Isolation
+from kaput.scenario.vocabulary import Client, GroupType, Isolation
 
 
 class Group(Block):
@@ -48,7 +48,11 @@ class Group(Block):
     group_config: Config = {}
     """Settings of a share group at the brokers, in Kafka's own names; reads from the start unless told."""
     config: Config = {}
-    """Settings of the client, in librdkafka's own names."""
+    """Settings of the client, in its own names (librdkafka's, unless `client` says otherwise)."""
+    client: Client = "librdkafka"
+    """`librdkafka`, in kaput's own member; or `command`: any program (docs/ADDING_A_CLIENT.md)."""
+    command: str | None = None
+    """Of `client: command`: the command line to start for each member."""
 
     @property
     def begins_at_the_end(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kaput.scenario.command_checks import UNHITTABLE
 from kaput.scenario.group_checks import Found, no_group
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.options import FAULTS_OF_BOTH, MEMBER_FAULTS
@@ -30,6 +31,8 @@ def check_members(step: FaultStep, scenario: Scenario) -> Found:
         yield ("target",), no_group(meant.group, scenario)
     elif step.fault not in MEMBER_FAULTS | FAULTS_OF_BOTH:
         yield ("target",), f"{step.fault} hits brokers and controllers, not members of groups"
+    elif group.client == "command":
+        yield ("target",), UNHITTABLE
     else:
         part = _join if step.fault == "join" else _there
         for text in part(step, meant, group, scenario):

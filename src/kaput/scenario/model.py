@@ -33,7 +33,7 @@ from kaput.scenario.values import (
     parse_duration_ms,
     topic_meant,
 )
-from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
+from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, Client
 
 __all__ = [
     "FIRST_CONTROLLER_ID", "FIRST_ZOOKEEPER_ID", "LAST_KAFKA_WITH_ZOOKEEPER", "MIN_PAYLOAD_BYTES",
@@ -151,7 +151,13 @@ class Producers(Block):
     transactions: Transactions | None = None
     """Whether messages are sent in transactions, and how large these are; it implies idempotence."""
     config: Config = {}
-    """Settings of the client, in librdkafka's own names."""
+    """Settings of the client, in its own names (librdkafka's, unless `client` says otherwise)."""
+    client: Client = "librdkafka"
+    """`librdkafka`, in kaput's own producer; or `command`: any program (docs/ADDING_A_CLIENT.md)."""
+    command: str | None = None
+    """Of `client: command`: the command line to start for each producer."""
+    patience: DurationMs = 120_000
+    """Of `client: command`: how long it may take no input and say nothing before it counts as hanging."""
 
     @model_validator(mode="before")
     @classmethod

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 Verdict = Literal["held", "violated", "inconclusive"]
 Outcome = Literal["acked", "failed", "unknown"]
 Acks = Literal["0", "1", "all"]
+Client = Literal["librdkafka", "command"]
 GroupType = Literal["classic", "consumer", "share"]
 Isolation = Literal["read_committed", "read_uncommitted"]
 

@@ -38,6 +38,8 @@ class Client:
         default_factory=lambda: {kind: threading.Event() for kind in ("ready", "sent", "done")}
     )
     trouble: str | None = None
+    findings: list[str] = field(default_factory=list)
+    """What is wrong with a client that is somebody else's program."""
 
     def go(self) -> None:
         """Lets a producer start. Raises LabError when it has ended meanwhile."""
@@ -89,6 +91,8 @@ class Client:
                 continue  # the half line of a killed client
             if said["kind"] == "trouble":
                 self.trouble = said["message"]
+            elif said["kind"] == "finding":
+                self.findings.append(f"{self.name}: {said['message']}")
             elif said["kind"] in self.said:
                 self.said[said["kind"]].set()
             else:

@@ -5,6 +5,7 @@ Its place: run/ owns a Crew; the processes themselves are producer.py and member
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 import time
@@ -18,7 +19,13 @@ from kaput.processes.ownership import Owner
 from kaput.scenario.model import Group, Producers, Scenario
 from kaput.workload.client import READY_TIMEOUT_S, Client, OnSaid, start
 from kaput.workload.counters import FIELDS, Counters
-from kaput.workload.order import MemberOrder, ProducerOrder, ShareMemberOrder
+from kaput.workload.order import (
+    CommandMemberOrder,
+    CommandProducerOrder,
+    MemberOrder,
+    ProducerOrder,
+    ShareMemberOrder,
+)
 from kaput.workload.post import Post
 from kaput.workload.seat import Seat
 from kaput.workload.settings import member_config, producer_config, share_member_config
@@ -110,8 +117,9 @@ class Crew:
         return all(client.said[kind].is_set() for client in self.producers)
 
     def troubles(self) -> list[str]:
-        """Sentences about members that ended on their own."""
-        return [said for seat in self.members for said in seat.told_troubles()]
+        """Sentences about members that ended on their own, and about what others' programs did wrong."""
+        ended = [said for seat in self.members for said in seat.told_troubles()]
+        return ended + [said for client in self._clients() for said in client.findings]
 
     def stop_members(self, timeout_s: float = 30) -> None:
         """Members leave their groups in good order; a member that does not is ended with the owner."""
@@ -128,13 +136,18 @@ class Crew:
     def tidy(self) -> None:
         """Removes the live counters and empty error files; the orders stay, they hold the settings."""
         self._counters_path.unlink(missing_ok=True)
-        for client in [*self.producers, *(client for seat in self.members for client in seat.clients)]:
+        for client in self._clients():
             if client.stderr.stat().st_size == 0:
                 client.stderr.unlink()
+
+    def _clients(self) -> list[Client]:
+        return [*self.producers, *(client for seat in self.members for client in seat.clients)]
 
     def _start_producer(self, number: int, spec: Producers) -> Client:
         topic = self._scenario.topic(spec.topic)
         assert topic is not None
+        own = spec.client == "librdkafka"
+        config = producer_config(self._bootstrap, number, spec)
         order = ProducerOrder(
             folder=str(self._folder.path),
             run_id=str(self._run_id),
@@ -149,14 +162,24 @@ class Crew:
             key=spec.key,
             round_robin=spec.partitioner == "round-robin",
             retries_disabled=any(str(spec.config.get(name)) == "0" for name in _RETRIES),
-            config=producer_config(self._bootstrap, number, spec),
+            config=config if own else {"bootstrap.servers": self._bootstrap},
             counters=str(self._counters_path),
             producers=len(self._specs),
             thresholds=self._thresholds,
             transactions=spec.transactions.model_dump(mode="json") if spec.transactions else None,
         )
-        module = "transactional_producer" if spec.transactions else "producer"
-        return self._start(f"producer-{number}", f"kaput.workload.{module}", order, self._on_said)
+        if own:
+            module = "transactional_producer" if spec.transactions else "producer"
+            return self._start(f"producer-{number}", f"kaput.workload.{module}", order, self._on_said)
+        commanded = CommandProducerOrder(
+            **vars(order),
+            command=shlex.split(spec.command or ""),
+            patience_ms=spec.patience,
+            acks=spec.acks,
+            idempotence=spec.idempotence,
+            client_config=dict(spec.config),
+        )
+        return self._start(f"producer-{number}", "kaput.workload.command_producer", commanded, self._on_said)
 
     def _on_said(self, said: Mapping[str, Any]) -> None:
         if said["kind"] == "threshold":
@@ -165,6 +188,8 @@ class Crew:
     def _start_member(self, group: Group, number: int, name: str, on_said: OnSaid) -> Client:
         if group.type == "share":
             return self._start_share_member(group, number, name, on_said)
+        if group.client == "command":
+            return self._start_command_member(group, name, on_said)
         order = MemberOrder(
             folder=str(self._folder.path),
             run_id=str(self._run_id),
@@ -179,6 +204,21 @@ class Crew:
             processing_ms=group.processing,
         )
         return self._start(f"{group.id}-{name}", "kaput.workload.member", order, on_said)
+
+    def _start_command_member(self, group: Group, name: str, on_said: OnSaid) -> Client:
+        order = CommandMemberOrder(
+            folder=str(self._folder.path),
+            run_id=str(self._run_id),
+            group=group.id,
+            member=name,
+            topics=list(group.topics),
+            config={"bootstrap.servers": self._bootstrap},
+            type=group.type,
+            command=shlex.split(group.command or ""),
+            isolation=group.isolation,
+            client_config=dict(group.config),
+        )
+        return self._start(f"{group.id}-{name}", "kaput.workload.command_member", order, on_said)
 
     def _start_share_member(self, group: Group, number: int, name: str, on_said: OnSaid) -> Client:
         order = ShareMemberOrder(

@@ -18,8 +18,9 @@ from kaput.scenario.vocabulary import GroupType
 
 # ready: may be told to go. threshold: the N-th attempt of all was made. sent: every attempt is made.
 # done: every outcome is known and recorded. trouble: the client cannot go on.
-# owns: a member's partitions from now on. pace: how long its records take.
-Said = Literal["ready", "threshold", "sent", "done", "trouble", "owns", "pace"]
+# owns: a member's partitions from now on. pace: how long its records take. finding: what is wrong with a
+# client that is somebody else's program; the run goes on.
+Said = Literal["ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace"]
 Ask = Literal["accepting", "releasing", "rejecting"]  # as share_events has them
 # What a member is told on its stdin, one JSON object a line. pace: each record takes `ms`. tell: say `pace`.
 Told = Literal["pace", "tell"]
@@ -55,6 +56,17 @@ class ProducerOrder:
         return self.round_robin or self.partitions == 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class CommandProducerOrder(ProducerOrder):
+    """The task of one that is somebody else's program; `client_config` is handed through to it."""
+
+    command: list[str]
+    patience_ms: int
+    acks: str
+    idempotence: bool
+    client_config: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class MemberOrder:
     """One group member's task. `commit_every` 0 is by time; what the words mean is in scenario/groups.py."""
@@ -75,6 +87,15 @@ class MemberOrder:
     def writer(self) -> str:
         """What the member's evidence files are called: a name of its own, whatever its group is called."""
         return file_name(f"{self.group}-{self.member}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandMemberOrder(MemberOrder):
+    """The task of one that is somebody else's program; `client_config` is handed through to it."""
+
+    command: list[str]
+    isolation: str
+    client_config: dict[str, Any]
 
 
 @dataclass(frozen=True)

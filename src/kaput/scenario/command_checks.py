@@ -1,0 +1,54 @@
+"""What must agree where a client is any program (`client: command`): every mistake, with its path.
+
+Called by checks.py, group_checks.py and member_checks.py.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from kaput.scenario.groups import Group
+from kaput.scenario.model import Producers
+from kaput.scenario.source import DataPath
+
+Found = Iterator[tuple[DataPath, str]]
+
+# What kaput's own member does as it is told; another program does it as it likes.
+_OF_OWN_MEMBERS = ("assignor", "static", "commit", "commit_mode", "commit_every", "processing")
+UNHITTABLE = "faults hit kaput's own clients, not other programs; leave out client: command, or the fault"
+
+
+def check_command(block: Producers | Group) -> Found:
+    """The mistakes of one block of producers or one group."""
+    if block.client != "command":
+        if block.command is not None:
+            yield ("command",), f"client is {block.client}, which needs none; write client: command"
+        return
+    if block.command is None or not block.command.strip():
+        yield ("client",), "a command line is missing; write command: ... (docs/ADDING_A_CLIENT.md)"
+    else:
+        try:
+            shlex.split(block.command)
+        except ValueError as error:
+            yield ("command",), f"not a command line ({error})"
+    yield from _of_producers(block) if isinstance(block, Producers) else _of_group(block)
+
+
+def _of_producers(spec: Producers) -> Found:
+    if spec.transactions is not None:
+        yield ("transactions",), "kaput's own producers send in transactions, other programs do not yet"
+    if spec.partitioner not in ("round-robin", Producers.model_fields["partitioner"].default):
+        yield (
+            ("partitioner",),
+            f"{spec.partitioner} is librdkafka's; write round-robin, or leave it to the command",
+        )
+
+
+def _of_group(group: Group) -> Found:
+    if group.type == "share":
+        yield ("type",), "members of share groups are kaput's own so far; write type: classic"
+    for name in _OF_OWN_MEMBERS:
+        field = Group.model_fields[name]
+        if getattr(group, name) != field.default:
+            yield (name.replace("_", "-"),), "a command does this as it likes; leave it out, or use config"

@@ -1,0 +1,185 @@
+"""A member of a group that is somebody else's program: `python -m kaput.workload.command_member ORDER.json`.
+
+Records what the program says it was handed, assigned and has committed, as member.py does with librdkafka. A
+program that ends before it is told to, hangs or prints rubbish is a finding about it. Ends at SIGTERM or when
+stdin closes: the program's input is closed then, and it is given a while to leave its group.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import signal
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from kaput.evidence.identity import Codec
+from kaput.evidence.recorder import Recorder
+from kaput.workload.command_producer import READY_S
+from kaput.workload.commanded import Commanded, CommandError, Line, integer, line_of, places
+from kaput.workload.order import CommandMemberOrder, say
+
+FLUSH_S = 0.1
+LEAVE_S = 20.0
+_ASSIGNMENTS = ("assigned", "revoked", "lost")
+
+
+class CommandMember:
+    """Records what one program is handed as one member of one group."""
+
+    def __init__(self, order: CommandMemberOrder, stderr: Path) -> None:
+        self.order = order
+        folder = Path(order.folder)
+        self.deliveries = Recorder(folder, "deliveries", order.writer)
+        self.events = Recorder(folder, "group_events", order.writer)
+        self._codec = Codec(uuid.UUID(order.run_id))
+        self._recording = threading.Lock()
+        self._assigned: set[tuple[str, int]] = set()
+        self.stopping, self.ready = threading.Event(), threading.Event()
+        # It may go on printing while it leaves: being told to stop is nothing that ends the listening.
+        never = threading.Event()
+        self.program = Commanded(order.command, stderr, READY_S, self._said, never)
+
+    def run(self) -> None:
+        """Listens until told to stop. Raises CommandError where the program ends before that."""
+        order = self.order
+        self.program.tell(
+            line_of(
+                bootstrap_servers=order.config["bootstrap.servers"],
+                group=order.group,
+                topics=order.topics,
+                member=order.member,
+                isolation=order.isolation,
+                config=order.client_config,
+            )
+        )
+        self.program.await_(self.ready, "ready", READY_S)
+        say("ready")
+        while not self.stopping.wait(FLUSH_S):
+            self._flush()
+            if not self.program.running:
+                break
+        self.program.leave(LEAVE_S)
+        if not self.stopping.is_set():
+            raise CommandError("it ended on its own (exit status 0) before its input did")
+
+    def close(self, left: bool) -> None:
+        """Everything that is known is on record, and nothing of the program is left."""
+        self.program.close()
+        if left:
+            self._event("left")
+        with self._recording:
+            self.deliveries.close()
+            self.events.close()
+
+    def _said(self, line: Line) -> str | None:
+        """One line of the program's, in the thread that listens."""
+        at_ns = time.time_ns()
+        if line.get("ready") is True:
+            if not self.ready.is_set():
+                self._event("joined")
+                if not self._assigned:
+                    self._event("assigned")
+            self.ready.set()
+            return None
+        for kind in _ASSIGNMENTS:
+            if kind in line:
+                return self._changed(kind, line[kind], at_ns)
+        if "committed" in line:
+            return self._committed(line["committed"], at_ns)
+        if "offset" in line:
+            return self._delivered(line, at_ns)
+        return "none of ready, assigned, revoked, lost, committed and a delivery with its offset"
+
+    def _delivered(self, line: Line, at_ns: int) -> str | None:
+        topic, partition, offset = line.get("topic"), line.get("partition"), line["offset"]
+        if not isinstance(topic, str) or not integer(partition) or not integer(offset):
+            return "a delivery has topic, partition, offset and payload"
+        try:
+            payload = (
+                None if line.get("payload") is None else base64.b64decode(line["payload"], validate=True)
+            )
+        except (binascii.Error, ValueError, TypeError):
+            return "its payload is not base64"
+        intact, identity = self._codec.decode(payload)
+        who = (None, None) if identity is None else identity[:2]
+        with self._recording:
+            self.deliveries.row(
+                self.order.group, self.order.member, topic, partition, offset, *who, intact, at_ns
+            )
+        return None
+
+    def _changed(self, kind: str, value: Any, at_ns: int) -> str | None:
+        found = places(value, 1)
+        if found is None:
+            return f"{kind} is a list of [topic, partition]"
+        for topic, partition in found:
+            if kind == "assigned":
+                self._assigned.add((topic, partition))
+            else:
+                self._assigned.discard((topic, partition))
+            self._event(kind, topic, partition, at_ns=at_ns)
+        say("owns", partitions=sorted(self._assigned), at_ns=at_ns)
+        return None
+
+    def _committed(self, value: Any, at_ns: int) -> str | None:
+        found = places(value, 2)
+        if found is None:
+            return "committed is a list of [topic, partition, offset]"
+        for topic, partition, offset in found:
+            self._event("committed", topic, partition, offset, at_ns=at_ns)
+        return None
+
+    def _event(self, kind: str, *place: Any, at_ns: int | None = None) -> None:
+        topic, partition, offset = (*place, None, None, None)[:3]
+        row = (self.order.group, self.order.member, kind, topic, partition, offset)
+        with self._recording:
+            self.events.row(*row, at_ns or time.time_ns())
+
+    def _flush(self) -> None:
+        with self._recording:
+            # Deliveries first: what is committed has been recorded.
+            self.deliveries.flush()
+            self.events.flush()
+
+
+def _listen(stopping: threading.Event) -> None:
+    """Ends the member when nobody holds its stdin any more."""
+    for _ in sys.stdin:
+        pass
+    stopping.set()
+
+
+def main() -> None:
+    """Runs one order until told to stop."""
+    path = Path(sys.argv[1])
+    order = CommandMemberOrder(**json.loads(path.read_text()))
+    try:
+        member = CommandMember(order, path.with_suffix(".command.err"))
+    except CommandError as error:
+        say("trouble", message=f"its command: {error}")
+        raise SystemExit(1) from None
+    signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
+    threading.Thread(target=_listen, args=(member.stopping,), daemon=True).start()
+    trouble = None
+    try:
+        member.run()
+    except CommandError as error:
+        trouble = f"its command: {error}"
+    member.close(left=trouble is None)
+    rubbish = member.program.rubbish()
+    if rubbish is not None:
+        say("finding", message=f"its command: {rubbish}")
+    if trouble is not None:
+        say("trouble", message=trouble)
+        raise SystemExit(1)
+    say("done")
+
+
+if __name__ == "__main__":
+    main()

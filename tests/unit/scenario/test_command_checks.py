@@ -1,0 +1,68 @@
+"""Clients that are any program: what their blocks may say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaput.scenario.checks import check
+from kaput.scenario.model import Scenario
+
+
+def mistakes(
+    producer: dict[str, Any], group: dict[str, Any], faults: list[dict[str, Any]] | None = None
+) -> list[str]:
+    """Of a scenario with one producer and one group."""
+    document = {
+        "version": 1,
+        "title": "t",
+        "topics": [{"name": "orders"}],
+        "workload": {
+            "producers": [{"topic": "orders", "messages": 100, **producer}],
+            "groups": [{"id": "g", "topics": ["orders"], **group}],
+        },
+        "faults": faults or [],
+    }
+    found = check(Scenario.model_validate(document))
+    return [f"{'.'.join(map(str, mistake.path))}: {mistake.text}" for mistake in found]
+
+
+COMMAND = {"client": "command", "command": "python 'a client.py' produce"}
+
+
+def test_a_command_is_a_client() -> None:
+    """Of producers and groups, with what it is told."""
+    assert mistakes({**COMMAND, "partitioner": "round-robin", "config": {"linger": 5}}, COMMAND) == []
+    assert mistakes({"client": "librdkafka"}, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("producer", "group", "said"),
+    [
+        ({"client": "command"}, {}, "producers.0.client: a command line is missing"),
+        ({"client": "command", "command": " "}, {}, "producers.0.client: a command line is missing"),
+        ({"command": "x"}, {}, "producers.0.command: client is librdkafka, which needs none"),
+        ({**COMMAND, "command": "x '"}, {}, "producers.0.command: not a command line (No closing quotation)"),
+        ({**COMMAND, "partitioner": "murmur2"}, {}, "producers.0.partitioner: murmur2 is librdkafka's"),
+        ({**COMMAND, "transactions": {"size": 5}}, {}, "producers.0.transactions: kaput's own producers"),
+        ({}, {**COMMAND, "type": "share"}, "groups.0.type: members of share groups are kaput's own"),
+        ({}, {**COMMAND, "commit-every": 5}, "groups.0.commit-every: a command does this as it likes"),
+        ({}, {**COMMAND, "processing": "5ms"}, "groups.0.processing: a command does this as it likes"),
+    ],
+)
+def test_a_mistake_has_its_place(producer: dict[str, Any], group: dict[str, Any], said: str) -> None:
+    """And says what to write."""
+    (mistake,) = mistakes(producer, group)
+    assert mistake.startswith(f"workload.{said}")
+
+
+def test_programs_are_not_hit() -> None:
+    """What would be hit is kaput's own process, and not they."""
+    step = {"at": "1s", "fault": "kill", "target": "member 1 of g"}
+    (mistake,) = mistakes({}, COMMAND, [step])
+    assert mistake.startswith("faults.0.target: faults hit kaput's own clients, not other programs")
+    assert mistakes({}, {}, [step]) == []
+    step = {"at": "1s", "fault": "pause", "target": "producer 0"}
+    assert mistakes(COMMAND, {}, [step]) == [mistake]
+    assert mistakes({}, {}, [step]) == []

@@ -1,0 +1,275 @@
+"""Programs of others as clients: what they say is recorded, and what they do wrong is a sentence about them.
+
+Real processes; where a cluster is needed, librdkafka's own mock of brokers.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from confluent_kafka import Producer
+
+from kaput.errors import LabError
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.sealing import seal
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Scenario
+from kaput.workload.crew import Crew
+from kaput.workload.quiet import quiet_logger
+from waiting import eventually
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "clients" / "python" / "client.py"
+MESSAGES = 200
+START = "import json, sys, time\ntold = json.loads(sys.stdin.readline())\n"
+SAY = "def say(**line):\n    print(json.dumps(line), flush=True)\n"
+READY = START + SAY + "say(ready=True)\n"
+
+
+def scenario(produce: str, consume: str = "", patience: str = "20s") -> Scenario:
+    """One producer that is a program, and perhaps a member that is another."""
+    sends = {"topic": "orders", "messages": MESSAGES, "client": "command", "command": produce}
+    group = {"id": "billing", "topics": ["orders"], "client": "command", "command": consume}
+    workload = {"producers": [{**sends, "patience": patience}], "groups": [group] if consume else []}
+    topics = [{"name": "orders", "replication-factor": 1}]
+    return Scenario.model_validate({"version": 1, "title": "t", "topics": topics, "workload": workload})
+
+
+class Play:
+    """A crew that is played to its end."""
+
+    def __init__(self, owner: Owner, tmp_path: Path) -> None:
+        self._owner, self._path = owner, tmp_path
+        (tmp_path / "run").mkdir()
+        self.folder = RunFolder(tmp_path / "run")
+        self.thresholds: list[int] = []
+
+    def program(self, text: str) -> str:
+        """The command line of a Python program."""
+        path = self._path / f"program-{len(list(self._path.iterdir()))}.py"
+        path.write_text(text)
+        return f"{sys.executable} {path}"
+
+    def crew(self, of: Scenario, servers: str = "nobody:1") -> Crew:
+        """A crew of that scenario."""
+        heard = lambda n, at_ns: self.thresholds.append(n)  # noqa: E731
+        return Crew(self._owner, of, self.folder, uuid.UUID(int=3), servers, [50], heard)
+
+    def __call__(self, of: Scenario, servers: str = "nobody:1", read: bool = False) -> list[str]:
+        """Plays it; its troubles."""
+        crew = self.crew(of, servers)
+        crew.start()
+        crew.go()
+        assert eventually(lambda: crew.all_said("done"), 60)
+        if read:
+            assert eventually(lambda: self.count("deliveries") >= MESSAGES, 60)
+        crew.stop_members()
+        for seat in crew.members:
+            assert seat.process.wait(30) is not None
+        troubles = crew.troubles()
+        crew.tidy()
+        seal(self.folder)
+        return troubles
+
+    def count(self, table: str) -> int:
+        """How many rows a stream has so far."""
+        rows = 0
+        for stream in self.folder.table(table).glob("*.arrows"):
+            with stream.open("rb") as file:
+                try:
+                    for batch in pa.ipc.open_stream(file):
+                        rows += batch.num_rows
+                except (pa.ArrowInvalid, OSError):
+                    pass
+        return rows
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """A sealed table."""
+        found: list[dict[str, Any]] = ds.dataset(self.folder.table(table)).to_table().to_pylist()
+        return found
+
+    def outcomes(self) -> dict[str, int]:
+        """How many sends had which outcome."""
+        return dict(Counter(row["outcome"] for row in self.rows("sends")))
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
+    """With an owner that has a registry of its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with Owner() as owner:
+        yield Play(owner, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[str]:
+    """Where the mock listens, which lives as long as the client that made it; it has the topic."""
+    client = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
+    (broker,) = client.list_topics("orders", timeout=30).brokers.values()
+    yield f"{broker.host}:{broker.port}"
+    del client
+
+
+def test_the_python_example_sends_and_reads(play: Play, brokers: str) -> None:
+    """Everything acknowledged where it is stored, delivered once, committed behind its delivery."""
+    example = f"{sys.executable} {EXAMPLE}"
+    assert play(scenario(f"{example} produce", f"{example} consume"), brokers, read=True) == []
+    assert play.outcomes() == {"acked": MESSAGES} and play.thresholds == [50]
+    sends = {(row["seq"], row["partition"], row["offset"]) for row in play.rows("sends")}
+    delivered = [(row["seq"], row["partition"], row["offset"]) for row in play.rows("deliveries")]
+    assert sorted(delivered) == sorted(sends) and all(row["intact"] for row in play.rows("deliveries"))
+    events = Counter(row["kind"] for row in play.rows("group_events"))
+    assert events["joined"] == events["left"] == 1 and events["assigned"] >= 1 and events["committed"] >= 1
+    ends = [row for row in play.rows("group_events") if row["kind"] == "committed"]
+    for row in ends:
+        before = [d for d in play.rows("deliveries") if d["polled_ns"] <= row["at_ns"]]
+        assert row["offset"] <= sum(d["partition"] == row["partition"] for d in before)
+
+
+def test_what_a_program_answers_is_recorded(play: Play) -> None:
+    """Every outcome, with what it says of place and reason."""
+    text = READY + (
+        "for text in sys.stdin:\n"
+        "    seq = json.loads(text)['seq']\n"
+        "    if seq % 4 == 0: say(seq=seq, outcome='acked', partition=3, offset=seq * 2)\n"
+        "    if seq % 4 == 1: say(seq=seq, outcome='acked')\n"
+        "    if seq % 4 == 2: say(seq=seq, outcome='failed', error='too large')\n"
+        "    if seq % 4 == 3: say(seq=seq, outcome='unknown')\n"
+    )
+    assert play(scenario(play.program(text))) == []
+    rows = {row["seq"]: row for row in play.rows("sends")}
+    wanted = ("partition", "offset", "outcome", "error")
+    assert [tuple(rows[seq][name] for name in wanted) for seq in range(4, 8)] == [
+        (3, 8, "acked", None),
+        (0, None, "acked", None),
+        (0, None, "failed", "too large"),
+        (0, None, "unknown", None),
+    ]
+    assert all(row["done_ns"] >= row["attempt_ns"] for row in rows.values()) and len(rows) == MESSAGES
+
+
+def test_a_program_that_dies_is_a_finding_and_what_it_held_is_unknown(play: Play) -> None:
+    """The run goes on; its last words are in the sentence."""
+    text = READY + (
+        "for text in sys.stdin:\n"
+        "    seq = json.loads(text)['seq']\n"
+        "    if seq == 70: raise SystemExit('out of cheese')\n"
+        "    say(seq=seq, outcome='acked')\n"
+    )
+    (trouble,) = play(scenario(play.program(text)))
+    assert trouble == "producer-0: its command: it ended on its own (exit status 1): out of cheese"
+    outcomes = play.outcomes()
+    assert outcomes["acked"] == 70 and outcomes["unknown"] >= 1 and sum(outcomes.values()) <= MESSAGES
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sys.stdin.read()\ntime.sleep(600)\n", "it hangs: it has neither said anything nor ended"),
+        (
+            "for text in sys.stdin: pass\n",
+            "it ended without saying what became of 200 messages (the first is",
+        ),
+    ],
+)
+def test_a_program_that_says_nothing_more(text: str, said: str, play: Play) -> None:
+    """It hangs, or ends as if it had done its work: in either case nothing is known of its messages."""
+    (trouble,) = play(scenario(play.program(READY + text), patience="1s"))
+    assert said in trouble and "Traceback" not in trouble
+    assert play.outcomes() == {"unknown": MESSAGES}
+
+
+def test_a_program_that_takes_no_input_hangs(play: Play) -> None:
+    """As soon as the pipe is full; what was not handed over was not sent."""
+    of = scenario(play.program(READY + "time.sleep(600)\n"), patience="1s")
+    of.workload.producers[0].__dict__.update(payload_bytes=4000)
+    (trouble,) = play(of)
+    assert "it hangs: it has taken no input for 1 s (patience)" in trouble
+    assert 1 <= play.outcomes()["unknown"] < MESSAGES
+
+
+def test_rubbish_is_counted_and_shown(play: Play) -> None:
+    """Each line of the wrong kind; what is right in between counts."""
+    text = READY + (
+        "print('hello', flush=True)\n"
+        "print('[' * 100000)\n"
+        "say(seq=999999, outcome='acked')\n"
+        "say(seq='x', outcome='acked')\n"
+        "for text in sys.stdin:\n"
+        "    seq = json.loads(text)['seq']\n"
+        "    if seq == 3: say(seq=3, outcome='fine')\n"
+        "    say(seq=seq, outcome='acked')\n"
+        "    if seq == 5: say(seq=5, outcome='failed')\n"
+        "    if seq == 6: say(seq=6, outcome='acked', offset=-1)\n"
+    )
+    (trouble,) = play(scenario(play.program(text)))
+    assert trouble == (
+        "producer-0: its command: it printed 7 lines that the protocol does not have; "
+        "the first: 'hello' (not JSON)"
+    )
+    assert play.outcomes() == {"acked": MESSAGES}
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("no-such-program-at-all", "no-such-program-at-all cannot be started: No such file"),
+        (f"{sys.executable} -c 'raise SystemExit(\"no\")'", r"it ended on its own \(exit status 1\): no"),
+    ],
+)
+def test_a_program_that_never_gets_ready_ends_the_run_in_a_sentence(
+    command: str, said: str, play: Play
+) -> None:
+    """There is nothing to judge."""
+    with pytest.raises(LabError, match=f"producer-0 ended on its own .*its command: {said}"):
+        play.crew(scenario(command)).start()
+
+
+MEMBER = (
+    READY
+    + "say(assigned=[['orders', 0]])\nfor n in range(3):\n    say(topic='orders', partition=0, offset=n)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (MEMBER + "raise SystemExit('bye')\n", r"it ended on its own \(exit status 1\): bye"),
+        (MEMBER, "before its input did"),
+        (MEMBER + "say(committed=5)\nsys.stdin.read()\n", "a line that the protocol does not have"),
+    ],
+)
+def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play) -> None:
+    """What it was delivered before is on record: records without a payload are others'."""
+    good = play.program(READY + "for t in sys.stdin: say(seq=json.loads(t)['seq'], outcome='acked')\n")
+    crew = play.crew(scenario(good, play.program(text)))
+    crew.start()
+    crew.go()
+    assert eventually(lambda: crew.all_said("done"), 60)
+    assert eventually(lambda: play.count("deliveries") == 3, 30)
+    crew.stop_members()
+    assert crew.members[0].process.wait(30) is not None
+    (trouble,) = crew.troubles()
+    assert trouble.startswith("billing-member-1") and "its command: " in trouble
+    assert re.search(said, trouble)
+    seal(play.folder)
+    assert [(row["offset"], row["seq"]) for row in play.rows("deliveries")] == [(n, None) for n in range(3)]
+
+
+def test_nothing_of_a_program_is_left(play: Play) -> None:
+    """Also of one that listens to nobody, and when kaput's own process is killed."""
+    crew = play.crew(scenario(play.program(READY + "time.sleep(600)\n")))
+    crew.start()
+    adapter = crew.producers[0].process
+    (program,) = psutil.Process(adapter.pid).children()
+    adapter.kill()
+    assert eventually(lambda: not program.is_running() or program.status() == psutil.STATUS_ZOMBIE, 20)
