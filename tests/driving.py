@@ -79,7 +79,8 @@ class Kaput:
     def run(self, scenario: str, *options: str) -> Result:
         """`kaput run SCENARIO --json`; fails the test when stdout is not one JSON document."""
         done = subprocess.run(
-            [*KAPUT, "run", scenario, "--json", "--runs", str(self.runs), *options],
+            # Most tests don't look at the page, which takes seconds; `--page` among the options has it again.
+            [*KAPUT, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *options],
             capture_output=True,
             text=True,
             timeout=RUN_TIMEOUT_S,

@@ -28,8 +28,9 @@ def recount_lost(result: Result) -> int:
 
 def test_noop_finds_nothing(kaput: Kaput) -> None:
     """Without a fault there is no anomaly at all: what is found in other runs is not the lab's doing."""
-    result = kaput.run("noop")
+    result = kaput.run("noop", "--page")
     assert_adds_up(result)
+    assert "</html>" in (result.folder / "report.html").read_text()
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.status == 0
     assert {a["name"]: a["count"] for a in result.findings["anomalies"] if a["count"]} == {}
@@ -85,6 +86,7 @@ def test_killing_the_leader_with_acks_all_loses_nothing(kaput: Kaput) -> None:
     """Ten producers, a dead leader, not one acknowledged message lost."""
     result = kaput.run("leader-kill-acks-all")
     assert_adds_up(result)
+    assert not (result.folder / "report.html").exists()
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.count("lost") == 0 == recount_lost(result)
     assert result.count("unseen") == 0

@@ -31,7 +31,7 @@ _START_NS = 1_700_000_000_000_000_000
 
 
 def _analyze(folder: Path) -> dict[str, Any]:
-    command = [*KAPUT, "analyze", str(folder), "--json"]
+    command = [*KAPUT, "analyze", str(folder), "--json", "--no-page"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     assert done.returncode in (0, 1), done.stderr
     findings: dict[str, Any] = json.loads(done.stdout)

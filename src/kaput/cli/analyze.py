@@ -13,6 +13,7 @@ import typer
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
     from kaput.cli.scratch import Scratch
+    from kaput.cli.series import Result
     from kaput.evidence.folder import LedgerRows
     from kaput.evidence.reading import Evidence
 
@@ -49,6 +50,10 @@ def analyze_command(
         ),
     ] = Ledger.STRETCHES,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="The same as --ledger none.")] = False,
+    page: Annotated[
+        bool,
+        typer.Option("--page/--no-page", help="Write report.html after the verdict."),
+    ] = True,
     scratch: Annotated[
         Path | None,
         typer.Option(
@@ -67,6 +72,7 @@ def analyze_command(
     from kaput.analysis.spark.background import Background
     from kaput.cli.ready import ready
     from kaput.cli.scratch import Scratch
+    from kaput.cli.showing import show
     from kaput.evidence.folder import RunFolder
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
@@ -81,7 +87,8 @@ def analyze_command(
         spark = stack.enter_context(Background(master, settings))
         spark.begin()
         found = [here[text] if text in here else _brought(text, spark, space) for text in run_dir]
-        _judge(found, spark, space, json, "none" if no_ledger else ledger.value)
+        results = _judge(found, spark, space, "none" if no_ledger else ledger.value, page)
+        show(results, json, page)
 
 
 def _is_url(text: str) -> bool:
@@ -99,10 +106,10 @@ def _brought(url: str, spark: Background, scratch: Scratch) -> Evidence:
 
 
 def _judge(
-    found: list[Evidence], spark: Background, scratch: Scratch, json: bool, ledger: LedgerRows
-) -> None:
+    found: list[Evidence], spark: Background, scratch: Scratch, ledger: LedgerRows, page: bool
+) -> list[Result]:
     from kaput.cli.judging import judge_folder, keep_report
-    from kaput.cli.showing import result_of, show
+    from kaput.cli.showing import result_of
 
     results = [
         result_of(evidence.folder, judge_folder(evidence, spark.session, scratch, ledger))
@@ -113,9 +120,10 @@ def _judge(
         if folder.origin is not None and folder.unkept is None:
             from kaput.analysis.spark.elsewhere import take_back
 
-            keep_report(folder, result.findings)
+            if page:
+                keep_report(folder, result.findings)
             take_back(spark.session(), folder)
-    show(results, json)
+    return results
 
 
 def _check_master(master: str | None) -> None:

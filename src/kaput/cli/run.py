@@ -64,6 +64,10 @@ def run_command(
         bool,
         typer.Option("--dashboard", help="Show the runs in a browser while they last."),
     ] = False,
+    page: Annotated[
+        bool,
+        typer.Option("--page/--no-page", help="Write report.html after the verdict."),
+    ] = True,
 ) -> None:
     """Run scenarios on a real cluster, judge them, and write the reports. Several end with one table.
 
@@ -76,8 +80,8 @@ def run_command(
 
     overrides = [*(set_ or []), *([f"cluster.network={network}"] if network else [])]
     choices = choose(scenario or [], tag or [], overrides, vary or [])
-    with run_all(choices, seed, repeat, runs, kafka_home, dashboard) as series:
-        show_series(series, json, as_list=repeat > 1 or len(choices) > 1)
+    with run_all(choices, seed, repeat, runs, kafka_home, dashboard, page) as series:
+        show_series(series, json, as_list=repeat > 1 or len(choices) > 1, pages=page)
 
 
 @contextmanager
@@ -88,10 +92,12 @@ def run_all(
     runs: Path,
     kafka_home: Path | None = None,
     dashboard: bool = False,
+    pages: bool = True,
 ) -> Iterator[Series]:
     """Runs and judges each choice `repeat` times; every mistake is found before anything starts.
 
-    `dashboard`: whether there is one for as long as the block lasts.
+    `dashboard`: whether there is one for as long as the block lasts. `pages`: whether the results that others
+    follow get their report.html.
 
     The results are there before Spark has gone: nobody needs to wait for that.
     """
@@ -113,7 +119,8 @@ def run_all(
         plans = _plans(choices, first_seed, repeat, runs, kafka_home)
         with interrupts(), Scratch() as scratch, Background(rehearse=True) as spark:
             reap_orphans()
-            yield play(plans, lambda plan: run_one(plan, java, spark, scratch, shown), between=_keep)
+            between = _keep if pages else lambda _result: None
+            yield play(plans, lambda plan: run_one(plan, java, spark, scratch, shown), between=between)
 
 
 def _beside(runs: Path) -> AbstractContextManager[Beside]:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from kaput.report.comparison import Entry
 
 
-def show_series(series: Series, as_json: bool, as_list: bool) -> None:
-    """Prints every result, then ends the program: with what ended the series, else with the worst status.
+def show_series(series: Series, as_json: bool, as_list: bool, pages: bool = True) -> None:
+    """Prints every result, writes their report.html (`pages`), then ends the program: with what ended the
+    series, else with the worst status.
 
     A violated run is the worst, then one that the lab failed, an inconclusive one, one that held.
     """
@@ -31,7 +32,7 @@ def show_series(series: Series, as_json: bool, as_list: bool) -> None:
             sys.stdout.flush()
     finally:
         # Last: who reads the text need not wait for the pages, which are made also when nobody reads it.
-        for result in series.results:
+        for result in series.results if pages else ():
             if result.folder.origin is None and not has_report(result.folder):
                 keep_report(result.folder, result.findings)
     if series.ended is not None:
@@ -39,9 +40,9 @@ def show_series(series: Series, as_json: bool, as_list: bool) -> None:
     raise typer.Exit(exit_status([r.findings.verdict for r in series.results], failed=bool(series.failed)))
 
 
-def show(results: list[Result], as_json: bool) -> None:
+def show(results: list[Result], as_json: bool, pages: bool = True) -> None:
     """The same of runs that were judged, whenever they were made."""
-    show_series(Series(results), as_json, as_list=len(results) > 1)
+    show_series(Series(results), as_json, as_list=len(results) > 1, pages=pages)
 
 
 def _print(series: Series, as_json: bool, as_list: bool) -> None:
