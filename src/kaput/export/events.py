@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class Kind(IntEnum):
 # The columns of a row of numbers. `who` is a producer, or a member's number.
 TIME, KIND, WHO, KEY, OFFSET, PRODUCER, SEQ, ERROR = range(8)
 _COLUMNS = 8
+_TRANSACTIONS = {"committed": Kind.ACKED, "aborted": Kind.FAILED, "unknown": Kind.UNKNOWN}
 _OUTCOMES = {"acked": Kind.ACKED, "failed": Kind.FAILED, "unknown": Kind.UNKNOWN}
 
 
@@ -98,8 +100,11 @@ class Events:
 
     def of_the_drain(self) -> Iterator[Rows]:
         """What is stored: `time` is the key and `kind` always the same, so that it goes by key and offset."""
-        for batch in self._batches("log", ["topic", "partition", "offset", "producer", "seq", "intact"]):
-            known = self._known(batch)
+        names = ["topic", "partition", "offset", "producer", "seq", "intact"]
+        told = "visible" not in self._evidence.tables["log"].lacking
+        for batch in self._batches("log", [*names, "visible"] if told else names):
+            # Of an aborted transaction nothing is there for a reader.
+            known = self._known(batch.filter(pc.fill_null(batch["visible"], True)) if told else batch)
             rows = _rows(len(known))
             rows[TIME] = rows[KEY] = self._keys(known)
             rows[KIND] = Kind.STORED
@@ -132,8 +137,33 @@ class Events:
             done = _ints(batch, "done_ns")
             rows[TIME] = np.maximum(np.where(done == NULL_LONG, FOREVER, done), rows[TIME])
             rows[KIND] = _mapped(batch, "outcome", lambda word: _OUTCOMES[word])
+            self._judge_transactions(rows)
             rows[ERROR] = _mapped(batch, "error", self.names.error)
             yield rows
+
+    def _judge_transactions(self, rows: Rows) -> None:
+        """What was acknowledged within a transaction became of it what became of the transaction."""
+        for producer, (first, last, kind) in self._transactions.items():
+            acked = np.flatnonzero((rows[PRODUCER] == producer) & (rows[KIND] == Kind.ACKED))
+            seqs = rows[SEQ, acked]
+            at = np.searchsorted(first, seqs, side="right") - 1
+            inside = (at >= 0) & (seqs <= last[at])
+            rows[KIND, acked[inside]] = kind[at[inside]]
+
+    @cached_property
+    def _transactions(self) -> dict[int, tuple[Rows, Rows, Rows]]:
+        """By producer: first and last seq of its transactions in order, and how a message in each ended."""
+        parts: list[Rows] = []
+        for batch in self._batches("transactions", ["producer", "first_seq", "last_seq", "outcome"]):
+            kinds = _mapped(batch, "outcome", lambda word: _TRANSACTIONS[word])
+            parts.append(np.stack([_ints(batch, n) for n in ("producer", "first_seq", "last_seq")] + [kinds]))
+        if not parts:
+            return {}
+        every = np.concatenate(parts, axis=1)
+        every = every[:, every[2] >= every[1]]
+        every = every[:, np.argsort(every[1], kind="stable")]
+        own = {int(producer): every[1:, every[0] == producer] for producer in np.unique(every[0])}
+        return {producer: (rows[0], rows[1], rows[2]) for producer, rows in own.items()}
 
     def _places_of_the_unplaced(self) -> dict[tuple[int, int], int]:
         """By message that was sent to no known partition: the key under which it is stored nevertheless."""

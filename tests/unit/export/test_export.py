@@ -8,7 +8,7 @@ import random
 import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -127,6 +127,29 @@ def test_a_history_has_every_send_and_every_poll(tmp_path: Path) -> None:
     assigned = [(op.value, bool(op.more)) for op in ops if op.f == "assign" and op.type == "ok"]
     assert assigned == [([0], False), ([], False), ([0, 1], True)]
     assert history.strangers == 2
+
+
+def test_a_message_ends_as_its_transaction_does(tmp_path: Path) -> None:
+    """What was aborted has failed and is not there for a reader; who read it all the same has read it."""
+    history = Handmade(groups={"g": True})
+    ended = {"transactional_id": "t", "producer": 0, "begin_ns": at(0), "end_ns": at(9)}
+    for number, outcome in enumerate(("aborted", "committed", "unknown")):
+        first = 2 * number
+        history.add(
+            "transactions", transaction=number, first_seq=first, last_seq=first + 1, outcome=outcome, **ended
+        )
+    for seq in range(7):
+        history.acked(0, seq, seq)
+        history.rows["log"][-1]["visible"] = seq > 1
+    history.handed(0, 0, 0, 20)
+    history.add("end_offsets", topic="orders", partition=0, end_offset=7, drained_to=7)
+    ops, _ = told(history.write(tmp_path / "run"), tmp_path)
+    kinds = [
+        op.type for op in sorted(ops, key=lambda op: str(op.value)) if op.f == "send" and op.type != "invoke"
+    ]
+    assert Counter(kinds) == {"fail": 2, "ok": 3, "info": 2}
+    polls = [op.value[0][1][0] for op in ops if op.f == "poll" and op.type == "ok"]
+    assert polls == [[[0, 0]], [[n, n] for n in range(2, 7)]]
 
 
 @pytest.mark.parametrize("chunk_rows", [7, 50, 1 << 19])
