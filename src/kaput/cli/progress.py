@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -14,6 +15,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -23,30 +25,26 @@ from rich.progress import (
 PLAIN_EVERY_S = 5.0
 
 
-class RunProgress:
-    """Draws one run: phase, messages attempted and acknowledged, and the faults that are active."""
+_STATUS = TextColumn("{task.fields[status]}")
 
-    def __init__(self, title: str) -> None:
-        self._title, self._phase = title, "start"
-        self._faults: dict[str, str] = {}
-        self._acked = 0
-        self._lock = threading.Lock()
+
+class _Drawn:
+    """A bar on a terminal while the block lasts; elsewhere nothing is drawn, lines are left to the others."""
+
+    def __init__(self, description: str, *columns: ProgressColumn) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._live = self._console.is_terminal
         self._said_at = 0.0
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}"),
-            TimeElapsedColumn(),
+            *columns,
             console=self._console,
             transient=True,
         )
-        self._task = self._bar.add_task(title, total=None, status="")
+        self._task = self._bar.add_task(description, total=None, status="")
 
-    def __enter__(self) -> RunProgress:
+    def __enter__(self) -> Self:
         if self._live:
             self._bar.start()
         return self
@@ -56,6 +54,17 @@ class RunProgress:
     ) -> None:
         if self._live:
             self._bar.stop()
+
+
+class RunProgress(_Drawn):
+    """Draws one run: phase, messages attempted and acknowledged, and the faults that are active."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title, BarColumn(), MofNCompleteColumn(), _STATUS, TimeElapsedColumn())
+        self._title, self._phase = title, "start"
+        self._faults: dict[str, str] = {}
+        self._acked = 0
+        self._lock = threading.Lock()
 
     def phase(self, name: str) -> None:
         """A phase begins."""
@@ -109,77 +118,35 @@ class RunProgress:
             sys.stderr.flush()
 
 
-class JudgeProgress:
+class JudgeProgress(_Drawn):
     """Draws one analysis: how many of its parts are counted. `tell` is called twice a second or less."""
 
     def __init__(self, title: str) -> None:
+        super().__init__(f"{title}: judging", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._title, self._said_at = title, time.monotonic()
-        self._console = Console(stderr=True, highlight=False)
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-        )
-        self._task = self._bar.add_task(f"{title}: judging", total=None)
-
-    def __enter__(self) -> JudgeProgress:
-        if self._console.is_terminal:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._bar.stop()
 
     def tell(self, done: int, total: int) -> None:
         """So many parts are counted."""
-        if self._console.is_terminal:
+        if self._live:
             self._bar.update(self._task, completed=done, total=total)
         elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
             self._said_at = time.monotonic()
             self._console.print(f"{self._title}: counted {done:,} of {total:,} parts", soft_wrap=True)
 
 
-class BytesProgress:
+class BytesProgress(_Drawn):
     """Draws bytes that are copied, and how many of some things are done. `tell` as often as one likes."""
 
     def __init__(self, title: str) -> None:
-        self._title, self._said_at = title, 0.0
-        self._console = Console(stderr=True, highlight=False)
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TextColumn("{task.fields[status]}"),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
+        super().__init__(
+            title, BarColumn(), DownloadColumn(), TransferSpeedColumn(), _STATUS, TimeElapsedColumn()
         )
-        self._task = self._bar.add_task(title, total=None, status="")
-
-    def __enter__(self) -> BytesProgress:
-        if self._console.is_terminal:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._bar.stop()
+        self._title = title
 
     def tell(self, copied: int, of_bytes: int, done: int, total: int) -> None:
         """So many bytes, and so many partitions."""
         status = f"{done:,} of {total:,} partitions"
-        if self._console.is_terminal:
+        if self._live:
             self._bar.update(self._task, completed=copied, total=of_bytes or None, status=status)
         elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
             self._said_at = time.monotonic()
