@@ -43,7 +43,7 @@ def _status(port: int, timeout_s: float = _BOUND_S) -> int:
 
 
 def _free(port: int) -> bool:
-    """No dashboard answers there: nobody does, or somebody who was given the port since, on a busy machine."""
+    """No dashboard answers there: nobody does, or somebody who was given the port since."""
     try:
         return _status(port, timeout_s=20) != 200
     except (OSError, http.client.HTTPException):
