@@ -51,6 +51,10 @@ class FakeNode:
         return Place(self.id, self.role, f"10.77.0.{self.id}", port, 9093, self.folder)
 
     @property
+    def log(self) -> Path:
+        return self.folder / "server.log"
+
+    @property
     def pid(self) -> int:
         return 1000 * self.starts + self.id
 

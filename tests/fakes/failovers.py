@@ -64,6 +64,13 @@ def _without_power(history: History, injected: float = 40, healed: float = 500, 
     return history.fault(more.pop("broker", 1), injected, healed, fault="power-loss", **more)
 
 
+def _without_power_anywhere(leader: int, **more: Any) -> History:
+    history = _led(leader, acks="all", **more)
+    for broker in (1, 2, 3):
+        _without_power(history, broker=broker)
+    return history
+
+
 _HELD, _BROKEN, _OPEN = "held", "violated", "inconclusive"
 _DEPOSED, _RESTARTED, _UNEXPLAINED = "deposed-leader", "leader-restarted", "unexplained"
 _NOBODY = "who led their partition is not recorded"
@@ -75,6 +82,7 @@ _NONE = (None, None)  # epochs
 _COMPACTED: dict[str, Any] = {"config": {"cleanup.policy": "compact,delete"}}
 _KEYED: dict[str, Any] = {"producer": {"key": "seq"}}
 _NO_SYNC = "had not synced"
+_BY_ALL = "all of those lost what they had not synced"
 
 
 def _compacted_everywhere() -> History:
@@ -133,6 +141,16 @@ CASES: dict[str, Case] = {
     "a power loss, acks=all": Case(_without_power(_led(1, acks="all")), _RESTARTED, _BROKEN),
     "a power loss, acks=all, an ISR of one": Case(
         _without_power(_led(1, acks="all", isr=[1])), _RESTARTED, _HELD, "min.insync.replicas=1"
+    ),
+    "a power loss of all, acks=all": Case(_without_power_anywhere(1), _RESTARTED, _HELD, _BY_ALL),
+    "a power loss of all, acks=all, another leader": Case(
+        _without_power_anywhere(2), _DEPOSED, _HELD, _BY_ALL
+    ),
+    "a power loss of all, acks=all, synced before": Case(
+        _without_power_anywhere(2, config={"flush.messages": 1}), _DEPOSED, _BROKEN, "flush.messages=1"
+    ),
+    "a power loss of all but one, acks=all": Case(
+        _without_power(_without_power(_led(2, acks="all")), broker=3), _DEPOSED, _BROKEN
     ),
     # Nothing is where the acknowledgement points.
     "a hole": Case(_hole(2), _DEPOSED, _HELD),

@@ -163,14 +163,19 @@ class Causes:
         else:
             return known
         cause = "unclean-election" if epoch["unclean"] else "leader-restarted" if same else "deposed-leader"
-        return known | {"cause": cause, "leaders": same is not None, "unsynced": self.unsynced(epoch, done)}
+        return known | {
+            "cause": cause,
+            "leaders": same is not None,
+            "unsynced": self.unsynced(epoch["leader"], epoch, done),
+            "all unsynced": bool(isrs and isrs[-1]) and all(self.unsynced(b, epoch, done) for b in isrs[-1]),
+        }
 
-    def unsynced(self, epoch: Row, done: int) -> bool:
-        """Whether the leader may have lost what it had not synced, between acknowledgement and epoch."""
+    def unsynced(self, broker: int | None, epoch: Row, done: int) -> bool:
+        """Whether a broker may have lost what it had not synced, between acknowledgement and epoch."""
         return epoch["at_ns"] is not None and any(
             f["fault"] == "power-loss"
             and f["bit"]
-            and epoch["leader"] in f["brokers"]
+            and broker in f["brokers"]
             and f["effective_ns"] // MS <= epoch["at_ns"] // MS
             and (f["healed_ns"] is None or done <= f["healed_ns"])
             for f in self.rows["faults"]
@@ -182,7 +187,8 @@ class Causes:
         crashed = cause == "leader-restarted" and why["unsynced"]
         if acks == "1":
             return cause == "unclean-election" or (why["leaders"] and (cause == "deposed-leader" or crashed))
-        return acks == "0" or (why["alone"] and (cause == "deposed-leader" or crashed))
+        by_all = cause != "unexplained" and why["all unsynced"]
+        return acks == "0" or by_all or (why["alone"] and (cause == "deposed-leader" or crashed))
 
 
 def _first_that_led(epochs: list[Row]) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fakes.cluster import FakeAdmin, FakeNode
 from fakes.disk import FakeDisk
+from fakes.logs import FakeLogs
 from fakes.network import FakeNetwork
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.fault import Effect, Fault, Scene
@@ -35,6 +36,7 @@ class World:
     network: FakeNetwork = field(default_factory=FakeNetwork)
     disk: FakeDisk = field(default_factory=FakeDisk)
     admin: FakeAdmin = field(default_factory=FakeAdmin)
+    logs: FakeLogs = field(default_factory=FakeLogs)
 
     def __post_init__(self) -> None:
         # Of the doubles' sockets only ZooKeeper's answer: a late answer is all that delay needs.
@@ -55,9 +57,10 @@ class World:
         return [self.nodes[i] for i in self.targets]
 
     def make(self) -> Fault:
-        """The fault; disk-full fills the disk that is here."""
+        """The fault; disk-full fills the disk that is here, power-loss cuts the logs that are here."""
         kind = CATALOGUE[self.fault]
-        here = type(kind.__name__, (kind,), {"ballast": self.disk.ballast})
+        doubles = {"ballast": self.disk.ballast, "tails": self.logs.tails, "cut": self.logs.cut}
+        here = type(kind.__name__, (kind,), doubles)
         told = Options(**{**TOLD.get(self.fault, {}), **self.told})
         around: Any = (self.nodes, self.network, self.admin, ["orders"], self.network.clock)
         self.made = here(Scene(f"1-{self.fault}", told, *around))

@@ -40,12 +40,16 @@ _PLACES = pa.schema(
                         ("led_last", pa.int32()),
                         ("changed", pa.bool_()),
                         ("unsynced_to_ns", pa.int64()),
+                        (
+                            "unsynced",
+                            pa.list_(pa.struct([("broker", pa.int32()), ("to_ns", pa.int64())])),
+                        ),
                     ]
                 )
             ),
         ),
         ("led", pa.bool_()),
-        ("isrs", pa.list_(pa.struct([("at_ms", pa.int64()), ("size", pa.int32())]))),
+        ("isrs", pa.list_(pa.struct([("at_ms", pa.int64()), ("members", pa.list_(pa.int32()))]))),
         ("led_ns", pa.list_(pa.int64())),
     ]
 )
@@ -63,7 +67,9 @@ def places_frame(frames: Frames, timeline: Timeline, ends: Mapping[Place, int]) 
                 "epochs": [vars(epoch) for epoch in timeline.epochs.get(place, [])] or None,
                 "led": timeline.led(place),
                 "isrs": [
-                    {"at_ms": c.at_ns // 1_000_000, "size": len(c.isr)} for c in changes if c.isr is not None
+                    {"at_ms": c.at_ns // 1_000_000, "members": list(c.isr)}
+                    for c in changes
+                    if c.isr is not None
                 ],
                 "led_ns": [c.at_ns for c in changes if c.is_election],
             }
@@ -185,7 +191,7 @@ _KNOWN: Mapping[str, str] = {
         "WHEN by_start IS NOT NULL THEN old IS NOT NULL AND by_start.leader IS NOT NULL "
         "ELSE overwritten.changed IS NOT NULL END"
     ),
-    "isr_of_one": "get(isr, size(isr) - 1).size = 1",
+    "isr_of_one": "size(get(isr, size(isr) - 1).members) = 1",
     "hole": "offset IS NULL OR gap",
     "either_leader": (
         "overwritten IS NULL AND (offset IS NULL OR gap) AND exists(epochs, e -> "
@@ -194,6 +200,10 @@ _KNOWN: Mapping[str, str] = {
     "unsynced": (
         "why = 'leader-restarted' AND overwritten.unsynced_to_ns IS NOT NULL "
         "AND (done_ns IS NULL OR done_ns <= overwritten.unsynced_to_ns)"
+    ),
+    "isr_unsynced": (
+        "size(get(isr, size(isr) - 1).members) > 0 AND forall(get(isr, size(isr) - 1).members, "
+        "b -> exists(overwritten.unsynced, u -> u.broker = b AND done_ns <= u.to_ns))"
     ),
 }
 

@@ -109,7 +109,8 @@ class Account:
     by what happened and second since the epoch, how often; `begins`: by
     group and place, the first offset that was delivered; `too_early`: by group and topic, what of `unseen`
     was stored before a group that begins at the end first looked; `redelivered` by
-    rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of `rebalances`.
+    rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of `rebalances`; `stuck`:
+    messages by fault and group.
     """
 
     partitions: Partitions
@@ -140,6 +141,7 @@ class Account:
     begins: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     too_early: Mapping[tuple[int, int], int] = field(default_factory=dict)
     resized: list[Resized] = field(default_factory=list)
+    stuck: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     examples: list[Case] = field(default_factory=list)
 
     @property

@@ -148,6 +148,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
         },
         hanging_within_grace=account.cases["hanging-transaction", None, True],
         standstill_s=transactions.standstill_s(given),
+        stuck=max((sum(waiting.values()) for waiting in account.stuck.values()), default=0),
         slump_s=max((one.longest_s for one in slumps.slumps(given, account)), default=None),
         end_offsets=account.partitions.end_offsets_sum,
         end_offsets_known=bool(given.ends),
@@ -271,6 +272,7 @@ def _fault(reach: Reach, account: Account) -> FaultFindings:
         unavailable_ms=quiet / _MS if quiet is not None else None,
         first_ack_after_ms=_ms(since, account.first_acks.get(fault.id)) if reach.elected else None,
         isr_restored_ms=_ms(fault.healed_ns, reach.restored_ns),
+        stuck=dict(account.stuck.get(fault.id, {})),
     )
 
 

@@ -129,9 +129,10 @@ class Inputs:
     def replicas(self) -> Mapping[str, Mapping[int, int]]:
         """How many replicas each partition should have."""
         topics = self.scenario.topics if self.scenario else []
+        more = self.scenario.most_replicas() if self.scenario else 0
         return {
             t.name: {
-                p: len(t.assignment[p]) if t.assignment else t.replication_factor
+                p: max(more, len(t.assignment[p]) if t.assignment else t.replication_factor)
                 for p in range(len(t.assignment) if t.assignment else t.partitions)
             }
             for t in topics

@@ -22,7 +22,7 @@ from kaput.analysis.inputs import Inputs, events_frame
 from kaput.analysis.plan import Plan, plan
 from kaput.analysis.questions.steps import count_ns
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
-from kaput.analysis.stages.encode import EncodeContext, Widths
+from kaput.analysis.stages.encode import EncodeContext, Times
 from kaput.analysis.stages.job import Job, Tables
 from kaput.analysis.stages.pieces import Piece
 from kaput.analysis.together import (
@@ -61,8 +61,8 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
     tables.clear(given)
     events = events_frame(given)
-    widths = Widths(work.width_ns, work.step_ns)
-    job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, widths))
+    times = Times(work.width_ns, work.step_ns, after_encoding.moments(given))
+    job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, times))
     sums = job.sums()
     account = after_encoding.account(given, sums)
     of_messages = after_messages.add(

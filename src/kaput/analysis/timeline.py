@@ -44,7 +44,8 @@ class Epoch:
     earliest: from where on it may be, where the records between tell no epoch; logged: it has a record.
     leader: who led it, of one without a leader who led next; led_last: ... who led before. changed: whether
     its leader is another than the one before; None where not both are known.
-    unsynced_to_ns: an acknowledgement up to then may have been lost with what its leader had not synced.
+    unsynced_to_ns: an acknowledgement up to then may have been lost with what its leader had not synced;
+    unsynced: the same of each broker.
     """
 
     number: int
@@ -58,6 +59,7 @@ class Epoch:
     led_last: int | None = None
     changed: bool | None = None
     unsynced_to_ns: int | None = None
+    unsynced: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,8 @@ def _epochs(
                 at_ns=change_.at_ns,
                 unclean=change_.unclean,
                 fault=change_.fault,
-                unsynced_to_ns=_unsynced_to_ns(change_, leader, faults),
+                unsynced_to_ns=None if leader is None else _unsynced(change_, faults).get(leader),
+                unsynced=tuple(sorted(_unsynced(change_, faults).items())),
             )
         known.append(epoch)
         if number in logged:
@@ -234,15 +237,15 @@ def _leader(change: Change | None, otherwise: int | None) -> int | None:
     return change.leader if change.leader >= 0 else otherwise
 
 
-def _unsynced_to_ns(change: Change, leader: int | None, faults: Sequence[Fault]) -> int | None:
-    """Up to when acknowledgements of the same leader, come back, may have been lost with unsynced data."""
-    ends = [
-        FOREVER_NS if fault.healed_ns is None else fault.healed_ns
-        for fault in faults
-        if fault.fault in vocabulary.UNSYNCED_DATA_FAULTS
-        and fault.proven
-        and leader in fault.brokers
-        and fault.effective_ns is not None
-        and fault.effective_ns // _MS <= change.at_ns // _MS
-    ]
-    return max(ends, default=None)
+def _unsynced(change: Change, faults: Sequence[Fault]) -> dict[int, int]:
+    """By broker, up to when what it acknowledged may have been lost with its unsynced data, before that."""
+    found: dict[int, int] = {}
+    for fault in faults:
+        if fault.fault not in vocabulary.UNSYNCED_DATA_FAULTS or not fault.proven:
+            continue
+        if fault.effective_ns is None or fault.effective_ns // _MS > change.at_ns // _MS:
+            continue
+        until = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
+        for broker in fault.brokers:
+            found[broker] = max(until, found.get(broker, until))
+    return found

@@ -68,6 +68,23 @@ class Admin(GroupAdmin):
                 why = result.error_message or error_name(result.error_code)
                 raise LabError(f"topic {result.name} cannot have {count} partitions: {why}")
 
+    def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
+        """Gives partitions these replicas; returns when the controller has accepted. Raises LabError."""
+        answer = self._asker.ask_any(
+            self._passing_on(),
+            lambda: requests.alter_reassignments(wanted, self._timeout_s),
+            "reassign partitions",
+            self._timeout_s,
+        )
+        refused = [(topic.name, p) for topic in answer.responses for p in topic.partitions if p.error_code]
+        if answer.error_code:
+            raise LabError(
+                f"partitions cannot be reassigned: {answer.error_message or error_name(answer.error_code)}"
+            )
+        for name, p in refused:
+            why = p.error_message or error_name(p.error_code)
+            raise LabError(f"{name}/{p.partition_index} cannot be reassigned: {why}")
+
     def _passing_on(self) -> Mapping[int, Endpoint]:
         """Whom to tell what the controller is to do: in ZooKeeper mode brokers do not pass it on."""
         brokers = self._cluster.broker_endpoints

@@ -31,6 +31,7 @@ class Distribution:
     version: str
     jars: tuple[Path, ...]
     id: str
+    home: Path | None = None  # of an installation, whose jars are taken as they are
 
     @property
     def major(self) -> int:
@@ -43,16 +44,30 @@ class Distribution:
         return os.pathsep.join(map(str, self.jars))
 
 
-def resolve(version: str, java: Java, progress: Progress = lambda done, total: None) -> Distribution:
+def _silent(done: int, total: int) -> None:
+    """Progress for those who show none."""
+
+
+def resolve(version: str, java: Java, progress: Progress = _silent) -> Distribution:
     """The locked jars of a version; fetches what is missing, telling `progress`. Raises DistributionError."""
     locked = read_lock(version)
     jars = provide(f"Kafka {version}", locked, java, progress)
     return Distribution(version, jars, _identity(locked))
 
 
-def provide(
-    what: str, locked: list[LockedJar], java: Java, progress: Progress = lambda done, total: None
-) -> tuple[Path, ...]:
+def with_more(distribution: Distribution, of: str, java: Java, progress: Progress = _silent) -> Distribution:
+    """The same with the jars that `of` (a lock file) needs beside them. Raises DistributionError.
+
+    An installation of Kafka has them already.
+    """
+    if distribution.home is not None:
+        return distribution
+    locked = read_lock(distribution.version, of)
+    jars = provide(f"{of} of Kafka {distribution.version}", locked, java, progress)
+    return Distribution(distribution.version, (*distribution.jars, *jars), f"{distribution.id}-{of}")
+
+
+def provide(what: str, locked: list[LockedJar], java: Java, progress: Progress = _silent) -> tuple[Path, ...]:
     """Locked jars from the cache; those of `what` that are missing are fetched. Raises DistributionError."""
     root = cache_dir("jars")
     if _missing(locked, root):
@@ -77,7 +92,9 @@ def from_home(home: Path) -> Distribution:
         raise DistributionError(f"{home} is not a Kafka installation: it has no libs/kafka_*.jar")
     stats = [(jar, jar.stat()) for jar in jars]
     identity = "\n".join(f"{jar} {stat.st_size} {stat.st_mtime_ns}" for jar, stat in stats)
-    return Distribution(versions[0], jars, hashlib.sha256(identity.encode()).hexdigest()[:16])
+    return Distribution(
+        versions[0], jars, hashlib.sha256(identity.encode()).hexdigest()[:16], home.absolute()
+    )
 
 
 def _missing(locked: list[LockedJar], root: Path) -> list[LockedJar]:

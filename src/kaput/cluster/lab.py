@@ -201,7 +201,9 @@ class Cluster:
             return
         write_properties(place, self._places, self._spec)
         if self._spec.mode == "kraft":
-            format_storage(place.data, place.id, self._cluster_id, self.distribution, self.java)
+            format_storage(
+                place.data, place.id, self._cluster_id, self.distribution, self.java, self._spec.features
+            )
 
     def _before_restart(self, place: Place) -> None:
         if self.mode == "zookeeper" and place.role == "broker":

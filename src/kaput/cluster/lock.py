@@ -33,12 +33,15 @@ class LockedJar:
         return f"{self.group}:{self.artifact}:{self.version} {self.sha256}"
 
 
-def read_lock(version: str) -> list[LockedJar]:
-    """The jars of a Kafka version. Raises DistributionError naming the versions there are."""
-    path = LOCKS / f"kafka-{version}.lock"
+def read_lock(version: str, of: str = "kafka") -> list[LockedJar]:
+    """The jars of a Kafka version, or what `of` needs beside them. Raises DistributionError naming the
+    versions there are.
+    """
+    path = LOCKS / f"{of}-{version}.lock"
     if not path.is_file():
-        there = ", ".join(sorted(p.stem.removeprefix("kafka-") for p in LOCKS.glob("kafka-*.lock")))
-        raise DistributionError(f"Kafka {version} has no lock file; there are: {there} (or use --kafka-home)")
+        there = ", ".join(sorted(p.stem.removeprefix(f"{of}-") for p in LOCKS.glob(f"{of}-*.lock")))
+        what = f"Kafka {version}" if of == "kafka" else f"{of} of Kafka {version}"
+        raise DistributionError(f"{what} has no lock file; there are: {there} (or use --kafka-home)")
     return [_parse(line, path) for line in path.read_text().splitlines() if line and line[0] != "#"]
 
 

@@ -12,21 +12,23 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.errors import KafkaError, for_code
     from kafka.protocol.admin import (
+        AlterPartitionReassignmentsRequest,
         CreatePartitionsRequest,
         CreateTopicsRequest,
         DescribeQuorumRequest,
         IncrementalAlterConfigsRequest,
         ListGroupsRequest,
     )
-    from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+    from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetFetchRequest
     from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
     from kafka.protocol.parser import KafkaProtocol
+    from kafka.record.memory_records import MemoryRecords
 
     from kaput.cluster.messages import DescribeShareGroupOffsetsRequest
 
 __all__ = [
-    "CreatePartitionsRequest", "CreateTopicsRequest", "DescribeQuorumRequest",
-    "DescribeShareGroupOffsetsRequest", "FindCoordinatorRequest", "IncrementalAlterConfigsRequest",
-    "KafkaError", "KafkaProtocol", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest",
-    "OffsetFetchRequest", "for_code",
+    "AlterPartitionReassignmentsRequest", "CreatePartitionsRequest", "CreateTopicsRequest",
+    "DescribeQuorumRequest", "DescribeShareGroupOffsetsRequest", "FetchRequest", "FindCoordinatorRequest",
+    "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol", "ListGroupsRequest",
+    "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "OffsetFetchRequest", "for_code",
 ]  # fmt: skip

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kaput.cluster.protocol import (
+    AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DescribeQuorumRequest,
     DescribeShareGroupOffsetsRequest,
+    FetchRequest,
     FindCoordinatorRequest,
     IncrementalAlterConfigsRequest,
     ListGroupsRequest,
@@ -24,7 +26,7 @@ TopicPartition = tuple[str, int]
 _CONSUMER = -1
 # Kafka's own debugging replica id: its answer is not cut off at the high watermark, as a consumer's is.
 _DEBUGGER = -2
-_LATEST = -1
+_LATEST, _EARLIEST = -1, -2  # what is asked for in place of a timestamp
 _READ_COMMITTED = 1
 _GROUP = 32  # the kind of a resource
 _SET = 0
@@ -43,6 +45,20 @@ def create_partitions(topic: str, count: int, timeout_s: float) -> Any:
     return CreatePartitionsRequest(
         version=1, topics=[wanted], timeout_ms=int(timeout_s * 1000), validate_only=False
     )
+
+
+def alter_reassignments(wanted: Mapping[TopicPartition, Sequence[int]], timeout_s: float) -> Any:
+    """AlterPartitionReassignments: each partition's replicas, the preferred leader first; brokers pass it on
+    to the controller.
+    """
+    topic_class = AlterPartitionReassignmentsRequest.ReassignableTopic
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, partition), replicas in wanted.items():
+        by_topic.setdefault(topic, []).append(
+            topic_class.ReassignablePartition(partition_index=partition, replicas=list(replicas))
+        )
+    topics = [topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()]
+    return AlterPartitionReassignmentsRequest(version=0, topics=topics, timeout_ms=int(timeout_s * 1000))
 
 
 def metadata(topics: Sequence[str] = ()) -> Any:
@@ -104,14 +120,31 @@ def share_group_offsets(group: str) -> Any:
     return DescribeShareGroupOffsetsRequest(version=1, groups=[wanted])
 
 
+def fetch(place: TopicPartition, offset: int, max_bytes: int) -> Any:
+    """Fetch of one partition from whichever of its replicas is asked, to the end of its own log."""
+    partition = FetchRequest.FetchTopic.FetchPartition(
+        partition=place[1], fetch_offset=offset, partition_max_bytes=max_bytes
+    )
+    topics = [FetchRequest.FetchTopic(topic=place[0], partitions=[partition])]
+    # A debugger is not sent on to the leader, and not held below the high watermark.
+    return FetchRequest(
+        version=11, replica_id=_DEBUGGER, max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=topics
+    )
+
+
 def watermarks(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets, of the end that consumers are shown."""
     return ListOffsetsRequest(version=1, replica_id=_CONSUMER, topics=_ends_of(places))
 
 
 def log_ends(places: Sequence[TopicPartition]) -> Any:
-    """ListOffsets, of the leader's own end."""
+    """ListOffsets, of the end of the log of whichever replica is asked, such as the leader."""
     return ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_ends_of(places))
+
+
+def log_starts(places: Sequence[TopicPartition]) -> Any:
+    """ListOffsets, of the beginning of the log of whichever replica is asked."""
+    return ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_ends_of(places, _EARLIEST))
 
 
 def stable_offsets(places: Sequence[TopicPartition]) -> Any:
@@ -121,12 +154,12 @@ def stable_offsets(places: Sequence[TopicPartition]) -> Any:
     )
 
 
-def _ends_of(places: Sequence[TopicPartition]) -> list[Any]:
+def _ends_of(places: Sequence[TopicPartition], which: int = _LATEST) -> list[Any]:
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = {}
     for topic, partition in places:
         by_topic.setdefault(topic, []).append(
-            topic_class.ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
+            topic_class.ListOffsetsPartition(partition_index=partition, timestamp=which)
         )
     return [topic_class(name=name, partitions=wanted) for name, wanted in by_topic.items()]
 

@@ -35,11 +35,11 @@ def directory(data: Path, topic: str, partition: int) -> Path:
 
 def log_end(replica: Path) -> int:
     """The offset after the last whole batch; 0 where there is no log. Raises OSError."""
-    segments = _segments(replica)
-    if not segments:
+    files = segments(replica)
+    if not files:
         return 0
-    end = int(segments[-1].stem)
-    for _, head in _headers(segments[-1]):
+    end = int(files[-1].stem)
+    for _, head in headers(files[-1]):
         end = head.last_offset + 1
     return end
 
@@ -57,12 +57,12 @@ class SegmentReader:
         """Raises OSError where there is nothing to open."""
         self._replica, self._epoch = replica, epoch
         self.ended: str | None = None
-        segments = _segments(replica)
-        if not segments:
+        files = segments(replica)
+        if not files:
             raise FileNotFoundError(f"{replica} has no segment file")
-        path = max((s for s in segments if int(s.stem) <= offset), default=segments[0])
-        if sum(s.stat().st_size for s in segments if s > path) > backlog_bytes_max:
-            path = segments[-1]
+        path = max((s for s in files if int(s.stem) <= offset), default=files[0])
+        if sum(s.stat().st_size for s in files if s > path) > backlog_bytes_max:
+            path = files[-1]
         self.next_offset, self._position = _find(path, offset, backlog_bytes_max)
         self._file = os.open(path, os.O_RDONLY)
 
@@ -133,8 +133,8 @@ class SegmentReader:
         self._file, self._position = opened, 0
 
 
-def _segments(replica: Path) -> list[Path]:
-    """Oldest first."""
+def segments(replica: Path) -> list[Path]:
+    """A replica's segment files, oldest first."""
     return sorted(path for path in replica.glob("*.log") if path.stem.isdigit())
 
 
@@ -145,14 +145,14 @@ def _find(segment: Path, offset: int, backlog_bytes_max: int) -> tuple[int, int]
     """
     size = segment.stat().st_size
     end = int(segment.stem), 0
-    for position, head in _headers(segment):
+    for position, head in headers(segment):
         if head.last_offset >= offset and size - position <= backlog_bytes_max:
             return head.base_offset, position
         end = head.last_offset + 1, position + head.size
     return end
 
 
-def _headers(segment: Path) -> Iterator[tuple[int, Header]]:
+def headers(segment: Path) -> Iterator[tuple[int, Header]]:
     """Position and header of each whole batch, without reading what is between them."""
     file = os.open(segment, os.O_RDONLY)
     try:

@@ -7,11 +7,14 @@ node is meta.properties, which is written here in the tool's own way (a test com
 from __future__ import annotations
 
 import base64
+import hashlib
 import shutil
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from kaput.cache import cache_dir, exclusive
 from kaput.cluster.distribution import Distribution
@@ -21,6 +24,7 @@ from kaput.java import Java
 
 CHECKPOINT = "bootstrap.checkpoint"
 _TIMEOUT_S = 120
+_KAFKAS_OWN: Mapping[str, int] = MappingProxyType({})
 
 
 def new_id() -> str:
@@ -31,18 +35,36 @@ def new_id() -> str:
             return text
 
 
-def format_storage(data: Path, node_id: int, cluster_id: str, distribution: Distribution, java: Java) -> None:
-    """Makes `data` what the storage tool would have made it. Raises BrokerError when the tool fails."""
-    template = _template(distribution, java)
+def format_storage(
+    data: Path,
+    node_id: int,
+    cluster_id: str,
+    distribution: Distribution,
+    java: Java,
+    features: Mapping[str, int] = _KAFKAS_OWN,
+) -> None:
+    """Makes `data` what the storage tool would have made it. `features`: levels that are not Kafka's own.
+
+    Raises BrokerError when the tool fails.
+    """
+    template = _template(distribution, java, features)
     data.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(template, data / CHECKPOINT)
     lines = [f"cluster.id={cluster_id}", f"directory.id={new_id()}", f"node.id={node_id}", "version=1"]
     (data / "meta.properties").write_text("\n".join(lines) + "\n")
 
 
-def run_storage_tool(properties: Path, cluster_id: str, distribution: Distribution, java: Java) -> None:
+def run_storage_tool(
+    properties: Path,
+    cluster_id: str,
+    distribution: Distribution,
+    java: Java,
+    features: Mapping[str, int] = _KAFKAS_OWN,
+) -> None:
     """`kafka-storage format`. Raises BrokerError with what the tool said."""
     args: list[str | Path] = ["format", "--cluster-id", cluster_id, "--config", properties]
+    for name, level in sorted(features.items()):
+        args += ["--feature", f"{name}={level}"]
     command = java_command(java, distribution, "kafka.tools.StorageTool", args)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
@@ -52,9 +74,11 @@ def run_storage_tool(properties: Path, cluster_id: str, distribution: Distributi
         raise BrokerError(f"Kafka's storage tool failed: {(done.stdout + done.stderr)[-1000:]}")
 
 
-def _template(distribution: Distribution, java: Java) -> Path:
+def _template(distribution: Distribution, java: Java, features: Mapping[str, int]) -> Path:
     root = cache_dir("storage")
-    template = root / f"{distribution.id}.checkpoint"
+    words = "\n".join(f"{name}={level}" for name, level in sorted(features.items()))
+    of_features = f"-{hashlib.sha256(words.encode()).hexdigest()[:12]}" if words else ""
+    template = root / f"{distribution.id}{of_features}.checkpoint"
     if template.is_file():
         return template
     with exclusive(root / ".lock", 2 * _TIMEOUT_S), tempfile.TemporaryDirectory(dir=root) as name:
@@ -66,6 +90,6 @@ def _template(distribution: Distribution, java: Java) -> Path:
             "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\n"
             f"log.dirs={scratch / 'data'}\n"
         )
-        run_storage_tool(properties, new_id(), distribution, java)
+        run_storage_tool(properties, new_id(), distribution, java, features)
         (scratch / "data" / CHECKPOINT).replace(template)
     return template

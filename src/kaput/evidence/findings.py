@@ -128,7 +128,9 @@ class HighWatermarkArithmetic(Part):
 
 
 class FaultFindings(Part):
-    """One injected fault: the proof that it bit, and what it did (definitions in docs/GLOSSARY.md)."""
+    """One injected fault: the proof that it bit, and what it did (definitions in docs/GLOSSARY.md). `stuck`:
+    by group, of those that had any.
+    """
 
     id: str
     fault: str
@@ -154,6 +156,7 @@ class FaultFindings(Part):
     unavailable_ms: float | None = None
     first_ack_after_ms: float | None = None
     isr_restored_ms: float | None = None
+    stuck: dict[str, int] = {}
 
     @property
     def proven(self) -> bool:

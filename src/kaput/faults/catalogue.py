@@ -8,20 +8,27 @@ from kaput.faults.delay import Delay
 from kaput.faults.disk_full import DiskFull
 from kaput.faults.fault import Fault
 from kaput.faults.flap import Flap
+from kaput.faults.grow import Grow
 from kaput.faults.isolate import Isolate
 from kaput.faults.kill import Kill
 from kaput.faults.loss import Loss
 from kaput.faults.noop import Noop
 from kaput.faults.partition import Partition
 from kaput.faults.pause import Pause
+from kaput.faults.power_loss import PowerLoss
+from kaput.faults.reassign import Reassign
 from kaput.faults.reset import Reset
 from kaput.faults.resize import Resize
 from kaput.faults.rolling_restart import RollingRestart
 from kaput.faults.stop import Stop
 
 _ALL: tuple[type[Fault], ...] = (
-    Noop, Kill, Stop, Pause, RollingRestart, DiskFull,
+    Noop, Kill, PowerLoss, Stop, Pause, RollingRestart, DiskFull,
     Isolate, Cut, Partition, Flap, Loss, Reset, Bandwidth, Delay,
 )  # fmt: skip
 CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}
 TOPIC_CATALOGUE = {Resize.name: Resize}  # those that hit a topic
+CLUSTER_CATALOGUE: dict[str, type[Grow] | type[Reassign]] = {
+    Grow.name: Grow,
+    Reassign.name: Reassign,
+}  # those that change the cluster

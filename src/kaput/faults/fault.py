@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
+from kaput.errors import LabError
 from kaput.faults.clock import Clock
 from kaput.faults.members.member import Groups, NoGroups
 from kaput.faults.victim import Victim
@@ -32,6 +33,10 @@ class Effect:
         return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {said}")
 
 
+def _cannot_grow(count: int) -> list[int]:
+    raise LabError("this cluster gets no more brokers")
+
+
 @dataclass(frozen=True)
 class Scene:
     """What a fault finds beside its targets: the step that it is, its options, and the cluster."""
@@ -45,6 +50,11 @@ class Scene:
     clock: Clock = field(default_factory=Clock)
     groups: Groups = field(default_factory=NoGroups)
     returns: bool = True  # whether the step has a duration, after which its victims come back
+    grow: Callable[[int], list[int]] = _cannot_grow  # so many more brokers; their ids
+
+    def brokers(self) -> list[int]:
+        """The ids of all brokers that there are now."""
+        return [node.id for node in self.nodes.values() if node.role in ("broker", "combined")]
 
 
 class Fault(ABC):

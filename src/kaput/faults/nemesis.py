@@ -17,15 +17,15 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.faults.catalogue import CATALOGUE, TOPIC_CATALOGUE
+from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
 from kaput.faults.coordinators import kept_in
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.guarded import healed_or_failed, injected_or_failed
+from kaput.faults.lasting import Lasting
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.members.fault import MemberFault
 from kaput.faults.members.member import Clients, Member, NoGroups
 from kaput.faults.pause import Pause
-from kaput.faults.resize import Resize
 from kaput.faults.targets import resolve, resolve_members
 from kaput.faults.victim import Victim
 from kaput.faults.witness import Nobody, Witness
@@ -41,7 +41,7 @@ class _Injection:
 
     target: str
     brokers: list[int]
-    fault: Fault | MemberFault | Resize
+    fault: Fault | MemberFault | Lasting
     inject: Callable[[], Effect]
     heal: Callable[[Effect], tuple[int | None, Effect]]
 
@@ -49,7 +49,8 @@ class _Injection:
 class Nemesis:
     """Plays the steps; `recorder` takes the faults table, `on_fault` hears when each begins and ends.
 
-    `witness` is told of each before it takes hold. `groups` gives the members, once there are any.
+    `witness` is told of each before it takes hold. `groups` gives the members, once there are any; `grow`
+    makes more brokers, which steps from then on hit as well.
     """
 
     def __init__(
@@ -65,11 +66,13 @@ class Nemesis:
         *,
         witness: Witness | None = None,
         groups: Callable[[], Clients] = NoGroups,
+        grow: Callable[[int], list[int]] | None = None,
     ) -> None:
-        self._steps, self._nodes, self._brokers, self._admin = steps, nodes, brokers, admin
+        self._steps, self._nodes, self._brokers, self._admin = steps, nodes, list(brokers), admin
+        self._more_brokers = grow
         self._network, self._topics = network, topics
         self._groups = groups
-        self._active: dict[str, Fault | MemberFault | Resize] = {}
+        self._active: dict[str, Fault | MemberFault | Lasting] = {}
         self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or Nobody()
         self._recording = threading.Lock()
         self._reached = {
@@ -154,6 +157,7 @@ class Nemesis:
             self._topics,
             groups=groups,
             returns=step.duration_ms is not None,
+            grow=self._grow,
         )
         if members_meant(step.target) is not None:
             members = resolve_members(step.target, groups, step.seed)
@@ -168,6 +172,9 @@ class Nemesis:
             of_topic = TOPIC_CATALOGUE[step.fault](scene)
             inject, heal = partial(of_topic.inject, topic), partial(of_topic.heal, topic)
             return _Injection(step.target, [], of_topic, inject, heal)
+        if step.fault in CLUSTER_CATALOGUE:
+            of_cluster = CLUSTER_CATALOGUE[step.fault](scene)
+            return _Injection(step.target, [], of_cluster, of_cluster.inject, of_cluster.heal)
         ids = resolve(step.target, self._admin, self._brokers, step.seed)
         nodes = [self._nodes[i] for i in ids]
         of_nodes = CATALOGUE[step.fault](scene)
@@ -180,6 +187,13 @@ class Nemesis:
     def _on_producer(self, step: Step, producer: Victim, fault: Pause) -> _Injection:
         hit = [producer]
         return _Injection(step.target, [], fault, partial(fault.inject, hit), partial(fault.heal, hit))
+
+    def _grow(self, count: int) -> list[int]:
+        if self._more_brokers is None:
+            raise LabError("this cluster gets no more brokers")
+        added = self._more_brokers(count)
+        self._brokers += added
+        return added
 
     def _wait_for_trigger(self, step: Step) -> bool:
         match step.trigger:

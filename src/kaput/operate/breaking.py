@@ -141,7 +141,7 @@ def checked_step(fault: str, target: str, options: Mapping[str, object], spec: S
     except ValidationError as error:
         raise UsageError(in_lines(from_validation(error, data))) from None
     mistakes = check_alone(step, spec)
-    if step.fault not in CATALOGUE or step.target.startswith(("member", "any member")):
+    if step.fault not in CATALOGUE or step.target.startswith(("member", "any member", "topic ", "cluster")):
         mistakes = [Mistake((), f"{step.fault} {step.target}: here faults hit nodes alone")]
     if mistakes:
         raise UsageError(in_lines(mistakes))

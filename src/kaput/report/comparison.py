@@ -131,10 +131,15 @@ _OF_RESIZING = (
     Figure("stored too early", lambda f: _sum(group.stored_too_early for group in _of_resized(f))),
 )
 # Shown where any run has one.
-_RARE = tuple(
-    Figure(name, _count(name))
-    for name in (*RUN_ANOMALIES, *GROUP_ANOMALIES)
-    if name not in {figure.name for figure in FIGURES}
+_RARE = (
+    Figure("failed", lambda f: f.totals.failed),
+    Figure("unknown", lambda f: f.totals.unknown),
+    Figure("stuck", lambda f: _longest(sum(fault.stuck.values()) for fault in f.faults)),
+    *(
+        Figure(name, _count(name))
+        for name in (*RUN_ANOMALIES, *GROUP_ANOMALIES)
+        if name not in {figure.name for figure in FIGURES}
+    ),
 )
 
 

@@ -59,6 +59,8 @@ def _times(fault: FaultFindings, began_ns: int) -> Iterator[tuple[str, str, str]
             "lost",
         )
         yield "loss window", milliseconds(fault.loss_window_ms), "loss window"
+    for group, count in fault.stuck.items():
+        yield f"stuck for {group}", f"{count:,} until the heal", "stuck"
     if fault.lost_after_heal:
         yield "lost, acknowledged after the heal", f"{fault.lost_after_heal:,}", ""
     if fault.sent_in_window:

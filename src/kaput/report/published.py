@@ -1,6 +1,6 @@
 """What others published for the same experiment, beside ours. Sources: R1 (2012, a sequence through a broker
-failover), R2 (a high availability tutorial), R4 (seven ways to lose or keep messages) with its independent
-rerun, and R5 (a course's exercises).
+failover), R2 (a high availability tutorial), R3 (a cluster that grew, with replication factor 1), R4 (seven
+ways to lose or keep messages) with its independent rerun, and R5 (a course's exercises).
 """
 
 from __future__ import annotations
@@ -41,6 +41,16 @@ PUBLISHED = {
         "R2, 13 partitions, 3 replicas",
         "a member is killed: m8 to m14 still arrive, each once; a broker is killed: leaders move, the ISR "
         "shrinks, m15 and m16 still arrive",
+        readers=True,
+    ),
+    "replication-factor-1": Published(
+        "R3, a second broker, the first one down",
+        "committed offset 10, log end 21: 11 messages stuck, with no error, until the broker is back",
+        readers=True,
+    ),
+    "replication-factor-1-fixed": Published(
+        "R3, the remedy",
+        "recommended, without figures: a replication factor above 1 everywhere",
         readers=True,
     ),
     "thousand-per-second": Published(
@@ -141,6 +151,9 @@ def _readers(findings: Findings) -> Iterator[str]:
         twice = f"{again:,} of them redelivered" if again else "each once"
         never = f", {missed:,} never" if missed else ""
         yield f"{group.group} was delivered {group.delivered_messages:,} messages, {twice}{never}"
+    for fault in findings.faults:
+        for name, count in fault.stuck.items():
+            yield f"{count:,} messages stuck for {name} until {fault.target} was back"
     for topic in findings.resized:
         yield f"{topic.partitions_written:,} of {topic.partitions:,} partitions of {topic.topic} written"
 

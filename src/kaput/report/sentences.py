@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.report.layout import plural
+from kaput.scenario.vocabulary import UNSYNCED_DATA_FAULTS
 
 _PERMITTED_BECAUSE = {
     "deposed-leader": "the configuration promises nothing across a change of leader",
@@ -44,6 +45,8 @@ def _lost(findings: Findings) -> str:
         return f"{said} ({lost - permitted:,} forbidden)"
     causes = {cause for a in findings.anomaly("lost") for cause, count in a.causes.items() if count}
     why = " and ".join(_PERMITTED_BECAUSE.get(cause, cause) for cause in sorted(causes))
+    if lost == sum(f.lost for f in findings.faults if f.fault in UNSYNCED_DATA_FAULTS):
+        why = "replicas lost what they had not synced"
     return f"{said} (permitted: {why})" if why else f"{said} (permitted)"
 
 

@@ -100,6 +100,8 @@ def _consequences(fault: FaultFindings) -> Iterator[str]:
             f"lost {fault.lost:,} in a window of {window}: {percent(fault.lost_share)} of the "
             f"{fault.acked_in_loss_window:,} acknowledged in it ({fault.sent_in_loss_window:,} sent)"
         )
+    for group, count in fault.stuck.items():
+        yield f"{count:,} stuck until the heal (acknowledged 5 s before, not committed by {group})"
     if fault.lost_after_heal:
         yield f"{fault.lost_after_heal:,} of the lost were acknowledged after the heal"
     if fault.sent_in_window:

@@ -79,6 +79,12 @@ WORDS = {
         "stopped last in that minute. Else the members that lost partitions in it. Else `unknown`. What"
         " happened within a second of the rebalance before belongs to that one"
     ),
+    "stuck": (
+        "messages that a group waited for until a fault of brokers was healed: acknowledged at least "
+        "5 s before the heal, and at offsets that the group had not committed at the heal. By the "
+        "producers' acknowledgements and the members' own commits; a group that goes on reading has "
+        "none"
+    ),
     "two_leaders_ms": "from an election to the deposed leader's last acknowledgement",
     "unavailable_ms": (
         "longest time without an acknowledgement for a partition under load, from the effective time "

@@ -137,6 +137,7 @@ class Experiment:
             self._progress.fault,
             witness=self._replica_log,
             groups=lambda: self._crew,
+            grow=self._cluster.grow,
         )
         self._crew = Crew(
             owner,

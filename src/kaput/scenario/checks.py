@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kaput.scenario.cluster_checks import at_its_largest, check_cluster
 from kaput.scenario.command_checks import UNHITTABLE, check_command
 from kaput.scenario.group_checks import Found, check_groups, no_group, no_topic, reserved
 from kaput.scenario.member_checks import check_members
@@ -39,7 +40,11 @@ _PRODUCER_KEYS = {
     "transactional.id": "transactions",
 }
 # Keys whose field in the model has another name.
-_FIELDS = {"from": "from_", "clients-with": "clients_with"}
+_FIELDS = {
+    "from": "from_",
+    "clients-with": "clients_with",
+    "replication-factor": "replication_factor",
+}
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
 _TIMEOUT = "transaction.timeout.ms"
 _LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
@@ -72,6 +77,8 @@ def _cluster(scenario: Scenario) -> Found:
             f"Kafka {scenario.cluster.kafka} has no ZooKeeper mode; leave it out or write "
             f"{LAST_KAFKA_WITH_ZOOKEEPER}",
         )
+    if scenario.cluster.features and scenario.cluster.mode == "zookeeper":
+        yield ("cluster", "features"), "features are KRaft's; there are none in ZooKeeper mode"
     yield from check_limit(scenario.cluster.config, "group.share.delivery.count.limit", ("cluster", "config"))
 
 
@@ -180,11 +187,12 @@ def _at_most(value: object, limit: int) -> bool:
 
 
 def _faults(scenario: Scenario) -> Found:
+    cluster = at_its_largest(scenario)
     for index, step in enumerate(scenario.faults):
-        for part in (_at, _target, check_members, check_topic):
+        for part in (_at, _target, check_members, check_topic, check_cluster):
             for key, text in part(step, scenario):
                 yield ("faults", index, *key), text
-        for mistake in check_alone(step, scenario.cluster):
+        for mistake in check_alone(step, cluster):
             yield ("faults", index, *mistake.path), mistake.text
 
 

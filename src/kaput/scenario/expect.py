@@ -47,6 +47,8 @@ class Expect(Block):
     """Commits past what was delivered."""
     unassigned_delivery: Comparison | None = None
     """Deliveries from partitions that the member did not own."""
+    stuck: Annotated[Comparison, AfterValidator(no_share)] | None = None
+    """Messages that groups waited for until a fault was healed, of the fault with the most."""
     slump: Annotated[Comparison, AfterValidator(no_share)] | None = None
     """Seconds in a row in which less than 80 % of the ordered rate was acknowledged, or delivered."""
     standstill: Annotated[Comparison, AfterValidator(no_share)] | None = None

@@ -65,6 +65,8 @@ class Cluster(Block):
     """`loopback` allows faults of processes; `namespaces` (Linux) those of the network as well."""
     disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
     """MiB of a file system of its own for each broker's data; needs namespaces. None: the run folder's."""
+    features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
+    """Levels of Kafka's features from the beginning, such as eligible.leader.replicas.version; KRaft only."""
     config: Config = {}
     """Settings of every broker, in Kafka's own names."""
 
@@ -232,6 +234,10 @@ class Scenario(Block):
     def resizes(self, topic: str) -> bool:
         """Whether a step of the timeline gives that topic more partitions."""
         return any(topic_meant(step.target) == topic for step in self.faults)
+
+    def most_replicas(self) -> int:
+        """How many replicas a step of the timeline gives every partition; 0 where none does."""
+        return max((step.replication_factor or 0 for step in self.faults), default=0)
 
     def delivery_limit(self, group: Group) -> int:
         """How often a share group hands out a record before it gives it up."""

@@ -26,14 +26,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "delay": {"from": "everybody", "delay": "250ms", "jitter": "50ms"},
     "slow": {"processing": "100ms"},
     "resize": {"partitions": 6},
+    "grow": {"brokers": 1},
+    "reassign": {"replication-factor": 3},
 }
 # These hit members of groups alone, and these members as well as nodes; all others hit nodes.
 MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
 FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
 PRODUCER_FAULTS = ("pause",)  # of those that hit nodes, these hit producers as well
 TOPIC_FAULTS = frozenset({"resize"})  # these hit a topic
+CLUSTER_FAULTS = frozenset({"grow", "reassign"})  # these change the cluster as a whole
 # These need a network of kaput's own.
-NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS - TOPIC_FAULTS
+NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS - TOPIC_FAULTS - CLUSTER_FAULTS
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Options:
     down: int = 0  # ms
     processing: int = 0  # ms
     partitions: int = 0
+    brokers: int = 0
+    replication_factor: int = 0
 
 
 def with_defaults(step: Any) -> Any:

@@ -29,9 +29,9 @@ LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault n
 
 # A new fault's word goes here; its file stands in faults/.
 FaultName = Literal[
-    "noop", "kill", "stop", "pause", "rolling-restart", "disk-full",
+    "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full",
     "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
-    "join", "leave", "slow", "resize",
+    "join", "leave", "slow", "resize", "grow", "reassign",
 ]  # fmt: skip
 
 
@@ -86,6 +86,10 @@ class FaultStep(Block):
     """How long a slow member works on each record."""
     partitions: Count | None = None
     """How many partitions a topic has once it is resized."""
+    brokers: Count | None = None
+    """How many brokers a cluster gets that grows."""
+    replication_factor: Count | None = None
+    """How many replicas every partition has once they are reassigned."""
 
     @model_validator(mode="before")
     @classmethod

@@ -25,7 +25,7 @@ TARGET = re.compile(
     r"|(?P<transactions>transaction-coordinator-of )?producer (?P<producer>\d{1,6})"
     r"|(?P<member>member \d{1,6}|members|any member) of (?P<of>\S.*)"
     r"|topic (?P<resized>[\w.-]+)"
-    r"|(?P<bare>controller|zookeeper|any|minority|all)"
+    r"|(?P<bare>controller|zookeeper|any|minority|all|cluster)"
 )
 _TARGET_FORMS = {
     "broker": "broker N",
@@ -44,6 +44,7 @@ _TARGET_FORMS = {
     "any": "any",
     "minority": "minority",
     "all": "all",
+    "cluster": "cluster",
 }
 _PEER = re.compile(r"controllers|zookeeper|brokers|clients|all-nodes|everybody|broker \d{1,6}")
 _PEER_FORMS = ("controllers", "zookeeper", "brokers", "clients", "all-nodes", "everybody", "broker N")
@@ -126,7 +127,7 @@ def _check_comparison(value: Any) -> Any:
 def no_share(value: Any) -> Any:
     """A comparison of something that is no part of the messages. Raises ValueError."""
     if str(value).strip().endswith("%"):
-        raise ValueError(f"{value!r} is a share; write seconds, such as '<=12'")
+        raise ValueError(f"{value!r} is a share; write a number, such as '<=12'")
     return value
 
 

@@ -59,13 +59,15 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     if spec is None:
         return Ruling("violation", f"no acknowledgement explains it (cause: {loss.cause})")
     if spec.acks == "1":
-        return _on_loss_of_acks_one(loss)
+        return _on_loss_of_acks_one(scenario, loss)
     alone = loss.known.isr_of_one and _min_isr(scenario, loss.topic) <= 1
-    if alone and (loss.cause == "deposed-leader" or _unsynced(loss)):
+    if alone and (loss.cause == "deposed-leader" or _unsynced(scenario, loss)):
         return Ruling(
             "permitted",
             "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time",
         )
+    if loss.known.isr_unsynced and loss.cause != "unexplained":
+        return _on_loss_by_every_replica(scenario, loss)
     if loss.cause == "unclean-election":
         return Ruling(
             "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
@@ -77,7 +79,19 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     return Ruling("violation", "acks=all, and no change of leader explains it")
 
 
-def _on_loss_of_acks_one(loss: Loss | Displaced) -> Ruling:
+def _on_loss_by_every_replica(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
+    if _syncs_first(scenario, loss.topic):
+        return Ruling(
+            "violation", "flush.messages=1 syncs each message before it is acknowledged, and they are gone"
+        )
+    return Ruling(
+        "permitted",
+        "acks=all promises copies in the memory of every in-sync replica, and all of those lost what they "
+        "had not synced",
+    )
+
+
+def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     across = Ruling("permitted", "acks=1 promises nothing across a change of leader")
     if loss.cause == "unclean-election":
         return across
@@ -85,7 +99,7 @@ def _on_loss_of_acks_one(loss: Loss | Displaced) -> Ruling:
         return Ruling("unclear", "acks=1, and who led their partition is not recorded")
     if loss.cause == "deposed-leader":
         return across
-    if _unsynced(loss):
+    if _unsynced(scenario, loss):
         return Ruling(
             "permitted", "acks=1 promises nothing of what the leader had not synced when its machine failed"
         )
@@ -104,8 +118,15 @@ def _on_loss_of_acks_one(loss: Loss | Displaced) -> Ruling:
     return Ruling("violation", "acks=1, and no change of leader explains it")
 
 
-def _unsynced(loss: Loss | Displaced) -> bool:
-    return loss.cause == "leader-restarted" and loss.known.unsynced
+def _unsynced(scenario: Scenario, loss: Loss | Displaced) -> bool:
+    lost = loss.cause == "leader-restarted" and loss.known.unsynced
+    return lost and not _syncs_first(scenario, loss.topic)
+
+
+def _syncs_first(scenario: Scenario, topic: str) -> bool:
+    """Whether a replica syncs each message before it says that it has it."""
+    of_brokers = str(scenario.cluster.config.get("log.flush.interval.messages"))
+    return scenario.topic_setting(topic, "flush.messages", of_brokers) == "1"
 
 
 def on_duplicate(scenario: Scenario, producer: int) -> Ruling:

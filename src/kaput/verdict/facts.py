@@ -23,7 +23,8 @@ class Circumstances(NamedTuple):
     isr_of_one: the ISR was the leader alone when they were given.
     hole: nothing is at their offset now, or they name none.
     either_leader: that hole may be a later leader's, and neither they nor the log tell which one gave them.
-    unsynced: a fault was at work that takes along what the leader had not synced.
+    unsynced: a fault was at work that takes along what the leader had not synced; isr_unsynced: what every
+    member of the ISR had not.
     """
 
     leaders_known: bool = True
@@ -31,6 +32,7 @@ class Circumstances(NamedTuple):
     hole: bool = False
     either_leader: bool = False
     unsynced: bool = False
+    isr_unsynced: bool = False
 
 
 ORDINARY = Circumstances()
@@ -101,7 +103,8 @@ class FaultFacts:
 @dataclass(frozen=True)
 class Facts:
     """One run. `counts` has the run's own anomalies by name; times are ns since the epoch; `slump_s`: the
-    longest time below the ordered rate, None where there is no such rate. `broken_by_loss`: by name, the
+    longest time below the ordered rate, None where there is no such rate; `stuck`: of all groups, until the
+    heal of the fault with the most. `broken_by_loss`: by name, the
     transactions with which nothing is wrong but that messages are lost; `hanging_within_grace`: last stable
     offsets that stood still no longer than the coordinator may take; `standstill_s`: the longest of them.
     """
@@ -125,5 +128,6 @@ class Facts:
     hanging_within_grace: int = 0
     standstill_s: int | None = None
     slump_s: int | None = None
+    stuck: int = 0
     end_offsets: int = 0
     end_offsets_known: bool = False

@@ -208,7 +208,8 @@ def _totals(facts: Facts) -> dict[str, int]:
     totals = Counter(facts.counts)
     for group in facts.groups:
         totals.update({name: group.counts.get(name, 0) for name in GROUP_ANOMALIES})
-    return {**totals, "slump": facts.slump_s or 0, "standstill": facts.standstill_s or 0}
+    seconds = {"slump": facts.slump_s or 0, "standstill": facts.standstill_s or 0}
+    return {**totals, **seconds, "stuck": facts.stuck}
 
 
 def _conclude(bench: _Bench, facts: Facts, scenario: Scenario) -> Judgement:

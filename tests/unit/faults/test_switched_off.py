@@ -31,6 +31,7 @@ HAUNTED, UNMOVED = _on("network", "stays", True), _on("network", "keeps", True)
 EFFECT_OFF: dict[str, list[Switch]] = {
     "kill": [_on("node", "survives", True)],
     "stop": [_on("node", "survives", True)],
+    "power-loss": [_on("node", "survives", True), _on("logs", "stay", True)],
     "pause": [_on("node", "moves", True)],
     "rolling-restart": [_on("node", "survives", True)],
     "disk-full": [_on("disk", "fills", False)],
@@ -46,6 +47,7 @@ EFFECT_OFF: dict[str, list[Switch]] = {
 HEAL_OFF: dict[str, list[Switch]] = {
     "kill": [_on("node", "fails", True), _on("node", "refuses", True)],
     "stop": [_on("node", "fails", True), _on("node", "refuses", True)],
+    "power-loss": [_on("node", "fails", True), _on("node", "refuses", True)],
     "pause": [_on("node", "sleeps", True)],
     "rolling-restart": [_on("node", "fails", True), _on("node", "refuses", True)],
     "disk-full": [_on("disk", "frees", False)],

@@ -24,6 +24,16 @@ def test_the_share_of_a_failover_is_compared_with_the_share_of_brokers(raw: dict
     assert "1,234 of 5,678 messages affected (21.7 %) over 9,900 ms (killed: 10.0 % of the brokers)" in ours
 
 
+def test_what_was_stuck_stands_beside_the_incident(raw: dict[str, Any]) -> None:
+    """Where nothing was, nothing is said of it."""
+    raw["run"]["scenario"] = "replication-factor-1"
+    assert "stuck" not in beside_published(Findings.model_validate(raw))[1]
+    raw["faults"][0]["stuck"] = {"billing": 4321}
+    published, ours = beside_published(Findings.model_validate(raw))
+    assert "11 messages stuck" in published
+    assert f"4,321 messages stuck for billing until {raw['faults'][0]['target']} was back" in ours
+
+
 def test_a_scenario_of_the_users_own_has_nothing_published(raw: dict[str, Any]) -> None:
     """An unknown name renders no lines."""
     raw["run"]["scenario"] = "mine"

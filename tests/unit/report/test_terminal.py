@@ -21,6 +21,22 @@ def test_the_verdict_comes_first(findings: Findings) -> None:
     )
 
 
+def test_a_loss_of_power_is_why(raw: dict[str, Any]) -> None:
+    """Whoever was elected afterwards: what it took along is gone by itself."""
+    raw["faults"][0]["fault"] = "power-loss"
+    sentence = verdict_sentence(Findings.model_validate(raw))
+    assert sentence.endswith("lost (permitted: replicas lost what they had not synced).")
+    raw["faults"][0]["lost"] = 22
+    assert "change of leader" in verdict_sentence(Findings.model_validate(raw))
+
+
+def test_what_is_stuck_is_told(raw: dict[str, Any]) -> None:
+    """By group, with what that means."""
+    raw["faults"][0]["stuck"] = {"billing": 4321}
+    text = render(Findings.model_validate(raw), Path("runs/x")).plain
+    assert "4,321 stuck until the heal (acknowledged 5 s before, not committed by billing)" in text
+
+
 def test_everything_that_was_found_is_shown(findings: Findings) -> None:
     """Reasons, proof, times, fates with their sum, anomalies with examples, groups, latency, the folder."""
     text = render(findings, Path("runs/x")).plain

@@ -80,3 +80,29 @@ def test_each_broker_stands_for_its_share(name: str, brokers: int) -> None:
     assert scenario.topics[0].assignment == [[broker] for broker in range(1, brokers + 1)]
     assert {spec.partitioner for spec in scenario.workload.producers} == {"round-robin"}
     assert scenario.cluster.controllers == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "differs"),
+    [
+        ("unclean-election", "unclean-election-elr", {"cluster"}),
+        ("power-loss", "power-loss-flush", {"topics"}),
+        ("replication-factor-1", "replication-factor-1-fixed", {"faults"}),
+    ],
+)
+def test_a_remedy_differs_in_the_remedy_alone(name: str, other: str, differs: set[str]) -> None:
+    """Whatever else the two runs show, nothing else was changed."""
+    one, two = (load_builtin(each).dump() for each in (name, other))
+    words = {"title", "description", "expect"}
+    assert {key for key in one if one[key] != two[key]} - words == differs
+
+
+def test_an_unclean_election_has_everybody_back_in_time() -> None:
+    """Brokers 2 and 3 run again long before the session of the dead leader is over, and the leader is not."""
+    scenario = load_builtin("unclean-election")
+    session = int(scenario.cluster.config["broker.session.timeout.ms"])
+    third, second, leader = scenario.faults
+    at = [parse_duration_ms(str(step.at)) for step in scenario.faults]
+    ends = [start + (step.for_ or 0) for start, step in zip(at, scenario.faults, strict=True)]
+    assert [step.target for step in (third, second, leader)] == ["broker 3", "broker 2", "broker 1"]
+    assert at[2] < ends[0] == ends[1] <= at[2] + session - 10_000 and ends[2] > at[2] + session

@@ -31,6 +31,14 @@ ONE_REPLICA = Ruling(
     "permitted",
     "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time",
 )
+EVERY_REPLICA = Ruling(
+    "permitted",
+    "acks=all promises copies in the memory of every in-sync replica, and all of those lost what they "
+    "had not synced",
+)
+SYNCED = Ruling(
+    "violation", "flush.messages=1 syncs each message before it is acknowledged, and they are gone"
+)
 NOT_ENABLED = Ruling(
     "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
 )
@@ -49,10 +57,12 @@ ALONE = Circumstances(isr_of_one=True)
 HOLE = Circumstances(hole=True)
 EITHER_ONE = Circumstances(hole=True, either_leader=True)
 UNSYNCED = Circumstances(unsynced=True)
+BY_ALL = Circumstances(unsynced=True, isr_unsynced=True)
 ALONE_UNSYNCED = Circumstances(isr_of_one=True, unsynced=True)
 USUAL = Circumstances()
 
 ALLOWED: dict[str, Any] = {"topic": {"unclean.leader.election.enable": True}}
+FLUSHED: dict[str, Any] = {"topic": {"flush.messages": 1}}
 TWO: dict[str, Any] = {"topic": {"min.insync.replicas": 2}}
 COMPACT: dict[str, Any] = {"topic": {"cleanup.policy": "compact,delete"}, "key": "producer"}
 BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key": 4}
@@ -91,6 +101,15 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         ("all", RESTARTED, UNSYNCED, {}, CAME_BACK),
         ("all", RESTARTED, ALONE_UNSYNCED, {}, ONE_REPLICA),
         ("all", RESTARTED, ALONE_UNSYNCED, TWO, CAME_BACK),
+        (1, RESTARTED, UNSYNCED, FLUSHED, PROCESS),
+        (1, DEPOSED, BY_ALL, FLUSHED, ACROSS),
+        ("all", RESTARTED, BY_ALL, {}, EVERY_REPLICA),
+        ("all", DEPOSED, BY_ALL, TWO, EVERY_REPLICA),
+        ("all", UNCLEAN, BY_ALL, {}, EVERY_REPLICA),
+        ("all", "unexplained", BY_ALL, {}, UNEXPLAINED),
+        ("all", RESTARTED, BY_ALL, FLUSHED, SYNCED),
+        ("all", DEPOSED, BY_ALL, {"cluster": {"log.flush.interval.messages": 1}}, SYNCED),
+        ("all", DEPOSED, BY_ALL, {"topic": {"flush.messages": 10}}, EVERY_REPLICA),
         ("all", UNCLEAN, USUAL, {}, NOT_ENABLED),
         ("all", UNCLEAN, ALONE, {}, NOT_ENABLED),
         ("all", UNCLEAN, USUAL, ALLOWED, ENABLED),

@@ -19,7 +19,7 @@ from kaput.analysis.questions.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
 from kaput.analysis.runs.run import NULL, Flags, Ints, spread
-from kaput.analysis.timeline import FOREVER_NS, Timeline
+from kaput.analysis.timeline import FOREVER_NS, Epoch, Timeline
 from kaput.scenario.vocabulary import CAUSES
 from kaput.verdict.facts import Circumstances
 
@@ -131,6 +131,8 @@ def _of_place(
         known["leaders_known"] = np.where(chosen >= 0, why.leaders_known, known["leaders_known"])
         unsynced = _of_epochs([e.unsynced_to_ns for e in epochs], chosen)
         known["unsynced"] = (cause == RESTARTED) & (unsynced != NULL) & (done <= unsynced)
+        if place is not None:
+            known["isr_unsynced"] = _lost_by_all(timeline, place, epochs, chosen, done)
     starts = np.where(ack_epoch == NULL, NULL, _of_epochs([e.start for e in epochs], chosen))
     faults = np.array([e.fault for e in epochs] + [None], object)
     return rows.with_columns(
@@ -175,6 +177,21 @@ def _alone(timeline: Timeline, place: Place, done: Ints) -> Flags:
     at = np.searchsorted([ms for ms, _ in known], done // _MS, side="right")
     alone: Flags = (sizes[at] == 1) & (done != NULL)
     return alone
+
+
+def _lost_by_all(
+    timeline: Timeline, place: Place, epochs: Sequence[Epoch], chosen: Ints, done: Ints
+) -> Flags:
+    """Whether every member of the ISR may have lost it with what it had not synced, before that epoch."""
+    known = [(c.at_ns // _MS, c.isr) for c in timeline.changes.get(place, []) if c.isr is not None]
+    at = np.searchsorted([ms for ms, _ in known], done // _MS, side="right") - 1
+    found = np.zeros(len(done), bool)
+    for index, number in {pair for pair in zip(at.tolist(), chosen.tolist(), strict=True) if min(pair) >= 0}:
+        until, isr = dict(epochs[number].unsynced), known[index][1]
+        if isr and all(broker in until for broker in isr):
+            here = (at == index) & (chosen == number) & (done != NULL)
+            found |= here & (done <= min(until[broker] for broker in isr))
+    return found
 
 
 def kinds(lost: pl.DataFrame) -> pl.DataFrame:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.names import EVENTS, Names
-from kaput.analysis.questions import latency, silence, steps
+from kaput.analysis.questions import latency, silence, steps, stuck
 from kaput.analysis.questions.messages import ACKED, NAMED
 from kaput.analysis.runs import encoding
 from kaput.analysis.runs.encoding import Encoded
@@ -38,14 +38,18 @@ SUMS: Mapping[str, Sum] = {
     "steps": steps.COUNTS,
     "graded": steps.GRADES,
     "longest": steps.LONGEST,
+    "ends_at": stuck.ENDS,
 }
 
 
-class Widths(NamedTuple):
-    """How finely times are kept: from how many ns on silences are exact, and how wide steps are."""
+class Times(NamedTuple):
+    """How finely times are kept: from how many ns on silences are exact, and how wide steps are. `moments`:
+    at which it is asked how far acknowledgements had come (ns).
+    """
 
     silence_ns: int
     step_ns: int
+    moments: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class EncodeContext:
     names: Names
     parts: Parts
     events: pl.DataFrame
-    widths: Widths
+    times: Times
 
 
 def encode(units: Iterable[Unit], context: EncodeContext) -> Iterator[tuple[int, Piece]]:
@@ -70,7 +74,7 @@ def encode_rows(tables: Iterable[tuple[str, Rows]], context: EncodeContext) -> I
     found = []
     for table, rows in tables:
         coded = _ENCODE[table](rows, context)
-        found.append(_SUMS[table](coded, context.widths))
+        found.append(_SUMS[table](coded, context.times))
         yield from _SPLIT[table](coded, context)
     if found:
         yield context.parts.sums, Piece("sums", pickle.dumps(total(found, SUMS)))
@@ -78,7 +82,7 @@ def encode_rows(tables: Iterable[tuple[str, Rows]], context: EncodeContext) -> I
 
 def nothing() -> dict[str, pl.DataFrame]:
     """The sums of no rows."""
-    return total([_SUMS[table](coded, Widths(1, 1)) for table, coded in no_rows().items()], SUMS)
+    return total([_SUMS[table](coded, Times(1, 1)) for table, coded in no_rows().items()], SUMS)
 
 
 DELIVERED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls", "polls_from")
@@ -155,21 +159,22 @@ def _message(context: EncodeContext) -> pl.Expr:
     return context.parts.message(pl.col("producer"), pl.col("block"))
 
 
-def _sums_of_sends(coded: Encoded, widths: Widths) -> dict[str, pl.DataFrame]:
+def _sums_of_sends(coded: Encoded, times: Times) -> dict[str, pl.DataFrame]:
     acked = coded.where(ACKED)
     dones, took = acked.rows["dones"], latency.whole_us(acked.rows["dones"] - acked.rows["attempts"])
-    graded, longest = steps.graded("acked", dones, took, widths.step_ns)
+    graded, longest = steps.graded("acked", dones, took, times.step_ns)
     return {
         "sent": SUMS["sent"].of(_sent(coded)),
         "acked_us": _acked_us(dones, took),
-        "spells": silence.spells(acked, widths.silence_ns),
-        "steps": _steps(coded, acked, graded, widths.step_ns),
+        "spells": silence.spells(acked, times.silence_ns),
+        "steps": _steps(coded, acked, graded, times.step_ns),
         "graded": graded,
         "longest": longest,
+        "ends_at": stuck.ends_at(acked, times.moments),
     }
 
 
-def _sums_of_log(coded: Encoded, _widths: Widths) -> dict[str, pl.DataFrame]:
+def _sums_of_log(coded: Encoded, _times: Times) -> dict[str, pl.DataFrame]:
     nobodys = pl.col("intact") & (pl.col("producer").is_null() | pl.col("seq").is_null())
     records = coded.runs.select(
         "place",
@@ -182,29 +187,29 @@ def _sums_of_log(coded: Encoded, _widths: Widths) -> dict[str, pl.DataFrame]:
     return {"log": SUMS["log"].of(records)}
 
 
-def _sums_of_deliveries(coded: Encoded, widths: Widths) -> dict[str, pl.DataFrame]:
+def _sums_of_deliveries(coded: Encoded, times: Times) -> dict[str, pl.DataFrame]:
     records = coded.runs.select(
         "group", "member", "place", records="n", low="offset", last_ns="polled_ns_last"
     )
     return {
         "delivered": SUMS["delivered"].of(records),
-        "steps": steps.counted("delivered", coded.rows["polls"], steps.count_ns(widths.step_ns)),
+        "steps": steps.counted("delivered", coded.rows["polls"], steps.count_ns(times.step_ns)),
     }
 
 
-def _sums_of_share_events(coded: Encoded, _widths: Widths) -> dict[str, pl.DataFrame]:
+def _sums_of_share_events(coded: Encoded, _times: Times) -> dict[str, pl.DataFrame]:
     return {"shared": SUMS["shared"].of(coded.runs.rename({"n": "records"}))}
 
 
-def _sums_of_transactions(coded: Encoded, _widths: Widths) -> dict[str, pl.DataFrame]:
+def _sums_of_transactions(coded: Encoded, _times: Times) -> dict[str, pl.DataFrame]:
     return {"transactions": SUMS["transactions"].of(coded.runs.rename({"n": "messages"}))}
 
 
-def _no_sums(_coded: Encoded, _widths: Widths) -> dict[str, pl.DataFrame]:
+def _no_sums(_coded: Encoded, _times: Times) -> dict[str, pl.DataFrame]:
     return {}
 
 
-_SUMS: Mapping[str, Callable[[Encoded, Widths], dict[str, pl.DataFrame]]] = {
+_SUMS: Mapping[str, Callable[[Encoded, Times], dict[str, pl.DataFrame]]] = {
     "sends": _sums_of_sends,
     "log": _sums_of_log,
     "deliveries": _sums_of_deliveries,

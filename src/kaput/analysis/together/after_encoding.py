@@ -14,12 +14,14 @@ from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
 from kaput.analysis.plan import Plan
 from kaput.analysis.questions.steps import SECOND_NS
+from kaput.analysis.questions.stuck import GRACE_NS, stuck
 from kaput.analysis.stages.by_message import MessageContext, Reached
 from kaput.analysis.stages.job import Tables
 from kaput.analysis.tally import Tally
 from kaput.analysis.timeline import build
 from kaput.analysis.together.percentiles import percentiles
 from kaput.evidence.folder import LedgerRows
+from kaput.scenario.vocabulary import NOOP
 
 
 def account(given: Inputs, sums: Tables) -> Account:
@@ -45,6 +47,35 @@ def account(given: Inputs, sums: Tables) -> Account:
     found.delivered = _delivered(sums["delivered"])
     found.per_second = _per_second(sums["steps"])
     found.begins = _begins(sums["delivered"])
+    found.stuck = _stuck(given, sums["ends_at"])
+    return found
+
+
+def moments(given: Inputs) -> tuple[int, ...]:
+    """At which it is asked how far acknowledgements had come (ns): see questions/stuck.py."""
+    return tuple(sorted({at_ns for _, at_ns in _heals(given)})) if given.groups else ()
+
+
+def _heals(given: Inputs) -> Iterator[tuple[str, int]]:
+    """Each fault of brokers that was healed, and the moment that is looked at."""
+    for fault in given.faults:
+        if fault.proven and fault.healed_ns is not None and fault.brokers and fault.fault != NOOP:
+            yield fault.id, fault.healed_ns - GRACE_NS
+
+
+def _stuck(given: Inputs, ends: pl.DataFrame) -> dict[str, dict[str, int]]:
+    """By fault and group, where there are any."""
+    found: dict[str, dict[str, int]] = {}
+    for fault, at_ns in _heals(given):
+        there = {
+            given.names.located(place): end
+            for place, end in ends.filter(pl.col("at_ns") == at_ns).select("place", "end").iter_rows()
+        }
+        for group, kind in zip(given.groups, given.types, strict=True):
+            # Records of a share group are done with one by one: it commits no offsets.
+            mine = {} if kind == "share" else {p: e for p, e in there.items() if p in given.places_of(group)}
+            if count := stuck(mine, given.group_events, group, at_ns + GRACE_NS):
+                found.setdefault(fault, {})[group] = count
     return found
 
 

@@ -1,0 +1,112 @@
+"""What a dead broker's logs hold beyond what it had synced to its disk, and taking that away.
+
+A loss of power spares what was synced (fsync); of the rest, the worst case is that all of it is gone. Up to
+where a log is synced is its recovery point: as the broker has last written it down
+(recovery-point-offset-checkpoint, once a minute), and as it has said since, each time that it flushed
+(`Flushing log up to offset`, which log4j2.xml has it say). The last flush that had begun counts as done: an
+acknowledgement may have followed it. Not here: who loses power (faults/power_loss.py).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaput.cluster.requests import TopicPartition
+from kaput.cluster.segments import headers, segments
+
+_CHECKPOINT = "recovery-point-offset-checkpoint"
+# Every record of the metadata log is synced before it counts.
+_ALWAYS_SYNCED = "__cluster_metadata"
+_DIRECTORY = re.compile(r"(?P<topic>[\w.-]+)-(?P<partition>\d+)")
+_FLUSHING = re.compile(r"partition=([\w.-]+)-(\d+), .*Flushing log up to offset (\d+) ")
+_FLUSH_WORDS = b"Flushing log up to offset"
+_BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot")
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The end of one log: `size` bytes from offset `synced` on."""
+
+    topic: str
+    partition: int
+    synced: int
+    size: int
+    files: tuple[tuple[Path, int], ...]  # each with how many of its bytes stay
+
+
+def tails(data: Path, log: Path) -> list[Tail]:
+    """Of each log below `data` that has any, what was not synced. `log`: all that the broker has said.
+
+    The broker must not run. Raises OSError.
+    """
+    known = _checkpointed(data / _CHECKPOINT)
+    for place, offset in _flushed(log).items():
+        known[place] = max(offset, known.get(place, 0))
+    found = []
+    for folder in sorted(path for path in data.iterdir() if path.is_dir()):
+        match = _DIRECTORY.fullmatch(folder.name)
+        if match is None or match["topic"] == _ALWAYS_SYNCED:
+            continue
+        place = (match["topic"], int(match["partition"]))
+        tail = _tail(folder, place, known.get(place, 0))
+        if tail.size:
+            found.append(tail)
+    return found
+
+
+def cut(tail: Tail) -> None:
+    """Takes it away, as if it had never reached the disk. Raises OSError."""
+    for path, stays in tail.files:
+        if stays or path == tail.files[0][0]:
+            os.truncate(path, stays)  # the first one stays, be it empty: a log has a segment
+            continue
+        path.unlink()
+        for ending in _BESIDE:
+            path.with_suffix(ending).unlink(missing_ok=True)
+
+
+def _tail(folder: Path, place: TopicPartition, synced: int) -> Tail:
+    files = []
+    for path in segments(folder):
+        stays = _synced_bytes(path, synced)
+        if stays < path.stat().st_size:
+            files.append((path, stays))
+    size = sum(path.stat().st_size - stays for path, stays in files)
+    return Tail(*place, synced, size, tuple(files))
+
+
+def _synced_bytes(segment: Path, synced: int) -> int:
+    """Where the first batch begins that reaches to `synced` or beyond; what is torn is not synced either."""
+    end = 0
+    for position, head in headers(segment):
+        if head.last_offset >= synced:
+            return position
+        end = position + head.size
+    return end
+
+
+def _checkpointed(path: Path) -> dict[TopicPartition, int]:
+    """A version, a count, then `topic partition offset` a line; nothing where there is no such file yet."""
+    try:
+        lines = path.read_text().splitlines()[2:]
+    except FileNotFoundError:
+        return {}
+    words = [line.split() for line in lines]
+    return {(topic, int(partition)): int(offset) for topic, partition, offset in words}
+
+
+def _flushed(log: Path) -> Mapping[TopicPartition, int]:
+    """The last offset that each log was flushed up to."""
+    found: dict[TopicPartition, int] = {}
+    try:
+        with log.open("rb") as lines:
+            for line in lines:
+                if _FLUSH_WORDS in line and (match := _FLUSHING.search(line.decode(errors="replace"))):
+                    found[match[1], int(match[2])] = int(match[3])
+    except FileNotFoundError:
+        pass
+    return found

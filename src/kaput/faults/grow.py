@@ -1,0 +1,45 @@
+"""grow: the cluster gets more brokers while it is used. Nothing moves to them by itself.
+
+That is the point of it: topics keep the replicas that they were made with (reassign.py gives them more).
+"""
+
+from __future__ import annotations
+
+from kaput.faults.fault import Effect, now_ns
+from kaput.faults.lasting import Lasting, ms
+
+_ANSWER_S = 30.0
+
+
+class Grow(Lasting):
+    """One injection of it.
+
+    Proof: every new broker answers, all brokers know it, and it answers still at the end.
+    """
+
+    name = "grow"
+
+    def inject(self) -> Effect:
+        """Starts the brokers, and waits until every broker knows of every other. Raises LabError."""
+        began = now_ns()
+        self._added = self.scene.grow(self.scene.options.brokers)
+        ready = now_ns()
+        who = ", ".join(f"broker {broker}" for broker in self._added)
+        silent = self._silent()
+        said = f"{who} added, known to all brokers after {ms(began, ready)}"
+        if silent or not self._added:
+            return Effect(ready, False, f"{said}, but {silent or 'nobody'} answers")
+        return Effect(ready, True, said)
+
+    def heal(self, effect: Effect) -> tuple[int | None, Effect]:
+        """Nothing: brokers stay. Raises LabError."""
+        if effect.effective_ns is None:
+            return now_ns(), effect
+        silent = self.wait_out(self._silent, _ANSWER_S)
+        there = not silent and effect.bit
+        said = f"{silent} answered no more at the end" if silent else "there at the end"
+        return effect.effective_ns if there else None, effect.further(said, there)
+
+    def _silent(self) -> str:
+        mute = [broker for broker in self._added if not self.scene.admin.answers(broker)]
+        return ", ".join(f"broker {broker}" for broker in mute)

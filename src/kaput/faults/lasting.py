@@ -1,0 +1,48 @@
+"""What the steps have in common that change a topic or the cluster for good: there is nothing to undo."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from kaput.errors import LabError
+from kaput.faults.fault import Scene
+from kaput.faults.rolling_restart import lacking
+
+_POLL_S = 0.02
+
+
+class Lasting:
+    """One injection of one of them."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self._abandoned = threading.Event()
+
+    def abandon(self) -> None:
+        """The run is being ended: nothing is waited for any more."""
+        self._abandoned.set()
+
+    def wait_out(self, lacks: Callable[[], str], timeout_s: float) -> str:
+        """Waits, for a bounded time, until nothing is lacking; what is lacking when the time is up."""
+        limit = self.scene.clock.now() + timeout_s
+        while True:
+            said = self._asked(lacks)
+            if not said or self._abandoned.is_set() or self.scene.clock.now() >= limit:
+                return said
+            self.scene.clock.sleep(_POLL_S)
+
+    def in_order(self, topics: Iterable[str]) -> str:
+        """Which of their partitions have no leader or not their full ISR. Raises LabError."""
+        return lacking(self.scene.admin.partitions(topics))
+
+    def _asked(self, lacks: Callable[[], str]) -> str:
+        try:
+            return lacks()
+        except LabError as error:
+            return str(error)
+
+
+def ms(from_ns: int, to_ns: int) -> str:
+    """`1,234 ms`, for proofs."""
+    return f"{(to_ns - from_ns) / 1e6:,.0f} ms"

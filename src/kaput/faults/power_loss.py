@@ -1,0 +1,66 @@
+"""power-loss: the machines of the targets lose their power: processes and all that was not synced are gone.
+
+The processes are killed, then each log is cut back to what had been synced (cluster/unsynced.py). That is the
+worst case: an operating system writes a part of the rest on its own, within half a minute or so. Heals by a
+restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kaput.cluster.node import Node
+from kaput.cluster.unsynced import Tail, cut, tails
+from kaput.errors import LabError
+from kaput.faults.fault import Effect, name_all, now_ns
+from kaput.faults.restarts import HealedByRestart
+from kaput.faults.together import together
+
+_NAMED = 3
+
+
+class PowerLoss(HealedByRestart):
+    """Proof: the operating system has no such process any more, and no log reaches beyond what was synced."""
+
+    name = "power-loss"
+    tails: Callable[[Path, Path], list[Tail]] = staticmethod(tails)
+    cut: Callable[[Tail], None] = staticmethod(cut)
+
+    def inject(self, nodes: Sequence[Node]) -> Effect:
+        alive = [node for node in nodes if node.running]
+        if not alive:
+            return Effect(None, False, "no target was running")
+        who, start = name_all(alive), now_ns()
+        self.remember(alive)
+        gone = max(together(lambda node: node.kill(), alive))
+        left = [node for node in alive if node.running]
+        if left:
+            some = gone if len(left) < len(alive) else None
+            return Effect(some, False, f"{who}: SIGKILL, but {name_all(left)} still running")
+        killed = f"{who}: SIGKILL, processes gone after {(gone - start) / 1e6:.1f} ms"
+        said = together(self._lose, alive)
+        stays = [words for words, whole in said if not whole]
+        proof = "; ".join([killed, *(words for words, _ in said)])
+        return Effect(gone, len(alive) == len(nodes) and not stays, proof)
+
+    def _lose(self, node: Node) -> tuple[str, bool]:
+        """Cuts one broker's logs: a sentence, and whether nothing that was not synced is left."""
+        try:
+            found = self.tails(node.place.data, node.log)
+            for tail in found:
+                self.cut(tail)
+            left = self.tails(node.place.data, node.log)
+        except (OSError, ValueError) as error:
+            raise LabError(f"the logs of {node.title} cannot be cut: {error}") from None
+        taken = sum(tail.size for tail in found) - sum(tail.size for tail in left)
+        words = f"{node.title}: {taken:,} bytes cut that it had not synced{_named(found)}"
+        return f"{words}, {sum(t.size for t in left):,} left" if left else words, not left
+
+
+def _named(found: Sequence[Tail]) -> str:
+    """` (orders-0 from offset 900 on, ...)`, the longest first."""
+    longest = sorted(found, key=lambda tail: (-tail.size, tail.topic, tail.partition))
+    names = [f"{t.topic}-{t.partition} from offset {t.synced:,} on" for t in longest[:_NAMED]]
+    more = len(found) - len(names)
+    return f" ({', '.join(names)}{f' and {more:,} more' if more else ''})" if names else ""

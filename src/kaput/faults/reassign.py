@@ -1,0 +1,75 @@
+"""reassign: every partition, those of Kafka's own topics included, gets more replicas while it is used.
+
+The remedy for topics that were made when there were fewer brokers (R3). Leaders stay where they are. Not
+here: plans that move as little as possible, or are throttled, which a large cluster wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kaput.cluster.admin import PartitionState
+from kaput.cluster.requests import TopicPartition
+from kaput.faults.fault import Effect, now_ns
+from kaput.faults.lasting import Lasting, ms
+
+_IN_SYNC_S = 120.0
+
+
+class Reassign(Lasting):
+    """One injection of it.
+
+    Proof: each partition that had fewer replicas has as many as were wanted, all in sync, and has them still
+    at the end.
+    """
+
+    name = "reassign"
+
+    def inject(self) -> Effect:
+        """Adds replicas, and waits until they are in sync. Raises LabError."""
+        admin, factor = self.scene.admin, self.scene.options.replication_factor
+        wanted = wider(admin.partitions(admin.topics()), factor, sorted(self.scene.brokers()))
+        self._topics = sorted({topic for topic, _ in wanted})
+        if not wanted:
+            return Effect(None, False, f"every partition has {factor} replicas already")
+        began = now_ns()
+        admin.reassign(wanted)
+        lacks = self.wait_out(self._lacks, _IN_SYNC_S)
+        said = f"{factor} replicas for {len(wanted):,} partitions of {', '.join(self._topics)}"
+        if lacks:
+            return Effect(began, False, f"{said}; not in order after {_IN_SYNC_S:.0f} s: {lacks}")
+        ready = now_ns()
+        return Effect(ready, True, f"{said}, all in sync after {ms(began, ready)}")
+
+    def heal(self, effect: Effect) -> tuple[int | None, Effect]:
+        """Nothing: replicas stay. Raises LabError."""
+        if effect.effective_ns is None:
+            return now_ns(), effect
+        few = self._few()
+        there = not few and effect.bit
+        said = few or "there at the end"
+        return effect.effective_ns if there else None, effect.further(said, there)
+
+    def _lacks(self) -> str:
+        return self._few() or self.in_order(self._topics)
+
+    def _few(self) -> str:
+        factor = self.scene.options.replication_factor
+        states = self.scene.admin.partitions(self._topics)
+        few = [(place, state) for place, state in states.items() if len(state.replicas) < factor]
+        return ", ".join(f"{topic}/{p} has replicas {state.replicas}" for (topic, p), state in few)
+
+
+def wider(
+    states: Mapping[TopicPartition, PartitionState], factor: int, brokers: Sequence[int]
+) -> dict[TopicPartition, list[int]]:
+    """The replicas that partitions with fewer than `factor` are to have: their own, then others in turns."""
+    found: dict[TopicPartition, list[int]] = {}
+    for place, state in states.items():
+        missing = factor - len(state.replicas)
+        if missing <= 0:
+            continue
+        others = [broker for broker in brokers if broker not in state.replicas]
+        turn = len(found) % len(others) if others else 0
+        found[place] = [*state.replicas, *(others[turn:] + others[:turn])[:missing]]
+    return found

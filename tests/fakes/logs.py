@@ -1,0 +1,28 @@
+"""A double of brokers' logs that were not synced to their end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kaput.cluster.unsynced import Tail
+
+
+@dataclass
+class FakeLogs:
+    """Each broker has one; of it `size` bytes were not synced. `stay`: cutting takes nothing away."""
+
+    stay: bool = False
+    size: int = 700
+    cut_files: list[Path] = field(default_factory=list)
+
+    def tails(self, data: Path, log: Path) -> list[Tail]:
+        """As the real one is found."""
+        if data in self.cut_files or not self.size:
+            return []
+        return [Tail("orders", 0, 900, self.size, ((data, 0),))]
+
+    def cut(self, tail: Tail) -> None:
+        """Gone, unless they stay."""
+        if not self.stay:
+            self.cut_files.append(tail.files[0][0])

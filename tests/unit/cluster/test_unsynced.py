@@ -1,0 +1,95 @@
+"""What was not synced is found and cut, by files as Kafka leaves them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fakes.segments import batch, write_segment
+from kaput.cluster.segments import log_end
+from kaput.cluster.unsynced import cut, tails
+
+THREE = [b"a", b"b", b"c"]
+
+
+def _said(log: Path, *lines: str) -> Path:
+    log.write_text("".join(f"[2026-11-22 12:00:00,000] {line}\n" for line in lines))
+    return log
+
+
+def _flushing(place: str, offset: int) -> str:
+    return (
+        f"DEBUG [UnifiedLog partition={place}, dir=/data] Flushing log up to offset {offset} (exclusive)"
+        f" with recovery point {offset}, last flushed: 1,  current time: 2, unflushed: 3 (UnifiedLog)"
+    )
+
+
+def _checkpoint(data: Path, *lines: str) -> None:
+    text = f"0\n{len(lines)}\n" + "".join(f"{line}\n" for line in lines)
+    (data / "recovery-point-offset-checkpoint").write_text(text)
+
+
+def _log(data: Path, name: str = "orders-0") -> Path:
+    """Two segments: offsets 0 to 5, and 6 to 8."""
+    replica = data / name
+    write_segment(replica, 0, batch(0, THREE), batch(3, THREE))
+    write_segment(replica, 6, batch(6, THREE))
+    for ending in ("index", "timeindex", "snapshot"):
+        (replica / f"{6:020d}.{ending}").touch()
+    return replica
+
+
+def test_up_to_the_recovery_point_everything_stays(tmp_path: Path) -> None:
+    """The rest is counted, then gone, with what stands beside its segments; a second look finds nothing."""
+    replica = _log(tmp_path)
+    _checkpoint(tmp_path, "orders 0 3", "payments 0 99")
+    (found,) = tails(tmp_path, tmp_path / "server.log")
+    assert (found.topic, found.partition, found.synced) == ("orders", 0, 3)
+    assert found.size == len(batch(3, THREE)) + len(batch(6, THREE))
+    cut(found)
+    assert log_end(replica) == 3
+    assert [path.name for path in sorted(replica.iterdir())] == [f"{0:020d}.log"]
+    assert tails(tmp_path, tmp_path / "server.log") == []
+
+
+def test_without_a_recovery_point_nothing_was_synced(tmp_path: Path) -> None:
+    """The first segment stays, empty: a log has one."""
+    replica = _log(tmp_path)
+    (found,) = tails(tmp_path, tmp_path / "server.log")
+    cut(found)
+    assert [(p.name, p.stat().st_size) for p in sorted(replica.iterdir())] == [(f"{0:020d}.log", 0)]
+
+
+def test_what_the_broker_has_flushed_since_counts(tmp_path: Path) -> None:
+    """The last that it said of each log, since a log that was truncated is flushed to a lower offset."""
+    _log(tmp_path, "orders-0")
+    _log(tmp_path, "two-words.v1-12")
+    _checkpoint(tmp_path, "orders 0 0")
+    log = _said(
+        tmp_path / "server.log",
+        _flushing("two-words.v1-12", 9),
+        _flushing("orders-0", 9),
+        "INFO [UnifiedLog partition=orders-0, dir=/data] Truncating to offset 6 (UnifiedLog)",
+        _flushing("orders-0", 6),
+    )
+    assert [(tail.topic, tail.synced) for tail in tails(tmp_path, log)] == [("orders", 6)]
+
+
+def test_a_batch_that_reaches_beyond_is_gone_as_a_whole(tmp_path: Path) -> None:
+    """And so is one that is torn, which nobody can have synced."""
+    replica = tmp_path / "orders-0"
+    whole = batch(0, THREE)
+    write_segment(replica, 0, whole, batch(3, THREE)[:-1])
+    _checkpoint(tmp_path, "orders 0 3")
+    (found,) = tails(tmp_path, tmp_path / "server.log")
+    assert found.size == len(whole) - 1
+    _checkpoint(tmp_path, "orders 0 2")
+    (found,) = tails(tmp_path, tmp_path / "server.log")
+    cut(found)
+    assert log_end(replica) == 0
+
+
+def test_the_metadata_log_is_left_alone(tmp_path: Path) -> None:
+    """Its records are synced one by one; and what is no log is none."""
+    _log(tmp_path, "__cluster_metadata-0")
+    (tmp_path / "lost+found").mkdir()
+    assert tails(tmp_path, tmp_path / "server.log") == []

@@ -1,0 +1,58 @@
+"""Steps that change the cluster as a whole and the rest of a scenario: each disagreement, at its path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaput.scenario.checks import check
+from kaput.scenario.model import Scenario
+from kaput.scenario.source import dotted
+
+
+def found(*steps: dict[str, Any], **cluster: Any) -> dict[str, str]:
+    """Mistakes of the steps, by their path below `faults`, on one broker."""
+    raw = {
+        "version": 1,
+        "title": "x",
+        "cluster": {"brokers": 1, **cluster},
+        "topics": [{"name": "orders", "replication-factor": 1}],
+        "workload": {"producers": [{"topic": "orders", "messages": 10}]},
+        "faults": [{"at": "1s", **step} for step in steps],
+    }
+    return {dotted(m.path).removeprefix("faults."): m.text for m in check(Scenario.model_validate(raw))}
+
+
+GROW = {"fault": "grow", "target": "cluster", "brokers": 2}
+
+
+def test_what_was_added_can_be_used_and_hit() -> None:
+    """Three brokers in all."""
+    reassign = {"fault": "reassign", "target": "cluster", "replication-factor": 3}
+    kill = {"fault": "kill", "target": "broker 3", "for": "3s"}
+    assert found(GROW, reassign, kill) == {}
+    assert "there are 1" in found(reassign)["0.replication-factor"]
+    assert "no such broker: 3" in found(kill)["0.target"]
+
+
+@pytest.mark.parametrize(
+    ("step", "path", "text"),
+    [
+        ({**GROW, "target": "broker 1"}, "0.target", "grow changes the cluster as a whole; write target"),
+        ({**GROW, "for": "3s"}, "0.for", "what grow changes stays so; leave it out"),
+        ({**GROW, "replication-factor": 2}, "0.replication-factor", "grow takes no replication-factor"),
+        ({"fault": "kill", "target": "cluster"}, "0.target", "kill does not hit the cluster as a whole"),
+    ],
+)  # fmt: skip
+def test_each_mistake(step: dict[str, Any], path: str, text: str) -> None:
+    """At its key, with what would be right."""
+    mistakes = found(step)
+    assert list(mistakes) == [path] and text in mistakes[path]
+
+
+def test_features_are_krafts() -> None:
+    """ZooKeeper mode has none."""
+    features = {"eligible.leader.replicas.version": 0}
+    assert found(features=features) == {}
+    assert "ZooKeeper" in found(features=features, mode="zookeeper", kafka="3.9.2")["cluster.features"]
