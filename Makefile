@@ -2,6 +2,7 @@
 # make test       install everything, then all checks and all tests
 # make test-fast  the checks, and the tests that need neither brokers nor Spark
 # make soak       5,000 generated histories against the oracle; make fuzz: 10,000 damaged run folders
+# make tools      every tool of Kafka's on a real cluster
 # make install    .venv with .venv/bin/kaput, Kafka's jars fetched, nothing run
 # make check      lint, format, types, import contracts
 # make bench      the benchmarks; make bench-quick: a short form of them
@@ -23,7 +24,7 @@ DEV_STAMP = .venv/.installed-dev
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url --no-emit-find-links
 
-.PHONY: wheel install demo test test-fast soak fuzz check bench bench-quick bench-reassign lock clean preflight setup setup-dev
+.PHONY: wheel install demo test test-fast soak fuzz tools check bench bench-quick bench-reassign lock clean preflight setup setup-dev
 
 install: setup
 
@@ -33,7 +34,7 @@ demo: setup
 test: setup-dev
 	$(MAKE) --no-print-directory check
 	$(BIN)/pytest tests/functional -m alone
-	$(PYTEST) tests/functional -m "not alone"
+	$(PYTEST) tests/functional -m "not alone and not tools"
 	$(PYTEST) tests --ignore=tests/functional
 
 test-fast: $(DEV_STAMP)
@@ -50,6 +51,10 @@ fuzz: SEED ?= 1
 fuzz: COUNT ?= 10000
 fuzz: setup-dev
 	cd tests && ../$(BIN)/python -m fuzz.fuzz_evidence --seed $(SEED) --count $(COUNT)
+
+# Every tool of Kafka's, each a JVM or several.
+tools: setup-dev
+	$(BIN)/pytest tests/functional/test_kafkas_tools.py
 
 check: $(DEV_STAMP)
 	$(BIN)/ruff check .

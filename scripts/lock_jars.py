@@ -1,8 +1,10 @@
-"""Makes the lock file of a Kafka version: resolves it with all that it needs, and hashes every jar.
+"""Makes the lock files of a Kafka version: resolves it with all that it needs, and hashes every jar.
 
     .venv/bin/python scripts/lock_jars.py 4.3.1
+    .venv/bin/python scripts/lock_jars.py 4.3.1 mirror
 
-A maintainer's tool, run once a version; its result is committed.
+The second one has what MirrorMaker needs beside the first one's. A maintainer's tool, run once a version; its
+result is committed.
 """
 
 from __future__ import annotations
@@ -12,24 +14,37 @@ import tempfile
 from pathlib import Path
 
 from kaput.cluster.ivy import fetch
-from kaput.cluster.lock import LOCKS, LockedJar, sha256_of
+from kaput.cluster.lock import LOCKS, LockedJar, read_lock, sha256_of
 from kaput.java import find_java
 
 KAFKA = "org.apache.kafka"
 LOG4J = "org.apache.logging.log4j"
 
 
-def main(version: str) -> None:
-    """Writes src/kaput/cluster/locks/kafka-VERSION.lock."""
+MORE = {"mirror": "connect-mirror"}
+
+
+def main(version: str, more: str | None = None) -> None:
+    """Writes src/kaput/cluster/locks/kafka-VERSION.lock, or that of one of MORE."""
+    if more is not None:
+        known = {(jar.group, jar.artifact) for jar in read_lock(version)}
+        every = resolve([(KAFKA, MORE[more], version)])
+        write(f"{more}-{version}", [jar for jar in every if (jar.group, jar.artifact) not in known])
+        return
     wanted = [(KAFKA, "kafka_2.13", version), (KAFKA, "kafka-tools", version)]
     found = resolve(wanted)
     # Kafka leaves open what its logging goes through: its own distribution adds the binding as well.
     found = resolve([*wanted, binding(found)])
+    write(f"kafka-{version}", found)
+
+
+def write(name: str, found: list[LockedJar]) -> None:
+    """One lock file."""
     # Kafka's own jars come first, as in its distribution.
     found.sort(key=lambda jar: (jar.group != KAFKA, jar.line()))
-    path = LOCKS / f"kafka-{version}.lock"
+    path = LOCKS / f"{name}.lock"
     path.parent.mkdir(exist_ok=True)
-    header = f"# Kafka {version}: group:artifact:version SHA-256, made by scripts/lock_jars.py\n"
+    header = f"# {name}: group:artifact:version SHA-256, made by scripts/lock_jars.py\n"
     path.write_text(header + "".join(jar.line() + "\n" for jar in found))
     print(f"{path}: {len(found)} jars")
 

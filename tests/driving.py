@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow.dataset as ds
 
 KAPUT = [str(Path(sys.executable).with_name("kaput"))]
 RUN_TIMEOUT_S = 240
+STANDING_TIMEOUT_S = 180
 # Before a command: the owner of the files without root's capabilities, as good as any user, and able to read
 # the program. (To be root in a namespace of its own the user 0 needs setfcap, which others don't.)
 WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"] if os.geteuid() == 0 else []
@@ -98,3 +100,35 @@ class Kaput:
         return subprocess.run(
             [*KAPUT, *arguments], capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
         )
+
+
+class Standing:
+    """kaput with a state of its own."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        # A socket's path may have 107 bytes, and pytest's directories are long.
+        self.env = {**os.environ, "XDG_STATE_HOME": str(state)}
+
+    def __call__(self, *arguments: str, status: int = 0, stdin: str = "") -> str:
+        """What it printed; fails with what it said where the status is another one."""
+        done = subprocess.run(
+            [*KAPUT, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=STANDING_TIMEOUT_S,
+            check=False,
+            env=self.env,
+        )
+        assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
+        return done.stdout or done.stderr
+
+    def json(self, *arguments: str, status: int = 0) -> Any:
+        """The same, read."""
+        return json.loads(self(*arguments, "--json", status=status))
+
+    def left(self) -> list[str]:
+        """Processes that have to do with this state."""
+        found = [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
+        return [" ".join(words) for words in found if words and str(self.state) in " ".join(words)]

@@ -6,44 +6,12 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
-from driving import KAPUT
+from driving import Standing
 from waiting import eventually
-
-TIMEOUT_S = 180
-
-
-class Standing:
-    """kaput with a state of its own."""
-
-    def __init__(self, state: Path) -> None:
-        self.state = state
-        # A socket's path may have 107 bytes, and pytest's directories are long.
-        self.env = {**os.environ, "XDG_STATE_HOME": str(state)}
-
-    def __call__(self, *arguments: str, status: int = 0) -> str:
-        """What it printed; fails with what it said where the status is another one."""
-        done = subprocess.run(
-            [*KAPUT, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=self.env
-        )
-        assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
-        return done.stdout or done.stderr
-
-    def json(self, *arguments: str, status: int = 0) -> Any:
-        """The same, read."""
-        return json.loads(self(*arguments, "--json", status=status))
-
-    def left(self) -> list[str]:
-        """Processes that have to do with this state."""
-        found = [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
-        return [" ".join(words) for words in found if words and str(self.state) in " ".join(words)]
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,23 +14,37 @@ if TYPE_CHECKING:
 
 def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distribution:
     """The locked jars of that version, or those of an installation. Raises DistributionError."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     from kaput.cluster.distribution import from_home, resolve
 
     if kafka_home is not None:
         return from_home(kafka_home)
+    with _fetching(f"fetching Kafka {version}") as fetched:
+        return resolve(version, java, fetched)
+
+
+def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
+    """The same with further locked jars, fetched on first use. Raises DistributionError."""
+    from kaput.cluster.distribution import with_more
+
+    with _fetching(f"fetching {of} of Kafka {distribution.version}") as fetched:
+        return with_more(distribution, of, java, fetched)
+
+
+@contextmanager
+def _fetching(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on stderr, which is drawn where anything is fetched at all."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     bar = Progress(console=Console(stderr=True), transient=True)
-    task = bar.add_task(f"fetching Kafka {version}", total=None)
+    task = bar.add_task(what, total=None)
 
     def fetched(done: int, total: int) -> None:
-        # Only now: where nothing is fetched, nothing is drawn.
         bar.start()
         bar.update(task, completed=done, total=total)
 
     try:
-        return resolve(version, java, fetched)
+        yield fetched
     finally:
         if bar.live.is_started:
             bar.stop()

@@ -16,7 +16,9 @@ from kaput.cli import (
     export,
     fault,
     inside,
+    peek,
     reassign,
+    replay,
     report,
     run,
     scenarios,
@@ -56,6 +58,8 @@ app.command("down")(standing.down_command)
 app.command("doctor")(doctor.doctor_command)
 app.command("reassign")(reassign.reassign_command)
 app.command("tool", context_settings=PASSED_ON)(tool.tool_command)
+app.command("replay")(replay.replay_command)
+app.command("peek")(peek.peek_command)
 app.command("inside", context_settings=PASSED_ON)(inside.inside_command)
 app.add_typer(scenarios.app, name="scenarios")
 app.add_typer(sequence.app, name="sequence")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,7 +33,7 @@ def tool_command(
 
     Example: kaput tool topics --describe --topic orders
     """
-    from kaput.cli.jars import distribution_for
+    from kaput.cli.jars import distribution_for, more_for
     from kaput.cluster.cds import ensure_archive
     from kaput.errors import UsageError
     from kaput.java import find_java
@@ -52,9 +53,13 @@ def tool_command(
     card = cards[0] if len(cards) == 1 else None
     java = find_java()
     version = kafka or (card.kafka if card is not None else Cluster().kafka)
-    distribution = distribution_for(version, java, None)
+    home = card.kafka_home if card is not None and kafka is None else None
+    distribution = distribution_for(version, java, None if home is None else Path(home))
     servers = card.bootstrap_servers if card is not None else None
     archive = ensure_archive(distribution, java, lambda text: None)
+    if call.tool.more is not None:
+        # Behind the others: the archive is of a class path that this one begins with.
+        distribution = more_for(distribution, call.tool.more, java)
     words = command(call, arguments or [], servers, distribution, java, archive)
     sys.stdout.flush()
     # The same process: signals, streams and exit status need nobody in between.

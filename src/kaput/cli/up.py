@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,6 +36,10 @@ def up_command(
     config: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of every broker.")
     ] = None,
+    kafka_home: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Use this Kafka installation instead of locked jars."),
+    ] = None,
     name: Name = "lab",
     detach: Annotated[bool, typer.Option(help="Return once it is ready; `kaput down` ends it.")] = False,
     json: Json = False,
@@ -57,10 +62,12 @@ def up_command(
     if detach:
         _show(_in_background(place), json)
     else:
-        _here(place, scenario, cluster, json)
+        _here(place, scenario, cluster, kafka_home, json)
 
 
-def _here(place: Home, scenario: str | None, cluster: dict[str, Any], json: bool) -> None:
+def _here(
+    place: Home, scenario: str | None, cluster: dict[str, Any], kafka_home: Path | None, json: bool
+) -> None:
     """Keeps the cluster in this very process."""
     from kaput.cli.jars import distribution_for
     from kaput.cluster.network.entering import enter
@@ -71,14 +78,15 @@ def _here(place: Home, scenario: str | None, cluster: dict[str, Any], json: bool
 
     made = lab(scenario, folder=place.folder, note=_note, **cluster)
     java = find_java()
-    distribution_for(made.spec.kafka, java, None)  # with a progress bar, where jars are missing
+    # With a progress bar, where jars are missing.
+    made.runs_on(java, distribution_for(made.spec.kafka, java, kafka_home))
     if made.spec.network == "namespaces":
         enter(sys.argv[1:])
     with interrupts():
         place.make()
         try:
             with made:
-                keeper = Keeper(place, made)
+                keeper = Keeper(place, made, kafka_home)
                 with keeper.answering():
                     _show(keeper.card, json)
                     sys.stdout.flush()

@@ -36,6 +36,7 @@ class Card:
     folder: str
     network: str
     kafka: str
+    kafka_home: str | None = None  # of an installation that it runs from
 
     @property
     def alive(self) -> bool:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from kaput.errors import KaputError, LabError, UsageError
@@ -29,7 +30,7 @@ _LONGEST_REQUEST = 1 << 20  # bytes
 class Keeper:
     """Answers calls about one lab until it is told to end."""
 
-    def __init__(self, home: Home, lab: Lab) -> None:
+    def __init__(self, home: Home, lab: Lab, kafka_home: Path | None = None) -> None:
         self.home, self.lab = home, lab
         self.card = Card(
             home.name,
@@ -39,6 +40,7 @@ class Keeper:
             str(home.folder),
             lab.spec.network,
             lab.spec.kafka,
+            None if kafka_home is None else str(kafka_home.absolute()),
         )
         self._history: dict[str, dict[str, Any]] = {}
         self._timers: dict[str, threading.Timer] = {}

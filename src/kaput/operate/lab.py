@@ -20,11 +20,11 @@ from types import TracebackType
 from pydantic import ValidationError
 
 from kaput.cluster.admin import Admin, PartitionState
-from kaput.cluster.distribution import resolve
+from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.lab import Cluster
 from kaput.cluster.network.entering import inside
 from kaput.errors import FaultError, LabError, UsageError
-from kaput.java import find_java
+from kaput.java import Java, find_java
 from kaput.operate.breaking import Breaking, Injected
 from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
@@ -71,7 +71,17 @@ class Lab:
     ) -> None:
         self.spec = spec
         self._topics, self._folder, self._note = topics, folder, note
+        self._found: tuple[Java, Distribution] | None = None
         self._stack = ExitStack()
+
+    def runs_on(self, java: Java, distribution: Distribution) -> None:
+        """What has been found already is not looked for on entering."""
+        self._found = java, distribution
+        self.spec = self.spec.model_copy(update={"kafka": distribution.version})
+
+    def _find(self) -> tuple[Java, Distribution]:
+        java = find_java()
+        return java, resolve(self.spec.kafka, java)
 
     def __enter__(self) -> Lab:
         if self.spec.network == "namespaces" and not inside():
@@ -79,8 +89,7 @@ class Lab:
                 "network: namespaces needs a program that kaput has started in a network of its own: "
                 "kaput inside COMMAND ..."
             )
-        java = find_java()
-        distribution = resolve(self.spec.kafka, java)
+        java, distribution = self._found or self._find()
         reap_orphans()
         with ExitStack() as stack:
             owner = stack.enter_context(Owner(marks_environment=False))

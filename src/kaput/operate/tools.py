@@ -29,6 +29,8 @@ class Tool:
     about: str
     bootstrap: str | None = BOOTSTRAP  # the option that takes HOST:PORT,...; None: it asks no brokers
     others: tuple[str, ...] = ()  # options that say the same, after which `bootstrap` is not added
+    first: bool = False  # whether the brokers are said before its subcommand, and nowhere else
+    more: str | None = None  # the lock file of further jars that it needs
 
 
 def _in_tools(name: str, about: str, *older: str, bootstrap: str | None = BOOTSTRAP) -> Tool:
@@ -57,16 +59,24 @@ TOOLS: dict[str, Tool] = {
         "DumpLogSegments", "what is in a log", "kafka.tools.DumpLogSegments", bootstrap=None
     ),
     "features": Tool(
-        (f"{_TOOLS}FeatureCommand", f"{_ADMIN}FeatureCommand"), "which features are on", others=_CONTROLLER
+        (f"{_TOOLS}FeatureCommand", f"{_ADMIN}FeatureCommand"),
+        "which features are on",
+        others=_CONTROLLER,
+        first=True,
     ),
     "get-offsets": _in_tools("GetOffsetShell", "first and last offsets"),
     "groups": _in_tools("GroupsCommand", "all groups, of every type"),
     "jmx": _in_tools("JmxTool", "metrics of a JVM", bootstrap=None),
     "leader-election": _in_tools("LeaderElectionCommand", "have leaders elected anew"),
     "log-dirs": _in_tools("LogDirsCommand", "how much each broker stores where"),
-    "metadata-quorum": Tool((f"{_TOOLS}MetadataQuorumCommand",), "who votes, who leads", others=_CONTROLLER),
+    "metadata-quorum": Tool(
+        (f"{_TOOLS}MetadataQuorumCommand",), "who votes, who leads", others=_CONTROLLER, first=True
+    ),
     "mirror-maker": Tool(
-        ("org.apache.kafka.connect.mirror.MirrorMaker",), "copy topics between clusters (Connect)", None
+        ("org.apache.kafka.connect.mirror.MirrorMaker",),
+        "copy topics between clusters (Connect)",
+        None,
+        more="mirror",
     ),
     "producer-perf-test": _in_tools("ProducerPerformance", "how fast one can send"),
     "reassign-partitions": Tool(
@@ -87,13 +97,22 @@ TOOLS: dict[str, Tool] = {
     ),
     "streams-groups": _in_tools("streams.StreamsGroupCommand", "groups of Streams applications"),
     "topics": _in_tools("TopicCommand", "make, describe, change and delete topics"),
-    "transactions": _in_tools("TransactionsCommand", "find and end transactions"),
+    "transactions": Tool((f"{_TOOLS}TransactionsCommand",), "find and end transactions", first=True),
     "verifiable-consumer": _in_tools("VerifiableConsumer", "read, and say everything in JSON"),
     "verifiable-producer": _in_tools("VerifiableProducer", "send numbers, and say everything in JSON"),
     "verifiable-share-consumer": _in_tools("VerifiableShareConsumer", "the same in a share group"),
 }
 # Names of before, and what they are called now.
 _RENAMED = {"preferred-replica-election": "leader-election", "delegation-token": "delegation-tokens"}
+# Those that are not run from here, and what does the same.
+_SUCCESSORS = {
+    "replay-log-producer": "Kafka has removed it; its successor is kaput replay SOURCE TARGET",
+    "simple-consumer-shell": "Kafka has removed it; its successor is kaput peek TOPIC/PARTITION --replica N",
+    "server-stop": (
+        "it would end every broker of this machine; for one of a cluster that stands: "
+        "kaput fault inject stop --target 'broker N', for all of them kaput down"
+    ),
+}
 _ELECTION = {"preferred-replica-election": ["--election-type", "preferred"]}
 
 
@@ -110,6 +129,8 @@ def named(text: str) -> Call:
     """`kafka-topics.sh`, `kafka-topics` and `topics` are one. Raises UsageError naming the nearest."""
     name = text.removesuffix(".sh").removesuffix(".bat").removeprefix("kafka-")
     current = _RENAMED.get(name, name)
+    if name in _SUCCESSORS:
+        raise UsageError(f"{text}: {_SUCCESSORS[name]}")
     if current not in TOOLS:
         near = nearest(name, [*TOOLS, *_RENAMED], count=3, cutoff=0.4)
         known = f"did you mean {' or '.join(near)}?" if near else "kaput tool --list names them all"
@@ -140,11 +161,17 @@ def command(
         java,
         distribution,
         main,
-        [*rest, *_missing(call.arguments, rest), *_brokers(call.tool, rest, servers)],
+        _told(call, rest, servers),
         archive=archive,
         heap=("-Xms32m", "-Xmx512m"),
         flags=["-Dlog4j2.configurationFile=" + str(Path(__file__).with_name("tools-log4j2.xml"))],
     )
+
+
+def _told(call: Call, given: Sequence[str], servers: str | None) -> list[str]:
+    brokers = _brokers(call.tool, given, servers)
+    own = [*given, *_missing(call.arguments, given)]
+    return [*brokers, *own] if call.tool.first else [*own, *brokers]
 
 
 def _missing(wanted: Sequence[str], given: Sequence[str]) -> list[str]:

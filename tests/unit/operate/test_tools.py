@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.distribution import Distribution
+from kaput.cluster.lock import LOCKS, read_lock
 from kaput.errors import UsageError
 from kaput.java import Java
 from kaput.operate.tools import TOOLS, command, named
@@ -53,6 +54,11 @@ def test_an_unknown_tool_gets_the_nearest_names() -> None:
         ("topics", ["--bootstrap-server=other:1"], ["--bootstrap-server=other:1"]),
         ("topics", ["--help"], ["--help"]),
         ("metadata-quorum", ["--bootstrap-controller", "c:1"], ["--bootstrap-controller", "c:1"]),
+        (
+            "metadata-quorum",
+            ["describe", "--status"],
+            ["--bootstrap-server", SERVERS, "describe", "--status"],
+        ),
         ("dump-log", ["--files", "x"], ["--files", "x"]),
     ],
 )
@@ -92,3 +98,28 @@ def test_a_tool_of_another_version_is_said_to_be_missing(kafka: Distribution) ->
     """Kafka 3.9 has no share groups, for example."""
     with pytest.raises(UsageError, match=r"share-groups: Kafka 4\.3\.1 has no such tool"):
         command(named("share-groups"), [], SERVERS, kafka, JAVA)
+
+
+@pytest.mark.parametrize(
+    ("name", "successor"),
+    [
+        ("kafka-replay-log-producer.sh", "kaput replay"),
+        ("simple-consumer-shell", "kaput peek"),
+        ("kafka-server-stop", "kaput fault inject stop"),
+    ],
+)
+def test_what_is_no_more_has_a_successor(name: str, successor: str) -> None:
+    """It is named."""
+    with pytest.raises(UsageError, match=successor):
+        named(name)
+
+
+def test_mirror_maker_has_jars_of_its_own() -> None:
+    """Which no install fetches that never mirrors; with each Kafka that there is."""
+    more = TOOLS["mirror-maker"].more
+    assert more == "mirror"
+    for kafka in LOCKS.glob("kafka-*.lock"):
+        version = kafka.stem.removeprefix("kafka-")
+        mine = {(jar.group, jar.artifact) for jar in read_lock(version, more)}
+        assert ("org.apache.kafka", "connect-mirror") in mine
+        assert not mine & {(jar.group, jar.artifact) for jar in read_lock(version)}

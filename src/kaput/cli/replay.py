@@ -1,0 +1,90 @@
+"""`kaput replay`: a topic into another one, each record once, with progress; started again it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from kaput.operate.replaying import Progress
+
+
+def replay_command(
+    source: Annotated[str, typer.Argument(help="The topic that is read, as far as it goes now.")],
+    target: Annotated[str, typer.Argument(help="The topic that it is written to; it must be there.")],
+    *,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, help="Messages a second at most.", show_default=False)
+    ] = None,
+    id_: Annotated[
+        str | None, typer.Option("--id", help="What it is known by (kaput-replay-SOURCE-TARGET).")
+    ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of librdkafka for both sides.")
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT,...", help="Which cluster; else the one that stands.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", envvar="KAPUT_CLUSTER", help="This standing cluster.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
+) -> None:
+    """Copy a topic into another one: keys, values, headers, timestamps, partitions and order stay.
+
+    Whoever reads committed records finds each one once, also where the replay was killed and started again:
+    it goes on where it was, by what its --id has committed.
+
+    Example: kaput replay orders orders-again --rate 1000
+    """
+    import json as library
+
+    from kaput.cli.asked import asked
+    from kaput.errors import UsageError
+    from kaput.operate.replaying import Replay, replay
+
+    wrong = [text for text in config or [] if "=" not in text]
+    if wrong:
+        raise UsageError(f"--config {wrong[0]}: write KEY=VALUE")
+    servers, _ = asked(bootstrap_servers, cluster)
+    name = id_ or f"kaput-replay-{source}-{target}"
+    settings = dict(text.split("=", 1) for text in config or [])
+    with _Bar(f"{source} to {target}") as bar:
+        done = replay(Replay(servers, source, target, name, rate, settings), bar.tell)
+    copied, now = (sum(getattr(one, key) for one in done.values()) for key in ("copied", "now"))
+    if json:
+        partitions = {str(partition): one.copied for partition, one in sorted(done.items())}
+        document = {"id": name, "copied": copied, "copied_now": now, "partitions": partitions}
+        typer.echo(library.dumps(document))
+        return
+    before = f", {copied - now:,} of them before" if copied > now else ""
+    typer.echo(f"{source} to {target}: {copied:,} records in {len(done)} partitions{before}")
+
+
+class _Bar:
+    """Progress by offsets, on stderr where that is a terminal."""
+
+    def __init__(self, title: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        console = Console(stderr=True)
+        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task(title, total=None)
+
+    def __enter__(self) -> _Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def tell(self, state: Mapping[int, Progress]) -> None:
+        """How far every partition has come."""
+        ends = list(state.values())
+        self._bar.update(
+            self._task, completed=sum(one.offset for one in ends), total=sum(one.end for one in ends)
+        )

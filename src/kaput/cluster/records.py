@@ -1,0 +1,60 @@
+"""Whole records of Kafka's batches: keys, values, headers and timestamps, for those who look at single ones.
+
+kafka-python reads them; batches are unpacked first (compression.py). Not here: values alone, by the hundred
+thousand (record_batches.py).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kaput.cluster.compression import decompress
+from kaput.cluster.protocol import MemoryRecords
+from kaput.cluster.record_batches import HEADER_BYTES, Header, header
+
+_LENGTH_AT, _ATTRIBUTES_AT = 8, 21
+_BEFORE_LENGTH_BYTES = 12
+_CODEC = 0x07
+
+
+class Record(NamedTuple):
+    """One record as a replica has it; timestamp in ms since the epoch."""
+
+    offset: int
+    leader_epoch: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
+def read_records(data: bytes) -> Iterator[Record]:
+    """The records of whole batches one after the other; markers of transactions are none.
+
+    What is torn at the end is left out. Raises ValueError where a batch is broken.
+    """
+    at = 0
+    while (head := header(data, at)) is not None and at + head.size <= len(data):
+        if not head.control:
+            yield from _of_batch(head, data[at : at + head.size])
+        at += head.size
+
+
+def _of_batch(head: Header, batch: bytes) -> Iterator[Record]:
+    for record in MemoryRecords(_unpacked(head, batch)).next_batch():
+        yield Record(
+            record.offset, head.leader_epoch, record.timestamp, record.key, record.value, list(record.headers)
+        )
+
+
+def _unpacked(head: Header, batch: bytes) -> bytes:
+    """The same batch without compression; its checksum is not that of these bytes, and nobody looks at it."""
+    if not head.attributes & _CODEC:
+        return batch
+    body = decompress(head.attributes & _CODEC, batch[HEADER_BYTES:])
+    plain = bytearray(batch[:HEADER_BYTES] + body)
+    struct.pack_into(">i", plain, _LENGTH_AT, len(plain) - _BEFORE_LENGTH_BYTES)
+    struct.pack_into(">h", plain, _ATTRIBUTES_AT, head.attributes & ~_CODEC)
+    return bytes(plain)
