@@ -19,6 +19,8 @@ import pytest
 
 from fakes.histories import History as Handmade
 from fakes.histories import at
+from fakes.in_process import InProcess
+from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.export.jepsen import History
@@ -85,7 +87,7 @@ def told(folder: RunFolder, tmp_path: Path, chunk_rows: int = 1 << 19) -> tuple[
 
 def small() -> Handmade:
     """Two partitions; every outcome; a group whose member gives a partition up."""
-    history = Handmade(topics=[{"name": "orders", "partitions": 2}], groups={"g": True})
+    history = Handmade(topics=[{"name": "orders", "partitions": 2}], groups={"billing": True})
     history.acked(0, 0, 10).acked(0, 1, 5, partition=1)
     history.sent(0, 2, None, "unknown", partition=None, done_ns=None, error='lost "it"')
     history.stored(11, 0, 2)
@@ -94,7 +96,7 @@ def small() -> Handmade:
     history.stored(12, 1, 0).stored(13, None, None).stored(14, None, None, intact=False)
     history.handed(10, 0, 0, 20).handed(11, 0, 2, 20).handed(5, 0, 1, 20, partition=1)
     for ms, kind in ((15, "assigned"), (25, "revoked")):
-        row = {"group": "g", "member": "m1", "kind": kind, "topic": "orders", "partition": 0}
+        row = {"group": "billing", "member": "m1", "kind": kind, "topic": "orders", "partition": 0}
         history.add("group_events", **row, at_ns=at(ms))
     for partition, end in ((0, 15), (1, 6)):
         history.add("end_offsets", topic="orders", partition=partition, end_offset=end, drained_to=end)
@@ -131,7 +133,7 @@ def test_a_history_has_every_send_and_every_poll(tmp_path: Path) -> None:
 
 def test_a_message_ends_as_its_transaction_does(tmp_path: Path) -> None:
     """What was aborted has failed and is not there for a reader; who read it all the same has read it."""
-    history = Handmade(groups={"g": True})
+    history = Handmade(groups={"billing": True})
     ended = {"transactional_id": "t", "producer": 0, "begin_ns": at(0), "end_ns": at(9)}
     for number, outcome in enumerate(("aborted", "committed", "unknown")):
         first = 2 * number
@@ -156,7 +158,7 @@ def test_a_message_ends_as_its_transaction_does(tmp_path: Path) -> None:
 def test_a_history_is_the_same_however_little_fits_into_memory(chunk_rows: int, tmp_path: Path) -> None:
     """And whatever the order of rows in the files."""
     chance = random.Random(3)
-    history = Handmade(topics=[{"name": "orders", "partitions": 3}], groups={"g": True})
+    history = Handmade(topics=[{"name": "orders", "partitions": 3}], groups={"billing": True})
     for seq in range(300):
         history.acked(seq % 2, seq // 2, seq, partition=seq % 3, attempt_ns=at(seq), done_ns=at(seq + 7))
         history.handed(seq, seq % 2, seq // 2, 400 + seq // 10, partition=seq % 3)
@@ -197,6 +199,20 @@ def test_a_table_as_csv(tmp_path: Path) -> None:
     assert rows["sends"][2]["done_ns"] == "" and rows["sends"][2]["error"] == 'lost "it"'
     assert rows["cluster_events"][0]["isr"] == "[1, 2]"
     assert {"sends", "log", "deliveries", "group_events", "end_offsets"} <= set(present(folder))
+
+
+def test_the_ledger_as_csv(tmp_path: Path) -> None:
+    """What the analysis left: a column for each group."""
+    folder = small().write(tmp_path / "run")
+    analyse(check(folder), InProcess(), ledger="messages")
+    rows = read(folder, "ledger")
+    assert len(rows) == 5
+    fates = {
+        (row["producer"], row["seq"]): (row["outcome"], row["stored"], row["delivered.billing"])
+        for row in rows
+    }
+    assert fates["0", "1"] == ("acked", "1", "1") and fates["0", "3"] == ("failed", "0", "0")
+    assert "ledger" in present(folder)
 
 
 def read(folder: RunFolder, name: str) -> list[dict[str, str]]:
