@@ -28,6 +28,9 @@ from kaput.scenario.nearest import hint
 from kaput.scenario.options import with_defaults
 from kaput.scenario.steps import FaultStep
 
+# Targets that only a run has: its own clients, and what a scenario makes.
+_OF_RUNS = ("member", "any member", "producer", "transaction-coordinator-of", "topic ", "cluster")
+
 
 @dataclass(frozen=True)
 class Injected:
@@ -141,7 +144,7 @@ def checked_step(fault: str, target: str, options: Mapping[str, object], spec: S
     except ValidationError as error:
         raise UsageError(in_lines(from_validation(error, data))) from None
     mistakes = check_alone(step, spec)
-    if step.fault not in CATALOGUE or step.target.startswith(("member", "any member", "topic ", "cluster")):
+    if step.fault not in CATALOGUE or step.target.startswith(_OF_RUNS):
         mistakes = [Mistake((), f"{step.fault} {step.target}: here faults hit nodes alone")]
     if mistakes:
         raise UsageError(in_lines(mistakes))

@@ -199,6 +199,24 @@ def test_nothing_stands_still_where_nothing_is_held_back(tmp_path: Path) -> None
     assert findings.transactions.longest_standstill_ms is None
 
 
+def test_samples_that_say_nothing_are_passed_over(tmp_path: Path) -> None:
+    """Whatever anybody writes into samples: no number, no partition, no topic of the run."""
+    history = paid().stable(3, 5, 0).stable(3, 5, 90_000, topic="elsewhere")
+    for value in (float("nan"), float("inf"), -1.0, 1e300):
+        history.stable(0, 1, 1)
+        history.rows["samples"][-1]["value"] = value
+    for labels in (
+        None,
+        [],
+        [("topic", None), ("partition", "0")],
+        [("topic", "orders"), ("partition", "\u00b2")],
+    ):
+        history.stable(0, 1, 2)
+        history.rows["samples"][-1]["labels"] = labels
+        history.rows["samples"][-2]["labels"] = labels
+    assert counts(judged(history, tmp_path)) == {}
+
+
 def test_what_was_not_read_to_its_end_is_not_torn(tmp_path: Path) -> None:
     """The missing part may be there."""
     history = paid().acked(0, 5, 8).handed(8, 0, 5, 110).sent(0, 6, 9).transaction(3, 5, 6)

@@ -92,6 +92,8 @@ def test_unknown_faults_to_heal_get_the_nearest() -> None:
         ("disk-full", "any", {}, {}, "write cluster.disk-mb"),
         ("leave", "member 1 of g", {}, {}, "here faults hit nodes alone"),
         ("kill", "any member of g", {}, {}, "here faults hit nodes alone"),
+        ("pause", "producer 0", {}, {}, "here faults hit nodes alone"),
+        ("kill", "transaction-coordinator-of producer 0", {}, {}, "here faults hit nodes alone"),
     ],
 )
 def test_mistakes_are_refused_before_anything_happens(

@@ -4,6 +4,7 @@ transaction.timeout.ms. Counted once for each partition and offset; behind whom,
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -20,6 +21,7 @@ STANDSTILLS: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(("place", "offset", "n", "at_ns", "to_ns"), pl.Int64),
     "flag": pl.Boolean,
 }
+_NEVER = 2**62  # no offset
 STABLE, WATERMARK = "last_stable_offset", "high_watermark"  # samples, with the labels topic and partition
 
 
@@ -61,12 +63,17 @@ def _by_place(
     """By partition the last stable offset, and the high watermark, at each moment."""
     found: defaultdict[Place, tuple[dict[int, int], dict[int, int]]] = defaultdict(lambda: ({}, {}))
     for row in samples:
-        labels = dict(row["labels"] or ())
-        partition = str(labels.get("partition", ""))
-        if row["name"] in (STABLE, WATERMARK) and "topic" in labels and partition.isdigit():
-            of_place = found[labels["topic"], int(partition)]
-            of_place[row["name"] == WATERMARK][row["at_ns"]] = round(row["value"])
+        place = _place(dict(row["labels"] or ())) if row["name"] in (STABLE, WATERMARK) else None
+        if place is not None and 0 <= row["value"] < _NEVER:
+            found[place][row["name"] == WATERMARK][row["at_ns"]] = round(row["value"])
     return found
+
+
+def _place(labels: Mapping[str, str | None]) -> Place | None:
+    """The partition that a sample is of; None where its labels name none."""
+    topic, partition = labels.get("topic"), labels.get("partition") or ""
+    known = topic is not None and re.fullmatch("[0-9]{1,9}", partition)
+    return (topic, int(partition)) if topic is not None and known else None
 
 
 def hanging(held: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
