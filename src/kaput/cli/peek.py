@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from kaput.cli.which import Servers, Standing, card_of, servers_of
 
 if TYPE_CHECKING:
     from kaput.cluster.records import Record
@@ -19,12 +22,8 @@ def peek_command(
         int, typer.Option("--offset", help="From here on; negative: so many before its end.")
     ] = 0,
     count: Annotated[int, typer.Option(min=0, help="So many records at most.")] = 10,
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="Which cluster; else the one that stands.")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", envvar="KAPUT_CLUSTER", help="This standing cluster.")
-    ] = None,
+    bootstrap_servers: Servers = None,
+    cluster: Standing = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
 ) -> None:
     """Read a partition from one named replica, to the end of its own log, beyond the high watermark too.
@@ -35,14 +34,15 @@ def peek_command(
     """
     import json as library
 
-    from kaput.cli.asked import asked
     from kaput.errors import UsageError
     from kaput.operate.peeking import Wanted, peek
 
     topic, slash, partition = place.rpartition("/")
     if not slash or not topic or not partition.isdigit():
         raise UsageError(f"{place!r} is no partition; write TOPIC/PARTITION, for example orders/0")
-    servers, folder = asked(bootstrap_servers, cluster)
+    # The files of a broker that is down are within reach where the cluster is kaput's own.
+    folder = None if bootstrap_servers is not None else Path(card_of(cluster).folder)
+    servers = servers_of(bootstrap_servers, cluster)
     found = peek(servers, (topic, int(partition)), replica, Wanted(offset, count), folder)
     if json:
         typer.echo(library.dumps(_document(found)))

@@ -134,6 +134,22 @@ class JudgeProgress(_Drawn):
             self._console.print(f"{self._title}: counted {done:,} of {total:,} parts", soft_wrap=True)
 
 
+class RecordsProgress(_Drawn):
+    """Draws how far records are copied, by offsets. `tell` as often as one likes."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._title = title
+
+    def tell(self, done: int, total: int) -> None:
+        """So many offsets."""
+        if self._live:
+            self._bar.update(self._task, completed=done, total=total)
+        elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
+            self._said_at = time.monotonic()
+            self._console.print(f"{self._title}: {done:,} of {total:,} offsets", soft_wrap=True)
+
+
 class BytesProgress(_Drawn):
     """Draws bytes that are copied, and how many of some things are done. `tell` as often as one likes."""
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli.which import Servers, Standing, servers_of
+
 if TYPE_CHECKING:
     from kaput.operate.replaying import Progress
 
@@ -24,12 +26,8 @@ def replay_command(
     config: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of librdkafka for both sides.")
     ] = None,
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="Which cluster; else the one that stands.")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", envvar="KAPUT_CLUSTER", help="This standing cluster.")
-    ] = None,
+    bootstrap_servers: Servers = None,
+    cluster: Standing = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
 ) -> None:
     """Copy a topic into another one: keys, values, headers, timestamps, partitions and order stay.
@@ -41,18 +39,23 @@ def replay_command(
     """
     import json as library
 
-    from kaput.cli.asked import asked
+    from kaput.cli.progress import RecordsProgress
     from kaput.errors import UsageError
     from kaput.operate.replaying import Replay, replay
 
     wrong = [text for text in config or [] if "=" not in text]
     if wrong:
         raise UsageError(f"--config {wrong[0]}: write KEY=VALUE")
-    servers, _ = asked(bootstrap_servers, cluster)
+    servers = servers_of(bootstrap_servers, cluster)
     name = id_ or f"kaput-replay-{source}-{target}"
     settings = dict(text.split("=", 1) for text in config or [])
-    with _Bar(f"{source} to {target}") as bar:
-        done = replay(Replay(servers, source, target, name, rate, settings), bar.tell)
+    with RecordsProgress(f"{source} to {target}") as bar:
+
+        def tell(state: Mapping[int, Progress]) -> None:
+            ends = list(state.values())
+            bar.tell(sum(one.offset for one in ends), sum(one.end for one in ends))
+
+        done = replay(Replay(servers, source, target, name, rate, settings), tell)
     copied, now = (sum(getattr(one, key) for one in done.values()) for key in ("copied", "now"))
     if json:
         partitions = {str(partition): one.copied for partition, one in sorted(done.items())}
@@ -61,30 +64,3 @@ def replay_command(
         return
     before = f", {copied - now:,} of them before" if copied > now else ""
     typer.echo(f"{source} to {target}: {copied:,} records in {len(done)} partitions{before}")
-
-
-class _Bar:
-    """Progress by offsets, on stderr where that is a terminal."""
-
-    def __init__(self, title: str) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        console = Console(stderr=True)
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task(title, total=None)
-
-    def __enter__(self) -> _Bar:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def tell(self, state: Mapping[int, Progress]) -> None:
-        """How far every partition has come."""
-        ends = list(state.values())
-        self._bar.update(
-            self._task, completed=sum(one.offset for one in ends), total=sum(one.end for one in ends)
-        )

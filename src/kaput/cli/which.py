@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from kaput.operate.homes import Card
 
 Servers = Annotated[
     str | None, typer.Option(metavar="HOST:PORT,...", help="Which cluster; else the one that stands.")
@@ -21,18 +24,21 @@ CommandConfig = Annotated[
 
 def servers_of(bootstrap_servers: str | None, cluster: str | None) -> str:
     """HOST:PORT,... as given, of the standing cluster of that name, or of the only one. Raises UsageError."""
+    return bootstrap_servers if bootstrap_servers is not None else card_of(cluster).bootstrap_servers
+
+
+def card_of(cluster: str | None) -> Card:
+    """The standing cluster of that name, or the only one. Raises UsageError."""
     from kaput.errors import UsageError
     from kaput.operate.homes import find, standing
 
-    if bootstrap_servers is not None:
-        return bootstrap_servers
     if cluster is not None:
-        return find(cluster).bootstrap_servers
+        return find(cluster)
     cards = standing()
     if len(cards) != 1:
         stand = "no cluster stands" if not cards else f"{len(cards)} clusters stand"
         raise UsageError(f"which cluster? {stand}; say --bootstrap-servers HOST:PORT or --cluster NAME")
-    return cards[0].bootstrap_servers
+    return cards[0]
 
 
 def access_of(command_config: Path | None) -> dict[str, Any]:

@@ -1,15 +1,17 @@
 """reassign: every partition, those of Kafka's own topics included, gets more replicas while it is used.
 
-The remedy for topics that were made when there were fewer brokers (R3). Leaders stay where they are. Not
-here: plans that move as little as possible, or are throttled, which a large cluster wants.
+The remedy for topics that were made when there were fewer brokers (R3), as it happens to those who use the
+cluster meanwhile. Not here: doing it to a large cluster in small steps, which is `kaput reassign`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from kaput.cluster.admin import PartitionState
+from kaput.cluster.placement import Assignment, Goal, plan
 from kaput.cluster.requests import TopicPartition
+from kaput.errors import LabError, UsageError
 from kaput.faults.fault import Effect, now_ns
 from kaput.faults.lasting import Lasting, ms
 
@@ -28,7 +30,7 @@ class Reassign(Lasting):
     def inject(self) -> Effect:
         """Adds replicas, and waits until they are in sync. Raises LabError."""
         admin, factor = self.scene.admin, self.scene.options.replication_factor
-        wanted = wider(admin.partitions(admin.topics()), factor, sorted(self.scene.brokers()))
+        wanted = self._wanted(admin.partitions(admin.topics()), factor)
         self._topics = sorted({topic for topic, _ in wanted})
         if not wanted:
             return Effect(None, False, f"every partition has {factor} replicas already")
@@ -50,6 +52,15 @@ class Reassign(Lasting):
         said = few or "there at the end"
         return effect.effective_ns if there else None, effect.further(said, there)
 
+    def _wanted(self, states: Mapping[TopicPartition, PartitionState], factor: int) -> Assignment:
+        """The replicas that partitions with fewer are to have, spread over the brokers."""
+        now = {place: state.replicas for place, state in states.items()}
+        few = [place for place, replicas in now.items() if len(replicas) < factor]
+        try:
+            return plan(dict.fromkeys(self.scene.brokers()), now, few, Goal(factor=factor))
+        except UsageError as error:
+            raise LabError(f"there cannot be {factor} replicas: {error}") from None
+
     def _lacks(self) -> str:
         return self._few() or self.in_order(self._topics)
 
@@ -58,18 +69,3 @@ class Reassign(Lasting):
         states = self.scene.admin.partitions(self._topics)
         few = [(place, state) for place, state in states.items() if len(state.replicas) < factor]
         return ", ".join(f"{topic}/{p} has replicas {state.replicas}" for (topic, p), state in few)
-
-
-def wider(
-    states: Mapping[TopicPartition, PartitionState], factor: int, brokers: Sequence[int]
-) -> dict[TopicPartition, list[int]]:
-    """The replicas that partitions with fewer than `factor` are to have: their own, then others in turns."""
-    found: dict[TopicPartition, list[int]] = {}
-    for place, state in states.items():
-        missing = factor - len(state.replicas)
-        if missing <= 0:
-            continue
-        others = [broker for broker in brokers if broker not in state.replicas]
-        turn = len(found) % len(others) if others else 0
-        found[place] = [*state.replicas, *(others[turn:] + others[:turn])[:missing]]
-    return found
