@@ -25,6 +25,22 @@ def test_the_hash_is_javas(group: str, java_hash: int) -> None:
     assert partition_of(group, 2**31) == (0 if java_hash == -(2**31) else abs(java_hash))
 
 
+@pytest.mark.parametrize(
+    ("group", "partition"),
+    [
+        ("a", 47),
+        ("billing", 9),
+        ("polygenelubricants", 0),
+        ("\N{SNOWMAN}", 31),
+        ("\N{GRINNING FACE}", 49),
+        ("\ud800", 46),
+    ],
+)
+def test_of_the_usual_fifty_partitions(group: str, partition: int) -> None:
+    """Of UTF-16 units, also of halves of a pair, in 32 bits, as Java reckons it; without sign, modulo 50."""
+    assert partition_of(group, 50) == partition
+
+
 def test_a_group_is_kept_in_one_of_the_partitions() -> None:
     """Or in the topic, where nobody tells how many it has."""
     assert kept_in("billing", FakeAdmin()) == "__consumer_offsets/0"  # type: ignore[arg-type]

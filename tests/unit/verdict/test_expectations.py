@@ -53,6 +53,11 @@ def test_another_verdict_than_expected(
             "violated",
             "poll-skip 3, and it is 2",
         ),
+        ({"slump": "<=30"}, {"slump_s": 39}, "violated", "slump <=30, and it is 39"),
+        ({"slump": 0}, {}, "held", ""),
+        ({"standstill": "<=5"}, {"standstill_s": 6}, "violated", "standstill <=5, and it is 6"),
+        ({"standstill": 0}, {}, "held", ""),
+        ({"stuck": 0}, {"stuck": 11}, "violated", "stuck 0, and it is 11"),
         ({"ghost": ">0", "lost": ">0"}, {"counts": {"lost": 1}}, "inconclusive", "ghost >0, and it is 0"),
     ],
 )

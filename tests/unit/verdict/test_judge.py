@@ -162,6 +162,23 @@ def test_redelivery_after_a_commit_is_told(scenario: Make) -> None:
     assert judgement.permitted["redelivered", "billing"] == 2000
 
 
+def test_what_was_stored_before_a_group_first_looked_need_not_be_seen(scenario: Make) -> None:
+    """Of what was never delivered, that much is permitted to a group that begins at the end."""
+    never = "stored messages were never delivered"
+    why = "auto.offset.reset=latest promises nothing of what was stored before the group first looked there"
+    late = GroupFacts("billing", True, {"unseen": 2000}, too_early=2000)
+    judgement = judge(facts_of(groups=[GroupFacts("audit", True), late]), scenario())
+    assert judgement.verdict == "held" and judgement.permitted["unseen", "billing"] == 2000
+    assert judgement.reasons[1:] == [f"Group billing: 2,000 {never}, permitted: {why}."]
+
+    later = GroupFacts("billing", True, {"unseen": 2001}, too_early=2000)
+    judgement = judge(facts_of(groups=[later]), scenario())
+    assert judgement.reasons == [
+        f"Group billing: 1 {never} (unseen).",
+        f"Group billing: 2,000 {never}, permitted: {why}.",
+    ]
+
+
 GONE = "messages were delivered and are stored nowhere any more"
 
 

@@ -1,0 +1,255 @@
+"""What the proofs of faults on members say, to the letter but for milliseconds, and what they wait for."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from fakes.members import FakeGroups, FakeMember, FakeWorked, member_scene
+from kaput.faults.fault import Effect
+from kaput.faults.members.catalogue import MEMBER_CATALOGUE
+from kaput.faults.members.fault import MemberFault
+from kaput.faults.members.slow import slows
+
+MS = r"\d{1,3}"  # the doubles do all at once
+
+
+def made(fault: str, groups: FakeGroups, returns: bool = True) -> MemberFault:
+    return MEMBER_CATALOGUE[fault](member_scene(groups, returns, processing=50))
+
+
+def joined(groups: FakeGroups, returns: bool = True) -> tuple[MemberFault, FakeMember, Effect]:
+    fault, new = made("join", groups, returns), groups.member("billing", 4)
+    return fault, new, fault.inject([new])  # type: ignore[list-item]
+
+
+def said(pattern: str, effect: Effect) -> None:
+    assert re.fullmatch(pattern, effect.proof), effect.proof
+
+
+def test_a_new_member_comes_and_goes() -> None:
+    """When it had joined, how much it owned at most, and that it left."""
+    fault, new, effect = joined(FakeGroups())
+    said(rf"member 4 of billing \(pid 2004\): joined after {MS} ms", effect)
+    _, after = fault.heal([new], effect)  # type: ignore[list-item]
+    assert after.bit is True
+    assert after.proof == f"{effect.proof}; it owned up to 1 partitions; it left again"
+
+
+def test_a_new_member_may_own_nothing() -> None:
+    """Of a group that has no partition for it."""
+    groups = FakeGroups()
+    groups.deals = False
+    fault, new, effect = joined(groups, returns=False)
+    healed, after = fault.heal([new], effect)  # type: ignore[list-item]
+    assert healed == effect.effective_ns
+    assert after == Effect(healed, True, f"{effect.proof}; it owned no partition; it stays")
+
+
+def test_who_was_there_already_is_no_new_member() -> None:
+    """Nothing is added to that at the heal."""
+    groups = FakeGroups()
+    fault, old = made("join", groups), groups.member("billing", 2)
+    effect = fault.inject([old])  # type: ignore[list-item]
+    assert effect == Effect(None, False, "member 2 of billing (pid 1002): there already")
+    assert fault.heal([old], effect)[1] == effect  # type: ignore[list-item]
+
+
+def test_a_member_that_never_joins_is_ended_at_the_heal() -> None:
+    """It has begun to try."""
+    groups = FakeGroups()
+    groups.member("billing", 4).stands = True
+    fault, new, effect = joined(groups)
+    assert effect == Effect(
+        None, False, "member 4 of billing (pid 2004): not in the group 60 s after its start"
+    )
+    assert new.running
+    fault.heal([new], effect)  # type: ignore[list-item]
+    assert not new.running
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_new_member_that_ended_meanwhile(replaced: bool) -> None:
+    """Whether another took its place or not: it was not there all the time."""
+    fault, new, effect = joined(FakeGroups())
+    new.kill()
+    if replaced:
+        new.start()
+    healed, after = fault.heal([new], effect)  # type: ignore[list-item]
+    assert healed is not None and after.bit is False
+    said(r".* partitions; member 4 of billing \(.*\) had ended or been replaced", after)
+
+
+def test_a_new_member_that_does_not_leave() -> None:
+    """It is named."""
+    fault, new, effect = joined(FakeGroups())
+    new.survives = True
+    healed, after = fault.heal([new], effect)  # type: ignore[list-item]
+    assert healed is None and after.bit is False
+    assert after.proof.endswith("; member 4 of billing (pid 2004) still running after SIGTERM")
+
+
+class Doorstep(FakeMember):
+    """Has its place in the group only when it has been asked some times."""
+
+    asked = 0
+
+    @property
+    def ready(self) -> bool:
+        self.asked += 1
+        return self.running and (self.starts == 1 or self.asked > 5)
+
+
+def test_who_comes_back_is_waited_for() -> None:
+    """To run is not yet to have a place in the group."""
+    groups = FakeGroups()
+    groups.made[1] = late = Doorstep(2, groups=groups)
+    fault = made("kill", groups)
+    effect = fault.inject([late])  # type: ignore[list-item]
+    late.asked = 0
+    healed, after = fault.heal([late], effect)  # type: ignore[list-item]
+    assert healed is not None and after.bit is True
+    said(rf".*; in the group again after {MS} ms", after)
+
+
+def test_who_does_not_come_back_is_named() -> None:
+    """With the time that was given to it."""
+    groups = FakeGroups()
+    fault, hit = made("kill", groups), groups.member("billing", 2)
+    effect = fault.inject([hit])  # type: ignore[list-item]
+    hit.stands = True
+    healed, after = fault.heal([hit], effect)  # type: ignore[list-item]
+    assert healed is None and after.bit is False
+    said(r".*; member 2 of billing \(pid 2002\): not in the group \d{1,2}\.\d s later", after)
+
+
+def test_a_leave_says_who_took_over() -> None:
+    """Once the others own what it had; where it had nothing there is nothing to wait for."""
+    groups = FakeGroups()
+    fault, hit = made("leave", groups), groups.member("billing", 2)
+    said(rf".*; its partition went to others {MS} ms later", fault.inject([hit]))  # type: ignore[list-item]
+    idle = FakeGroups()
+    idle.member("billing", 2).owned.clear()
+    fault = made("leave", idle)
+    before = fault.scene.clock.now()
+    effect = fault.inject([idle.member("billing", 2)])  # type: ignore[list-item]
+    assert effect.bit and "others" not in effect.proof and fault.scene.clock.now() == before
+
+
+def test_a_leave_that_is_none_waits_for_nobody() -> None:
+    """A process that goes on after SIGTERM has left nothing to the others."""
+    groups = FakeGroups()
+    fault, hit = made("leave", groups), groups.member("billing", 2)
+    hit.survives = True
+    effect = fault.inject([hit])  # type: ignore[list-item]
+    assert effect.bit is False and "others" not in effect.proof
+
+
+def test_a_zombie_says_when_others_took_over() -> None:
+    """And one that owned nothing, that it did not."""
+    groups = FakeGroups()
+    fault, hit = made("pause", groups), groups.member("billing", 2)
+    effect = fault.inject([hit])  # type: ignore[list-item]
+    groups.made.remove(hit)
+    groups.rebalance()
+    groups.made.append(hit)
+    said(
+        rf".*; its partition went to others {MS} ms after it stood still",
+        fault.heal([hit], effect)[1],  # type: ignore[list-item]
+    )
+    idle = FakeGroups()
+    fault, hit = made("pause", idle), idle.member("billing", 2)
+    hit.owned.clear()
+    effect = fault.inject([hit])  # type: ignore[list-item]
+    assert fault.heal([hit], effect)[1].proof.endswith("; no partition was owned")  # type: ignore[list-item]
+
+
+def test_slow_members_say_what_they_took() -> None:
+    """Each at the beginning, each over the whole time, and that it is over."""
+    groups = FakeGroups()
+    fault, hit = made("slow", groups), groups.made[:2]
+    effect = fault.inject(hit)  # type: ignore[arg-type]
+    each = r"member {} of billing took 50\.0 ms for each of \d+ records"
+    both = f"{each.format(1)}; {each.format(2)}"
+    said(both, effect)
+    _, after = fault.heal(hit, effect)  # type: ignore[arg-type]
+    said(f"{both}; {both}; at their own pace again", after)
+
+
+def test_slow_members_that_stay_slow() -> None:
+    """Said as it is."""
+    groups = FakeGroups()
+    fault, hit = made("slow", groups), groups.made[:1]
+    effect = fault.inject(hit)  # type: ignore[arg-type]
+    hit[0].stubborn = True
+    assert fault.heal(hit, effect)[1].proof.endswith("; not at their own pace again")  # type: ignore[arg-type]
+
+
+class Mute(FakeMember):
+    """Says nothing of its pace until it is let."""
+
+    speaks = False
+
+    def work(self, ms: int | None) -> None:
+        if self.speaks:
+            super().work(ms)
+
+
+def test_a_member_that_says_nothing_is_not_slow() -> None:
+    """And goes back to no pause at all, since it never told of one."""
+    groups = FakeGroups()
+    groups.made[1] = mute = Mute(2, groups=groups)
+    fault = made("slow", groups)
+    effect = fault.inject([mute])  # type: ignore[list-item]
+    nothing = "member 2 of billing has worked on no record at that pace"
+    assert effect == Effect(None, False, f"told to take 50 ms for each record: {nothing}")
+    mute.speaks = True
+    fault.heal([mute], effect)  # type: ignore[list-item]
+    assert mute.pace == 0
+
+
+class Hesitant(FakeMember):
+    """Answers some looks late: until then there is what it said before."""
+
+    looks = 0
+    told: FakeWorked | None = None
+    next: FakeWorked | None = None
+
+    @property  # type: ignore[override]
+    def worked(self) -> FakeWorked | None:
+        self.looks += 1
+        if self.looks > 3:
+            self.told = self.next
+        return self.told
+
+    @worked.setter
+    def worked(self, said: FakeWorked | None) -> None:
+        self.looks, self.next = 0, said
+
+
+def test_what_a_member_said_earlier_is_no_answer() -> None:
+    """It was slow at the injection and is not at the heal: its new answer is what counts."""
+    groups = FakeGroups()
+    groups.made[1] = late = Hesitant(2, groups=groups)
+    fault = made("slow", groups)
+    effect = fault.inject([late])  # type: ignore[list-item]
+    assert effect.bit, effect.proof
+    late.brisk = True
+    assert not fault.heal([late], effect)[1].bit  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("worked", "slow"),
+    [
+        (None, False),
+        (FakeWorked(50, 0, 0), False),
+        (FakeWorked(50, 2, 100_000_000), True),
+        (FakeWorked(50, 2, 99_999_999), False),
+        (FakeWorked(80, 2, 200_000_000), False),
+    ],
+)
+def test_how_slow_is_slow(worked: Any, slow: bool) -> None:
+    """At the pace that was asked for, on average, and seen on a record."""
+    assert slows(worked, 50) is slow
