@@ -13,7 +13,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,27 @@ def start(
             gateway = _spark_gateway(settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway, conf=settings)
     try:
-        return SparkContext.getOrCreate(settings)
+        with _without_pandas():
+            return SparkContext.getOrCreate(settings)
     except Py4JError as error:
         said = " / ".join(driver.without_frames(str(error))[:3])
         raise JavaError(f"Spark's Java ended while the session began: {said}") from None
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    """Where there is a pandas, PySpark loads it to look at its version, for a second, and warns of a new one.
+
+    It does so with the first values that it hands to Java; neither it nor we use pandas.
+    """
+    if "pandas" in sys.modules:
+        yield
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment]  # as if it were not installed
+    try:
+        yield
+    finally:
+        del sys.modules["pandas"]
 
 
 def _own_gateway(
