@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from driving import KAPUT, Standing
 from kaput.operate.peeking import Wanted, peek
@@ -26,17 +27,26 @@ LINES = [f"{number},word {number}" for number in range(9)]
 
 @pytest.fixture(scope="module")
 def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
-    """Three brokers, and the topic `words` with nine records."""
+    """Three brokers, and the topic `words` with nine records, three a partition."""
     standing = Standing(tmp_path_factory.mktemp("s"))
     try:
         everybody = "super.users=User:ANONYMOUS"
         standing("up", "--detach", "--brokers", "3", "--config", _AUTHORIZER, "--config", everybody)
         make(standing, "words", 3)
-        keyed = ["--property", "parse.key=true", "--property", "key.separator=,"]
-        standing("tool", "console-producer", "--topic", "words", *keyed, stdin="\n".join(LINES) + "\n")
+        producer = Producer({"bootstrap.servers": servers_of(standing), "acks": "all"})
+        for number, line in enumerate(LINES):
+            key, _, value = line.partition(",")
+            producer.produce("words", value, key, partition=number % 3, headers={"number": key})
+        assert producer.flush(60) == 0
         yield standing
     finally:
         standing("down", "--all")
+
+
+def servers_of(kaput: Standing) -> str:
+    """Where its brokers are."""
+    (card,) = kaput.state.glob("kaput/clusters/*/lab/card.json")
+    return str(json.loads(card.read_text())["bootstrap_servers"])
 
 
 def make(kaput: Standing, topic: str, partitions: int = 1, *more: str) -> None:
@@ -59,14 +69,14 @@ def leader_of(kaput: Standing, topic: str, partition: int = 0) -> int:
     return int(found["leader"])
 
 
+@pytest.mark.tools
 def test_records_by_replica_and_replayed(kaput: Standing) -> None:
     """Each replica has the same, a dead broker's too; a second topic has each record once, as it was."""
     words = {partition: told(kaput, "words", partition) for partition in range(3)}
-    assert sorted(str(record[2]) for each in words.values() for record in each) == [
-        line.split(",")[1] for line in LINES
-    ]
-    full = next(partition for partition, each in words.items() if each)
-    assert told(kaput, "words", full, 2) == told(kaput, "words", full, 3) == words[full]
+    values = sorted(str(record[2]) for each in words.values() for record in each)
+    assert values == [line.split(",")[1] for line in LINES]
+    assert [len(each) for each in words.values()] == [3, 3, 3]
+    assert told(kaput, "words", 0, 2) == told(kaput, "words", 0, 3) == words[0]
     assert "has no replica" in kaput("peek", "words/0", "--replica", "9", status=2)
     make(kaput, "again", 3)
     assert kaput.json("replay", "words", "again", "--rate", "20")["copied_now"] == 9
@@ -78,17 +88,15 @@ def test_records_by_replica_and_replayed(kaput: Standing) -> None:
     }
     assert {partition: told(kaput, "again", partition) for partition in range(3)} == words
     kaput("fault", "inject", "kill", "--target", "broker 1")
-    dead = kaput.json("peek", f"words/{full}", "--replica", "1")
+    dead = kaput.json("peek", "words/0", "--replica", "1")
     assert dead["source"] == "files"
-    assert [record["value"] for record in dead["records"]] == [record[2] for record in words[full]]
+    assert [record["value"] for record in dead["records"]] == [record[2] for record in words[0]]
     kaput("fault", "heal")
 
 
 def told(kaput: Standing, topic: str, partition: int, replica: int = 1) -> list[tuple[object, ...]]:
     """What records say, in their order, as a replica has them: timestamps, keys, values, headers."""
-    (card,) = kaput.state.glob("kaput/clusters/*/lab/card.json")
-    servers = json.loads(card.read_text())["bootstrap_servers"]
-    found = peek(servers, (topic, partition), replica, Wanted(0, 10_000), None).records
+    found = peek(servers_of(kaput), (topic, partition), replica, Wanted(0, 10_000), None).records
     return [(r.timestamp_ms, r.key, (r.value or b"").decode(), r.headers) for r in found]
 
 
@@ -192,6 +200,14 @@ def test_groups(kaput: Standing) -> None:
     assert "reading" in kaput("tool", "consumer-groups", "--describe", "--group", "reading")
     back = ["--reset-offsets", "--group", "reading", "--topic", "words", "--to-earliest", "--execute"]
     assert "words" in kaput("tool", "consumer-groups", *back)
+
+
+@pytest.mark.tools
+def test_lines_in_and_out(kaput: Standing) -> None:
+    """What stdin says is what stdout says."""
+    make(kaput, "lines")
+    kaput("tool", "console-producer", "--topic", "lines", "--sync", stdin="one\ntwo\n")
+    assert read(kaput, "lines", 2) == ["one", "two"]
 
 
 @pytest.mark.tools
