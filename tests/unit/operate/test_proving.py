@@ -45,6 +45,10 @@ def test_the_settings_are_those_that_were_found() -> None:
     (risky,), (mended,) = made.as_it_is.topics, made.with_remedy.topics
     assert (risky.replication_factor, risky.config["min.insync.replicas"]) == (2, 2)
     assert (mended.replication_factor, mended.config["min.insync.replicas"]) == (3, 2)
+    made = pair("KP003", with_topic(2, 1), "topic bills")
+    (risky,), (mended,) = made.as_it_is.topics, made.with_remedy.topics
+    assert (risky.replication_factor, risky.config["min.insync.replicas"]) == (2, 1)
+    assert (mended.replication_factor, mended.config["min.insync.replicas"]) == (3, 2)
 
 
 def found(lost: int, ack_ms: float | None) -> Findings:

@@ -23,8 +23,6 @@ _AGE = (
     "what is deleted by its age cannot be told from what is lost, since the log is all that a run reads back"
 )
 NO_EXPERIMENT: Mapping[str, str] = {
-    "KP003": "not yet",
-    "KP004": "not yet",
     "KP007": _SPEED,
     "KP008": _SPEED,
     "KP009": _STATE,
@@ -75,6 +73,13 @@ _ONE_REPLICA = Experiment("one-replica", WAIT, _THREE)
 EXPERIMENTS: Mapping[str, Experiment] = {
     "KP001": _ONE_REPLICA,
     "KP002": Experiment("no-slack", WAIT, ("topics.0.config.min.insync.replicas=2",)),
+    "KP003": Experiment("one-in-sync", LOST, ("topics.0.config.min.insync.replicas=2",)),
+    "KP004": Experiment(
+        "unclean-election",
+        LOST,
+        ("topics.0.config.unclean.leader.election.enable=false", "expect={}"),
+        ("expect={}",),
+    ),
     "KP005": _ONE_REPLICA,  # what such a cluster makes
     "KP006": Experiment("one-rack", WAIT, ("topics.0.assignment=[[1,3]]",)),
     "KP012": Experiment("lone-voter", WAIT, ("cluster.controllers=3",)),
@@ -115,6 +120,8 @@ def pair(number: str, survey: Survey | None, resource: str | None) -> Pair:
     remedy: Sequence[str] = experiment.remedy
     if number == "KP002" and topic is not None:
         risk, remedy = _no_slack(topic)
+    if number == "KP003" and topic is not None and topic.replication_factor == 2:
+        risk, remedy = ("topics.0.replication-factor=2", "topics.0.assignment=[[1,2]]"), _THREE
     source = parse(f"{experiment.scenario}.yaml", _text(experiment.scenario))
     return Pair(number, resource, resolve(source, risk), resolve(source, (*risk, *remedy)), experiment.figure)
 
