@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kaput.cluster.requests import TopicPartition as Place
 from kaput.operate.reassign.cluster import Configs, Kind, State, View
+from kaput.operate.reassign.throttles import REPLICAS
 
 
 class Killed(BaseException):
@@ -59,7 +60,7 @@ class FakeCluster:
         for place, replicas in wanted.items():
             if place not in self.refuses:
                 self.targets[place] = tuple(replicas)
-                if not self.set["broker"]:
+                if not self._throttled(place, replicas):
                     self.unthrottled.append(place)
         self.most_at_a_time = max(self.most_at_a_time, len(self.targets))
         self._count()
@@ -87,6 +88,22 @@ class FakeCluster:
         for place in places:
             self.leaders[place] = self.replicas[place][0]
         self._count()
+
+    def _throttled(self, place: Place, replicas: Sequence[int]) -> bool:
+        """Whether every broker that copies it is told so."""
+        told = self.set["topic"].get(place[0], {}).get(REPLICAS[1], "").split(",")
+        new = [broker for broker in replicas if broker not in self.replicas[place]]
+        return bool(self.set["broker"]) and all(f"{place[1]}:{broker}" in told for broker in new)
+
+    def held(self) -> set[Place]:
+        """Partitions of which something is throttled now."""
+        return {
+            (topic, int(each.partition(":")[0]))
+            for topic, config in self.set["topic"].items()
+            for key in REPLICAS
+            for each in config.get(key, "").split(",")
+            if each
+        }
 
     def _count(self) -> None:
         self.calls += 1

@@ -63,6 +63,22 @@ def test_all_partitions_get_three_replicas(tmp_path: Path) -> None:
     assert copied == sorted(copied) and copied[-1] == told[-1].of_bytes == 800
 
 
+def test_what_is_copied_is_throttled_no_longer(tmp_path: Path) -> None:
+    """A replica that is in sync must not wait for the copies of others."""
+    cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
+    started(cluster, folder)
+    rounds = []
+
+    def look(progress: Progress) -> None:
+        rounds.append(len(cluster.held()))
+        assert cluster.held() <= set(ORDERS) and len(cluster.held()) <= 2
+        if progress.partitions < progress.of_partitions:
+            assert set(cluster.targets) <= cluster.held()
+
+    run(cluster, folder, look)
+    assert max(rounds) == 2 and cluster.held() == set()
+
+
 def test_a_kill_anywhere_leaves_what_resumes(tmp_path: Path) -> None:
     """At every single call to the cluster: then nothing is copied twice, and nothing of it is left."""
     calm = FakeCluster(ORDERS)

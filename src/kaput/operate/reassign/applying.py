@@ -52,6 +52,7 @@ class _Standing:
     going: list[Move] = field(default_factory=list)
     waiting: list[Move] = field(default_factory=list)
     alien: dict[TopicPartition, str] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)  # topics
 
 
 def begin(
@@ -88,7 +89,7 @@ def apply(
     began = time.monotonic()
     standing = _look(cluster, journal)
     if journal.throttle is not None and (standing.going or standing.waiting):
-        throttles.put_on(cluster, journal.moves, journal.throttle, journal.brokers)
+        throttles.put_on(cluster, journal.throttle, journal.brokers)
     _move(cluster, journal, tell, sleep)
     throttles.take_off(cluster, journal.brokers, journal.topics)
     elect_all(cluster, {move.place for move in journal.moves}, sleep)
@@ -107,15 +108,20 @@ def _move(
 ) -> None:
     """Keeps so many partitions under way until every one is done."""
     seen, since = -1, time.monotonic()
+    held = throttles.Held(cluster, journal.topics)
     refused: Mapping[TopicPartition, str] = {}
     while True:
         standing = _look(cluster, journal)
         if not standing.going and not standing.waiting:
             tell(_progress(journal, standing, {}))
             return
-        room = journal.in_flight - len(standing.going)
-        if standing.waiting and room > 0:
-            refused = cluster.reassign({move.place: move.after for move in standing.waiting[:room]})
+        next_ones = standing.waiting[: max(0, journal.in_flight - len(standing.going))]
+        if journal.throttle is not None:
+            held.hold(
+                [*standing.going, *next_ones], {move.topic for move in journal.moves} - standing.deleted
+            )
+        if next_ones:
+            refused = cluster.reassign({move.place: move.after for move in next_ones})
         progress = _progress(journal, standing, cluster.sizes(move.place for move in standing.going))
         tell(progress)
         moved = progress.partitions + progress.copied
@@ -135,6 +141,7 @@ def _look(cluster: Cluster, journal: Journal) -> _Standing:
         state = view.partitions.get(move.place)
         if state is None:
             standing.alien[move.place] = "was deleted meanwhile"
+            standing.deleted.add(move.topic)
         elif move.place in ongoing:
             # One that goes elsewhere is told anew; a rollback turns round what it finds half-way.
             (standing.going if ongoing[move.place] == move.after else standing.waiting).append(move)

@@ -1,11 +1,13 @@
 """Kafka's throttles of replication: a rate for each broker, and the replicas of each topic that it is for.
 
-Replicas that are in sync are never held back by them, so that only the copies are slow.
+Only what is just being copied is throttled. A leader never holds back a replica that is in sync, but a
+follower does as soon as that lags a little, and it lags for as long as others use up the rate: writes with
+acks=all would wait for it until everything has been copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kaput.operate.reassign.cluster import Cluster, Configs
 from kaput.operate.reassign.moves import Move
@@ -30,11 +32,29 @@ def settings_before(cluster: Cluster, moves: Sequence[Move]) -> tuple[Configs, C
     )
 
 
-def put_on(cluster: Cluster, moves: Sequence[Move], rate: int, brokers: Configs) -> None:
+def put_on(cluster: Cluster, rate: int, brokers: Configs) -> None:
     """Copies together take at most `rate` bytes a second from each broker, and to each."""
     there = {str(broker) for broker in cluster.view().racks}
-    cluster.configure("topic", _replicas(copying(moves)))
     cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers if name in there})
+
+
+class Held:
+    """Which replicas the throttles are for: those of the moves that are under way, told when that changes."""
+
+    def __init__(self, cluster: Cluster, before: Configs) -> None:
+        self._cluster, self._before = cluster, before
+        self._told: dict[str, Mapping[str, str | None]] = {}  # nothing is known of a run that was killed
+
+    def hold(self, going: Sequence[Move], living: Collection[str]) -> None:
+        """From now on for these alone; `living`: topics that are there."""
+        wanted: dict[str, Mapping[str, str | None]] = {**self._before, **_replicas(copying(going))}
+        changed = {
+            topic: config
+            for topic, config in wanted.items()
+            if topic in living and self._told.get(topic) != config
+        }
+        self._cluster.configure("topic", changed)
+        self._told |= changed
 
 
 def take_off(cluster: Cluster, brokers: Configs, topics: Configs) -> None:
