@@ -77,7 +77,8 @@ def _cluster(scenario: Scenario) -> Found:
             f"Kafka {scenario.cluster.kafka} has no ZooKeeper mode; leave it out or write "
             f"{LAST_KAFKA_WITH_ZOOKEEPER}",
         )
-    if scenario.cluster.features and scenario.cluster.mode == "zookeeper":
+    if any(scenario.cluster.features.values()) and scenario.cluster.mode == "zookeeper":
+        # A level of 0 is what there is.
         yield ("cluster", "features"), "features are KRaft's; there are none in ZooKeeper mode"
     yield from check_limit(scenario.cluster.config, "group.share.delivery.count.limit", ("cluster", "config"))
 

@@ -52,7 +52,8 @@ def test_each_mistake(step: dict[str, Any], path: str, text: str) -> None:
 
 
 def test_features_are_krafts() -> None:
-    """ZooKeeper mode has none."""
-    features = {"eligible.leader.replicas.version": 0}
-    assert found(features=features) == {}
-    assert "ZooKeeper" in found(features=features, mode="zookeeper", kafka="3.9.2")["cluster.features"]
+    """ZooKeeper mode has none: a level of 0 is what there is, any other one a mistake."""
+    off, on = ({"eligible.leader.replicas.version": level} for level in (0, 1))
+    zookeeper = {"mode": "zookeeper", "kafka": "3.9.2"}
+    assert found(features=on) == found(features=off) == found(features=off, **zookeeper) == {}
+    assert "ZooKeeper" in found(features=on, **zookeeper)["cluster.features"]
