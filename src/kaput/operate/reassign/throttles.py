@@ -1,8 +1,8 @@
 """Kafka's throttles of replication: a rate for each broker, and the replicas of each topic that it is for.
 
 Only what is just being copied is throttled. A leader never holds back a replica that is in sync, but a
-follower does as soon as that lags a little, and it lags for as long as others use up the rate: writes with
-acks=all would wait for it until everything has been copied.
+follower may as soon as that lags a little, for as long as others use up the rate; and writes with acks=all
+wait for it.
 """
 
 from __future__ import annotations
