@@ -151,12 +151,16 @@ class Sender:
 
     def serve(self, timeout_s: float) -> None:
         """Lets the callbacks run, and writes what they told when that is much, or a while ago."""
-        self.client.poll(timeout_s)
+        self.poll(timeout_s)
         self.reports.take()
         now, pending = time.monotonic(), self.reports.pending
         if pending >= FLUSH_ROWS or (pending and now - self._flushed_at >= FLUSH_S):
             self.reports.flush()
             self._flushed_at = now
+
+    def poll(self, timeout_s: float) -> None:
+        """Lets the callbacks run."""
+        self.client.poll(timeout_s)
 
 
 def _stop_when_abandoned(stopping: threading.Event) -> None:

@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from confluent_kafka import KafkaException, Producer
@@ -60,6 +61,11 @@ class TransactionalSender(Sender):
         """The transaction is lost with it."""
         super().refused(seq, attempt_ns, error)
         self._broken = _said(error)
+
+    def poll(self, timeout_s: float) -> None:
+        """As Sender.poll. A fatal error, which it raises once, is met again at the next call that matters."""
+        with suppress(KafkaException):
+            super().poll(timeout_s)
 
     def finish(self) -> None:
         """Ends the last transaction, and waits for every outcome."""

@@ -55,13 +55,15 @@ class Client:
         self._call("send")
 
     def poll(self, _timeout_s: float) -> int:
+        if self.fails.get("poll"):
+            raise KafkaException(*self.fails["poll"].pop(0).args)  # type: ignore[union-attr]
         return 0
 
     def purge(self) -> None:
         self.done.append("purge")
 
     def __len__(self) -> int:
-        return 0
+        return len(self.fails.get("poll", ()))
 
 
 @pytest.fixture
@@ -161,4 +163,11 @@ def test_a_producer_whose_epoch_is_over_cannot_abort_either(played: Any) -> None
     rows, done = played(send=[trouble(**FATAL)], abort=[trouble(**FATAL)])
     assert told(rows)[0] == (0, 0, 0, "unknown")
     assert [r["outcome"] for r in rows[1:]] == ["committed"] * 3
+    assert done.count("init") == 1
+
+
+def test_what_a_poll_raises_ends_nobody(played: Any) -> None:
+    """The client tells of a fatal error in the midst of its callbacks, once, and then at each call."""
+    rows, done = played(poll=[trouble(**FATAL), trouble(**FATAL)], commit=[trouble(**FATAL)])
+    assert [r["outcome"] for r in rows] == ["unknown", "committed", "committed"]
     assert done.count("init") == 1
