@@ -72,6 +72,10 @@ def leader_of(kaput: Standing, topic: str, partition: int = 0) -> int:
 @pytest.mark.tools
 def test_records_by_replica_and_replayed(kaput: Standing) -> None:
     """Each replica has the same, a dead broker's too; a second topic has each record once, as it was."""
+    # A follower shows a moment later what it was given just now.
+    assert eventually(
+        lambda: all(len(told(kaput, "words", p, replica)) == 3 for p in range(3) for replica in (1, 2, 3)), 60
+    )
     words = {partition: told(kaput, "words", partition) for partition in range(3)}
     values = sorted(str(record[2]) for each in words.values() for record in each)
     assert values == [line.split(",")[1] for line in LINES]
@@ -86,7 +90,7 @@ def test_records_by_replica_and_replayed(kaput: Standing) -> None:
         "copied_now": 0,
         "partitions": {str(partition): len(each) for partition, each in words.items()},
     }
-    assert {partition: told(kaput, "again", partition) for partition in range(3)} == words
+    assert eventually(lambda: {p: told(kaput, "again", p) for p in range(3)} == words, 60)
     kaput("fault", "inject", "kill", "--target", "broker 1")
     dead = kaput.json("peek", "words/0", "--replica", "1")
     assert dead["source"] == "files"
@@ -114,7 +118,7 @@ def test_a_replay_that_is_killed_goes_on(kaput: Standing) -> None:
         once.wait(30)
     assert kaput.json("replay", "many", "copies")["copied"] == 6000
     for partition in range(3):
-        assert told(kaput, "copies", partition) == told(kaput, "many", partition)
+        assert eventually(lambda p=partition: told(kaput, "copies", p) == told(kaput, "many", p), 60)  # type: ignore[misc]
     assert len(read(kaput, "copies", 6001)) == 6000
 
 

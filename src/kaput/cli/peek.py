@@ -26,7 +26,7 @@ def peek_command(
     cluster: Standing = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
 ) -> None:
-    """Read a partition from one named replica, to the end of its own log, beyond the high watermark too.
+    """Read a partition from one named replica, leader or not; a follower shows what is new a moment later.
 
     Of a standing cluster also one whose broker is down: from its files.
 

@@ -121,12 +121,12 @@ def share_group_offsets(group: str) -> Any:
 
 
 def fetch(place: TopicPartition, offset: int, max_bytes: int) -> Any:
-    """Fetch of one partition from whichever of its replicas is asked, to the end of its own log."""
+    """Fetch of one partition from whichever of its replicas is asked."""
     partition = FetchRequest.FetchTopic.FetchPartition(
         partition=place[1], fetch_offset=offset, partition_max_bytes=max_bytes
     )
     topics = [FetchRequest.FetchTopic(topic=place[0], partitions=[partition])]
-    # A debugger is not sent on to the leader, and not held below the high watermark.
+    # A debugger is not sent on to the leader.
     return FetchRequest(
         version=11, replica_id=_DEBUGGER, max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=topics
     )

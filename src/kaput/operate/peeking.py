@@ -1,8 +1,8 @@
 """What one named replica has of a partition, leader or not: the successor of Kafka's simple-consumer-shell.
 
-The broker itself is asked, as Kafka's replica debugger does it, so the answer reaches to the end of that
-replica's own log. One that is down cannot be asked: of a cluster of kaput's own its files are read instead.
-Not here: what is printed (cli/peek.py).
+The broker itself is asked, as Kafka's replica debugger does it. What a follower was given just now it shows a
+moment later (seen with Kafka 4.3.1). One that is down cannot be asked: of a cluster of kaput's own its files
+are read instead. Not here: what is printed (cli/peek.py).
 """
 
 from __future__ import annotations
