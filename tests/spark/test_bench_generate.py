@@ -20,7 +20,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.schemas import TABLES
 from kaput.scenario.checks import check
 from kaput.scenario.loader import read_resolved
-from kaput.scenario.vocabulary import SHARE_ANOMALIES
+from kaput.scenario.vocabulary import READING_ANOMALIES, SHARE_ANOMALIES, TRANSACTION_ANOMALIES
 
 CASES = {
     "ten producers in eight slabs": (shape_of(50_000, 10, 10, 1, seed=1, slab_messages=7_000), 0.0001),
@@ -41,8 +41,9 @@ def _make(path: Path, spark: SparkContext, shape: Shape, rate: float) -> dict[st
 def test_findings_are_as_planned(shape: Shape, rate: float, tmp_path: Path, spark: SparkContext) -> None:
     """Fates, anomalies and verdict, in the run and in each group."""
     expected = _make(tmp_path, spark, shape, rate)
-    # It makes no share groups.
-    planted = [count for name, count in expected["anomalies"].items() if name not in SHARE_ANOMALIES]
+    # It makes no share groups and no transactions.
+    others = {*SHARE_ANOMALIES, *TRANSACTION_ANOMALIES, *READING_ANOMALIES}
+    planted = [count for name, count in expected["anomalies"].items() if name not in others]
     assert all(planted) or not shape.groups
     findings = analyse(reading.check(RunFolder(tmp_path)), spark)
     _compare(findings, expected)

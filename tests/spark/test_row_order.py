@@ -13,11 +13,16 @@ from fakes.histories import History, at, write_table
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
-from kaput.scenario.vocabulary import ANOMALIES
+from kaput.scenario.vocabulary import ANOMALIES, READING_ANOMALIES, TRANSACTION_ANOMALIES
+from spark.test_anomalies import CASES
+
+OF_TRANSACTIONS = {**TRANSACTION_ANOMALIES, **READING_ANOMALIES}
 
 
 def _rich() -> History:
-    """Every anomaly, and in every table rows of one moment whose order would tell another story."""
+    """Every anomaly but those of transactions, and in every table rows of one moment whose order would tell
+    another story.
+    """
     history = History(
         producers=[{"topic": "orders", "acks": 1, "count": 2}],
         topics=[{"name": "orders", "partitions": 2, "replication-factor": 3}],
@@ -96,9 +101,22 @@ def test_rows_in_any_order_and_any_files_give_the_same_findings(
     """findings.json is the same to the last letter."""
     history = _rich()
     expected = _judged(history, tmp_path / "as-written", spark, None)
-    assert {anomaly.name for anomaly in expected.anomalies if anomaly.count} == set(ANOMALIES)
+    assert {anomaly.name for anomaly in expected.anomalies if anomaly.count} == set(ANOMALIES) - set(
+        OF_TRANSACTIONS
+    )
     found = _judged(history, tmp_path / "shuffled", spark, random.Random(seed))
     assert found.to_json() == expected.to_json()
+
+
+@pytest.mark.parametrize("name", OF_TRANSACTIONS)
+def test_so_do_transactions(name: str, tmp_path: Path, spark: SparkContext) -> None:
+    """Each of their anomalies in a history of its own, those of test_anomalies.py."""
+    make = CASES[name][0]
+    expected = _judged(make().read_to_end(), tmp_path / "as-written", spark, None)
+    assert any(anomaly.count for anomaly in expected.anomaly(name))
+    for seed in range(2):
+        found = _judged(make().read_to_end(), tmp_path / f"shuffled-{seed}", spark, random.Random(seed))
+        assert found.to_json() == expected.to_json()
 
 
 @pytest.mark.parametrize("backwards", [False, True])
