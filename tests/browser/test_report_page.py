@@ -163,9 +163,11 @@ def test_cells_open_their_stories(wide: Opened) -> None:
 
 
 def test_words_are_explained_where_they_stand(wide: Opened) -> None:
-    """On focus and on hover; Escape takes it away."""
+    """On focus, although what is focused is scrolled into view, and on hover; Escape takes it away."""
     page = wide.page
     page.locator(".figures dfn", has_text="until a new leader").focus()
+    page.mouse.wheel(0, 40)
+    page.wait_for_function("() => scrollY > 0")
     expect(page.get_by_role("tooltip")).to_contain_text("first leader event that moves a partition")
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_have_count(0)

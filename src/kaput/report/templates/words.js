@@ -13,7 +13,8 @@
     box.style.left = `${Math.max(8, left) + scrollX}px`; box.style.top = `${place.bottom + 6 + scrollY}px`;
   };
   for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, show);
-  for (const kind of ["mouseout", "focusout", "scroll"]) document.addEventListener(kind, hide);
+  // Not "scroll": the box moves with the page, and what is focused is scrolled into view a moment later.
+  for (const kind of ["mouseout", "focusout"]) document.addEventListener(kind, (event) => { if (event.target.closest && event.target.closest("dfn")) hide(); });
   // What scrolls can be reached, and so scrolled, by keyboard.
   const reach = new ResizeObserver((all) => { for (const { target } of all) if (target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight) target.tabIndex = 0; else target.removeAttribute("tabindex"); });
   document.querySelectorAll(".scroll").forEach((one) => reach.observe(one));
