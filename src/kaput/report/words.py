@@ -10,6 +10,10 @@ WORDS = {
         "partitions that the fault hit, that were lost, failed, unknown, or acknowledged only after "
         "the election"
     ),
+    "backlog_drained_ms": (
+        "effective time to the first sample in which every group lags no more than the most that it had "
+        "lagged before the fault, after one in which one did; nothing where none did"
+    ),
     "commit-ahead": (
         "a group committed an offset while a stored record below it had not been delivered to it"
     ),
@@ -21,6 +25,9 @@ WORDS = {
     "failed": "definitely not written; anything less certain is `unknown`",
     "fate": ("outcome x times stored x, for each group, times delivered; every message has exactly one"),
     "first_ack_after_ms": "effective time to the new leader's first acknowledgement",
+    "first_delivery_after_ms": (
+        "effective time to the first delivery, to any group, of a message that the new leader took"
+    ),
     "ghost": "a message that failed, yet is stored",
     "high-watermark arithmetic": (
         "acknowledged minus end offsets: hides a loss behind a stored but unacknowledged message"
@@ -61,7 +68,10 @@ WORDS = {
         "anything, and had neither left nor been killed, a second after its last change"
     ),
     "recovered": "outcome unknown, yet stored: no error",
-    "redelivered": "one topic-partition-offset delivered to a group more than once",
+    "redelivered": (
+        "one topic-partition-offset delivered to a group more than once; of a member: those of them that "
+        "were delivered to it, so that one counts for each member that got it"
+    ),
     "reordered": (
         "among first stored copies of a producer's messages in a partition: a seq below the greatest "
         "before it"

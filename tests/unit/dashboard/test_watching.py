@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import pytest
 from fakes.run_folders import SECOND, Producer, Site, judged, made, nonreader, now_ns, served
 from kaput.dashboard.beneath import Runs
 from kaput.dashboard.watching import events as events_module
-from kaput.dashboard.watching.audience import MOST_WATCHERS
+from kaput.dashboard.watching.audience import MOST_WATCHERS, Audience
 from kaput.dashboard.watching.reader import RunReader
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
@@ -232,6 +234,25 @@ def test_a_judged_run_ends_the_stream(tmp_path: Path) -> None:
     with served(tmp_path) as site, site.events("old") as events:
         assert next(events)[2]["verdict"]["verdict"] == "held"
         assert next(events)[::2] == ("end", "over")
+
+
+def test_nobody_is_let_go_before_he_was_sent_the_verdict(tmp_path: Path) -> None:
+    """That the reader has it is not enough."""
+    judged(tmp_path, "old").findings_path.write_text(json.dumps(_findings()))
+
+    async def watch() -> None:
+        audience = Audience(Runs(tmp_path))
+        async with audience.watching("old") as show:
+            picture = await show.after(0)
+            assert picture is not None and picture.over
+            while audience.shows:
+                await asyncio.sleep(0)
+            assert audience.unsettled
+        assert not audience.unsettled
+
+    # In a thread: Playwright leaves its own loop running in that of the browser's tests.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, asyncio.wait_for(watch(), 60)).result()
 
 
 def test_a_hundred_browsers_that_do_not_read_hold_up_nobody(
