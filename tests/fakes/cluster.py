@@ -40,6 +40,7 @@ class FakeNode:
     works_while_paused: bool = False
     role: Role = "broker"
     folder: Path = Path("/nowhere")
+    version: str = ""
 
     @property
     def title(self) -> str:
@@ -121,6 +122,7 @@ class FakeAdmin:
     """Knows one topic, `orders`, with one partition led by broker 2 of 1, 2, 3.
 
     `views` are seen one after the other before that, an error among them is raised; `mute` nodes are silent.
+    `levels` are those of a feature before and after it is raised.
     """
 
     def __init__(
@@ -130,9 +132,12 @@ class FakeAdmin:
         leader_epoch: int = 0,
         views: Sequence[PartitionState | LabError] = (),
         mute: Collection[int] = (),
+        levels: tuple[int, int] | LabError = (1, 2),
     ) -> None:
         self._state = PartitionState(leader, replicas or [1, 2, 3], replicas or [1, 2, 3], leader_epoch)
         self._views, self._mute = list(views), set(mute)
+        self._levels = levels
+        self.raised: list[str] = []
         self.asked = 0
 
     def partitions(self, topics: Iterable[str]) -> dict[tuple[str, int], PartitionState]:
@@ -144,6 +149,12 @@ class FakeAdmin:
 
     def answers(self, node: int) -> bool:
         return node not in self._mute
+
+    def raise_feature(self, name: str) -> tuple[int, int]:
+        if isinstance(self._levels, LabError):
+            raise self._levels
+        self.raised.append(name)
+        return self._levels
 
     def controller_id(self) -> int:
         return 101

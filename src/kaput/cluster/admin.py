@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from kaput.cluster import requests
+from kaput.cluster import features, requests
 from kaput.cluster.asking import ANSWER_TIMEOUT_S, LATECOMERS_S
 from kaput.cluster.group_admin import GroupAdmin
 from kaput.cluster.requests import TopicPartition
-from kaput.cluster.wire import Endpoint, Unanswered, ask, error_name
+from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.cluster.znodes import read_znode
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
@@ -49,8 +49,8 @@ class Admin(GroupAdmin):
         )
         for result in answer.topics:
             if result.error_code:
-                why = result.error_message or error_name(result.error_code)
-                raise LabError(f"topic {result.name} cannot be created: {why}")
+                what = f"topic {result.name} cannot be created"
+                raise self._trouble(what, result.error_code, result.error_message)
         self._asker.retry(
             lambda: self._all_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
         )
@@ -65,8 +65,8 @@ class Admin(GroupAdmin):
         )
         for result in answer.results:
             if result.error_code:
-                why = result.error_message or error_name(result.error_code)
-                raise LabError(f"topic {result.name} cannot have {count} partitions: {why}")
+                what = f"topic {result.name} cannot have {count} partitions"
+                raise self._trouble(what, result.error_code, result.error_message)
 
     def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
         """Gives partitions these replicas; returns when the controller has accepted. Raises LabError."""
@@ -78,12 +78,28 @@ class Admin(GroupAdmin):
         )
         refused = [(topic.name, p) for topic in answer.responses for p in topic.partitions if p.error_code]
         if answer.error_code:
-            raise LabError(
-                f"partitions cannot be reassigned: {answer.error_message or error_name(answer.error_code)}"
-            )
+            raise self._trouble("partitions cannot be reassigned", answer.error_code, answer.error_message)
         for name, p in refused:
-            why = p.error_message or error_name(p.error_code)
-            raise LabError(f"{name}/{p.partition_index} cannot be reassigned: {why}")
+            what = f"{name}/{p.partition_index} cannot be reassigned"
+            raise self._trouble(what, p.error_code, p.error_message)
+
+    def raise_feature(self, name: str) -> tuple[int, int]:
+        """Lets the cluster work with the highest level of a feature that all its nodes know; the levels
+        before and after, as a broker tells them. Raises LabError.
+        """
+        brokers = self._cluster.broker_endpoints
+        nodes = [*brokers.values(), *self._cluster.controller_endpoints.values()]
+
+        def raised() -> int:
+            highest, now = features.common_level(nodes, name), features.level(nodes[0], name)
+            if now < highest:
+                features.raise_level(nodes[0], name, highest)
+                # Brokers learn of it a moment later.
+                raise LabError(f"{name} is {now} still, not {highest}")
+            return now
+
+        before = self._asker.retry(lambda: features.level(nodes[0], name), f"the level of {name}")
+        return before, self._asker.retry(raised, f"{name} to be raised")
 
     def _passing_on(self) -> Mapping[int, Endpoint]:
         """Whom to tell what the controller is to do: in ZooKeeper mode brokers do not pass it on."""
@@ -101,7 +117,7 @@ class Admin(GroupAdmin):
             views = self._views(names, LATECOMERS_S)
             if not views:
                 raise LabError("no broker answered")
-            return _newest(views, names)
+            return newest(views, names)
 
         return self._asker.retry(look, f"metadata of {', '.join(names)}")
 
@@ -231,7 +247,7 @@ class Admin(GroupAdmin):
         for topic in answer.topics:
             for p in topic.partitions:
                 if p.error_code:
-                    raise LabError(f"{topic.name}/{p.partition_index}: {error_name(p.error_code)}")
+                    raise self._trouble(f"{topic.name}/{p.partition_index}", p.error_code)
                 ends[(topic.name, p.partition_index)] = p.offset
         return ends
 
@@ -240,7 +256,7 @@ class Admin(GroupAdmin):
         for broker in self._cluster.broker_endpoints:
             if broker not in views:
                 raise LabError(f"broker {broker} did not answer")
-            for (topic, p), state in _newest({broker: views[broker]}, sorted(names)).items():
+            for (topic, p), state in newest({broker: views[broker]}, sorted(names)).items():
                 if state.leader is None or set(state.isr) != set(state.replicas):
                     raise LabError(f"{topic}/{p} has leader {state.leader} and ISR {state.isr}")
 
@@ -252,7 +268,7 @@ class Admin(GroupAdmin):
         )
 
 
-def _newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, PartitionState]:
+def newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, PartitionState]:
     """Of each partition the view with the highest leader epoch; of equal ones the leader's own."""
     best: dict[TopicPartition, tuple[tuple[int, bool], PartitionState]] = {}
     for broker, view in views.items():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-from kaput.cluster.wire import Endpoint, Unanswered, ask
+from kaput.cluster.wire import Endpoint, Refused, Unanswered, ask
 from kaput.errors import LabError
 
 ANSWER_TIMEOUT_S = 2.0  # of one node to one question
@@ -42,12 +42,16 @@ class Asker:
         make: Callable[[], Any],
         latecomers_s: float = LATECOMERS_S,
     ) -> dict[int, Any]:
-        """By node, the answers of those who give one soon enough after the first; maybe of nobody."""
+        """By node, the answers of those who give one soon enough after the first; maybe of nobody.
+
+        Raises Refused where nobody answers, and one does not let us in.
+        """
         futures = {
             self._pool.submit(ask, endpoint, make(), ANSWER_TIMEOUT_S): node
             for node, endpoint in endpoints.items()
         }
         answers: dict[int, Any] = {}
+        refused: Refused | None = None
         pending: set[Future[Any]] = set(futures)
         limit = time.monotonic() + ANSWER_TIMEOUT_S + 1
         while pending and (left_s := limit - time.monotonic()) > 0:
@@ -57,6 +61,10 @@ class Asker:
                     if not answers:
                         limit = min(limit, time.monotonic() + latecomers_s)
                     answers[futures[future]] = future.result()
+                elif isinstance(why := future.exception(), Refused):
+                    refused = why
+        if refused is not None and not answers:
+            raise refused
         return answers
 
     def ask_any(
@@ -67,16 +75,22 @@ class Asker:
         for endpoint in endpoints.values():
             try:
                 return ask(endpoint, make(), timeout_s)
+            except Refused:
+                raise
             except Unanswered as error:
                 why = str(error)
         raise LabError(f"{what}: no node answered ({why})")
 
     def retry(self, look: Callable[[], _T], what: str) -> _T:
-        """What `look` returns once it raises no LabError. Raises LabError when time has run out."""
+        """What `look` returns once it raises no LabError. Raises LabError when time has run out, and Refused
+        at once.
+        """
         limit = time.monotonic() + self._timeout_s
         while True:
             try:
                 return look()
+            except Refused as error:
+                raise Refused(f"{what}: refused: {error}") from None
             except LabError as error:
                 if time.monotonic() >= limit:
                     raise LabError(f"waited {self._timeout_s:.0f} s for {what}: {error}") from None

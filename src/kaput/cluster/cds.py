@@ -20,7 +20,7 @@ from kaput.cluster.ports import HOST, Ports
 from kaput.cluster.properties import Place, write_properties
 from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
-from kaput.cluster.wire import Unanswered, ask
+from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.errors import BrokerError, LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
@@ -78,7 +78,7 @@ def _make(root: Path, key: str, distribution: Distribution, java: Java) -> None:
             command = java_command(java, distribution, "kafka.Kafka", [place.properties], flags=flags)
             node = Node(owner, place, command)
             node.start()
-            _await_answer(node, (HOST, broker))
+            _await_answer(node, Endpoint(HOST, broker))
             node.terminate(_DUMP_TIMEOUT_S)
         finally:
             ports.close()
@@ -87,7 +87,7 @@ def _make(root: Path, key: str, distribution: Distribution, java: Java) -> None:
             made.replace(root / f"{key}-{made.stat().st_size}.jsa")
 
 
-def _await_answer(node: Node, endpoint: tuple[str, int]) -> None:
+def _await_answer(node: Node, endpoint: Endpoint) -> None:
     limit = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < limit:
         if not node.running:

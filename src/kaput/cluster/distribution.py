@@ -17,11 +17,13 @@ from pathlib import Path
 
 from kaput.cache import cache_dir, exclusive
 from kaput.cluster.ivy import TOTAL_TIMEOUT_S, fetch
-from kaput.cluster.lock import LockedJar, read_lock, sha256_of
+from kaput.cluster.lock import LockedJar, find_lock, read_lock, sha256_of
+from kaput.cluster.locking import by_ivy, make_lock
 from kaput.errors import DistributionError
 from kaput.java import Java
 
 Progress = Callable[[int, int], None]  # (files there, files in all)
+_JARS_ABOUT = 100  # that a version has, before its own number is known
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,12 @@ class Distribution:
         return int(self.version.partition(".")[0])
 
     @property
+    def release(self) -> tuple[int, int]:
+        """(4, 3) for 4.3.1."""
+        major, minor = self.version.split(".")[:2]
+        return int(major), int(minor)
+
+    @property
     def classpath(self) -> str:
         """For `java -cp`."""
         return os.pathsep.join(map(str, self.jars))
@@ -48,23 +56,61 @@ def _silent(done: int, total: int) -> None:
     """Progress for those who show none."""
 
 
-def resolve(version: str, java: Java, progress: Progress = _silent) -> Distribution:
-    """The locked jars of a version; fetches what is missing, telling `progress`. Raises DistributionError."""
-    locked = read_lock(version)
+def _say_nothing(text: str) -> None:
+    """Notes for those who show none."""
+
+
+def resolve(
+    version: str, java: Java, progress: Progress = _silent, note: Callable[[str], None] = _say_nothing
+) -> Distribution:
+    """The locked jars of a version; fetches what is missing, telling `progress`. Raises DistributionError.
+
+    `note` hears of a lock file that was made for it.
+    """
+    locked = _locked(version, "kafka", java, progress, note)
     jars = provide(f"Kafka {version}", locked, java, progress)
     return Distribution(version, jars, _identity(locked))
 
 
-def with_more(distribution: Distribution, of: str, java: Java, progress: Progress = _silent) -> Distribution:
+def with_more(
+    distribution: Distribution,
+    of: str,
+    java: Java,
+    progress: Progress = _silent,
+    note: Callable[[str], None] = _say_nothing,
+) -> Distribution:
     """The same with the jars that `of` (a lock file) needs beside them. Raises DistributionError.
 
     An installation of Kafka has them already.
     """
     if distribution.home is not None:
         return distribution
-    locked = read_lock(distribution.version, of)
+    locked = _locked(distribution.version, of, java, progress, note)
     jars = provide(f"{of} of Kafka {distribution.version}", locked, java, progress)
     return Distribution(distribution.version, (*distribution.jars, *jars), f"{distribution.id}-{of}")
+
+
+def _locked(
+    version: str, of: str, java: Java, progress: Progress, note: Callable[[str], None]
+) -> list[LockedJar]:
+    """What the lock file says; one is made where there is none."""
+    if find_lock(version, of) is None:
+        done = 0
+
+        def on_file() -> None:
+            nonlocal done
+            done += 1
+            progress(done, max(done, _JARS_ABOUT))
+
+        with exclusive(cache_dir("jars") / ".lock", TOTAL_TIMEOUT_S):
+            # Another kaput may have made it while this one waited.
+            if find_lock(version, of) is None:
+                path = make_lock(version, of, by_ivy(java, on_file))
+                note(
+                    f"kaput does not come with Kafka {version}: its {len(read_lock(version, of))} jars are "
+                    f"trusted as they are now, and locked in {path}"
+                )
+    return read_lock(version, of)
 
 
 def provide(what: str, locked: list[LockedJar], java: Java, progress: Progress = _silent) -> tuple[Path, ...]:

@@ -29,7 +29,8 @@ _FILE = re.compile(r"Dumping (.+)$")
 _BATCH = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* position: (\d+) .* size: (\d+) .* isvalid: (\w+)$"
 )
-_RECORD = re.compile(r"\| offset: \d+ .*\}$")
+# Of control records Kafka 3.7 names the kind alone, later ones print what is in them.
+_RECORD = re.compile(r"\| offset: \d+ (?:.*\}|.* controlType: \w+\(\d+\))$")
 
 
 class Dump(NamedTuple):

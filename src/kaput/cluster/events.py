@@ -1,6 +1,7 @@
 """What the cluster itself recorded about its leaders, in-sync replicas and brokers: one form for both modes.
 
-Its place: metadata_log.py (KRaft) and zookeeper_log.py (ZooKeeper) make these rows; run writes them.
+Its place: metadata_log.py (KRaft) and zookeeper_log.py (ZooKeeper) make these rows, run/polling.py those of a
+cluster whose records are out of reach; run writes them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ METADATA_LOG = "metadata-log"
 METADATA_SNAPSHOT = "metadata-snapshot"
 CONTROLLER_LOG = "controller-log"
 STATE_CHANGE_LOG = "state-change-log"
+POLLING = "polling"
 
 
 class ClusterEvent(NamedTuple):
@@ -26,6 +28,7 @@ class ClusterEvent(NamedTuple):
     at_ns: int
     source: str = METADATA_LOG
     elr: list[int] | None = None
+    within_ns: int | None = None  # how much earlier than at_ns it may have been; None: it was then
 
 
 class Collected(NamedTuple):

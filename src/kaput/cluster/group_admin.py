@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 from kaput.cluster import requests
 from kaput.cluster.asking import ANSWER_TIMEOUT_S, Asker
 from kaput.cluster.requests import TopicPartition
-from kaput.cluster.wire import Endpoint, ask, error_name
+from kaput.cluster.wire import Endpoint, Refused, ask, error_name, trouble
 from kaput.errors import LabError
 from kaput.scenario.model import Config
 
@@ -50,6 +50,14 @@ class GroupAdmin:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._asker.close()
+
+    def _trouble(self, what: str, code: int, said: str | None = None) -> LabError:
+        """The exception for an answer with that error code; where it is a matter of rights it says whose."""
+        error = trouble(what, code, said)
+        if not isinstance(error, Refused):
+            return error
+        who = {endpoint.access.principal for endpoint in self._cluster.broker_endpoints.values()}
+        return trouble(f"{' or '.join(sorted(who))} has no right: {what}", code, said)
 
     def groups(self) -> list[str]:
         """The ids of all groups that commit offsets, each as its coordinator knows it."""
@@ -88,7 +96,7 @@ class GroupAdmin:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
             answer = ask(endpoint, requests.fetch_offsets(group), ANSWER_TIMEOUT_S)
             if answer.error_code:
-                raise LabError(f"offsets of group {group}: {error_name(answer.error_code)}")
+                raise self._trouble(f"offsets of group {group}", answer.error_code)
             found = [(topic.name, p) for topic in answer.topics for p in topic.partitions]
             return {
                 (name, p.partition_index): p.committed_offset
@@ -108,8 +116,8 @@ class GroupAdmin:
         )
         for result in answer.responses:
             if result.error_code:
-                why = result.error_message or error_name(result.error_code)
-                raise LabError(f"group {group} cannot be configured: {why}")
+                what = f"group {group} cannot be configured"
+                raise self._trouble(what, result.error_code, result.error_message)
 
     def share_lags(self, group: str) -> dict[TopicPartition, int]:
         """For each partition of a share group, how many records are neither accepted, rejected nor given up.
@@ -121,7 +129,7 @@ class GroupAdmin:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
             (found,) = ask(endpoint, requests.share_group_offsets(group), ANSWER_TIMEOUT_S).groups
             if found.error_code:
-                raise LabError(f"offsets of share group {group}: {error_name(found.error_code)}")
+                raise self._trouble(f"offsets of share group {group}", found.error_code)
             every = [(topic.topic_name, p) for topic in found.topics for p in topic.partitions]
             return {(n, p.partition_index): p.lag for n, p in every if not p.error_code and p.lag >= 0}
 

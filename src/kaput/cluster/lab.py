@@ -15,16 +15,18 @@ from pathlib import Path
 from types import TracebackType
 
 from kaput.cluster import disk, zookeeper
-from kaput.cluster.cds import ensure_archive
+from kaput.cluster.access import Access
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import java_command
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node
 from kaput.cluster.properties import Place, Role, roles, write_properties
 from kaput.cluster.requests import metadata
+from kaput.cluster.security import FOLDER as SECRETS
+from kaput.cluster.security import Unsecured, secured
 from kaput.cluster.storage import format_storage, new_id
+from kaput.cluster.versions import Versions
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.errors import BrokerError, LabError
 from kaput.java import Java
@@ -32,6 +34,7 @@ from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import Owner
 from kaput.processes.signals import shielded
 from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.vocabulary import CLIENT_USER
 
 READY_TIMEOUT_S = 60.0
 _POLL_S = 0.05
@@ -40,7 +43,10 @@ MAIN = "kafka.Kafka"
 
 
 class Cluster:
-    """A cluster between entering and leaving the block; `note` is told what takes long."""
+    """A cluster between entering and leaving the block; `note` is told what takes long.
+
+    `successors`: what its nodes may be upgraded to.
+    """
 
     def __init__(
         self,
@@ -51,15 +57,17 @@ class Cluster:
         folder: Path,
         note: Callable[[str], None] = lambda text: None,
         ready_timeout_s: float = READY_TIMEOUT_S,
+        successors: Sequence[Distribution] = (),
     ) -> None:
-        self.distribution, self.java = distribution, java
+        self.java = java
+        self._versions = Versions(distribution, successors, java)
         self._owner, self._spec, self._folder, self._note = owner, spec, folder.absolute(), note
         self._ready_timeout_s = ready_timeout_s
         self.network: Network = Namespaces(owner) if spec.network == "namespaces" else Loopback()
         self._places: list[Place] = []
         self._lock = threading.Lock()
         self._cluster_id = new_id()
-        self._archive: Path | None = None
+        self._security = Unsecured()
         self.nodes: dict[int, Node] = {}
         self.lifecycle: list[tuple[str, int, int]] = []  # (started or stopped, node id, at_ns)
 
@@ -79,24 +87,43 @@ class Cluster:
         self._leave()
 
     @property
+    def distribution(self) -> Distribution:
+        """What nodes are started with now; what it reads, older nodes may have written."""
+        return self._versions.current
+
+    @property
     def broker_endpoints(self) -> dict[int, Endpoint]:
         """Where each broker serves clients."""
-        return {p.id: (p.host, p.broker_port) for p in self._places if p.broker_port is not None}
+        return {
+            p.id: Endpoint(p.host, p.broker_port, p.access) for p in self._places if p.broker_port is not None
+        }
 
     @property
     def controller_endpoints(self) -> dict[int, Endpoint]:
         """Where each voter of the metadata quorum serves the others."""
-        return {p.id: (p.host, p.controller_port) for p in self._places if p.controller_port is not None}
+        return {
+            p.id: Endpoint(p.host, p.controller_port, p.inside)
+            for p in self._places
+            if p.controller_port is not None
+        }
 
     @property
     def zookeeper_endpoints(self) -> dict[int, Endpoint]:
         """Where each ZooKeeper node serves brokers; empty in KRaft mode."""
-        return {p.id: (p.host, p.zookeeper_ports[0]) for p in self._places if p.zookeeper_ports is not None}
+        return {
+            p.id: Endpoint(p.host, p.zookeeper_ports[0])
+            for p in self._places
+            if p.zookeeper_ports is not None
+        }
 
     @property
     def bootstrap_servers(self) -> str:
         """For clients: every broker."""
-        return ",".join(f"{host}:{port}" for host, port in self.broker_endpoints.values())
+        return ",".join(f"{at.host}:{at.port}" for at in self.broker_endpoints.values())
+
+    def access(self, user: str = CLIENT_USER) -> Access:
+        """How a client is let in; the same for every user where the cluster has no security."""
+        return self._security.access(user)
 
     @property
     def metadata_logs(self) -> list[Path]:
@@ -144,6 +171,12 @@ class Cluster:
         self.wait_ready(self._ready_timeout_s)
         return [place.id for place in added]
 
+    def upgrade(self, node_id: int, version: str) -> None:
+        """A node is of that version from its next start on. Raises LabError where it cannot be."""
+        self._versions.become(version)
+        node = self.nodes[node_id]
+        node.upgrade(self.network.command(node_id, self._command(node.place)))
+
     def troubles(self) -> list[str]:
         """Sentences about nodes that died on their own, each with the last lines of its log."""
         return [death for node in self.nodes.values() for death in node.deaths]
@@ -165,13 +198,17 @@ class Cluster:
                 for place in self._places:
                     remove_tree(place.data)
                     remove_tree(place.scratch)
+                remove_tree(self._folder / SECRETS)
                 self.network.close()
 
     def _provision(self) -> None:
         if self.mode == "zookeeper" and self.distribution.major >= 4:
             version = self.distribution.version
             raise LabError(f"Kafka {version} has no ZooKeeper mode; use 3.9 or older, or write mode: kraft")
-        self._archive = ensure_archive(self.distribution, self.java, self._note)
+        if self._spec.security != "none":
+            secrets = self._owner.own_path(self._folder / SECRETS)
+            self._security = secured(self._spec, self.distribution, secrets)
+        self._versions.prepare(self._note)
         self._places = self._places_for(roles(self._spec))
         self.network.join([place.id for place in self._places])
         self._add(self._places)
@@ -183,7 +220,7 @@ class Cluster:
         """Nodes that are not started yet, with what they need on their disks."""
         for place in places:
             self._prepare(place)
-            command = self.network.command(place.id, self._command(place, self._archive))
+            command = self.network.command(place.id, self._command(place))
             self.nodes[place.id] = Node(
                 self._owner, place, command, self._on_event, partial(self._before_restart, place)
             )
@@ -199,36 +236,29 @@ class Cluster:
         if place.role == "zookeeper":
             zookeeper.write_zookeeper(place, self._places)
             return
-        write_properties(place, self._places, self._spec)
+        write_properties(place, self._places, self._spec, self._security.admit(place))
         if self._spec.mode == "kraft":
+            spec, records = self._spec, self._security.records
             format_storage(
-                place.data, place.id, self._cluster_id, self.distribution, self.java, self._spec.features
+                place.data, place.id, self._cluster_id, self.distribution, self.java, spec.features, records
             )
 
     def _before_restart(self, place: Place) -> None:
         if self.mode == "zookeeper" and place.role == "broker":
             zookeeper.await_departure(self.zookeeper_endpoints, place.id)
 
-    def _command(self, place: Place, archive: Path | None) -> list[str]:
+    def _command(self, place: Place) -> list[str]:
         # Codecs unpack their libraries there, and would leave them in /tmp after a SIGKILL.
         scratch = f"-Djava.io.tmpdir={place.scratch}"
         if place.role == "zookeeper":
-            return java_command(
-                self.java,
-                self.distribution,
-                zookeeper.MAIN,
-                [place.properties],
-                archive=archive,
-                heap=zookeeper.HEAP,
-                flags=(*zookeeper.FLAGS, scratch),
-            )
+            flags = (*zookeeper.FLAGS, scratch)
+            return self._versions.command(zookeeper.MAIN, [place.properties], zookeeper.HEAP, flags)
         flags = (*(zookeeper.BROKER_FLAGS if self.mode == "zookeeper" else ()), scratch)
-        return java_command(
-            self.java, self.distribution, MAIN, [place.properties], archive=archive, flags=flags
-        )
+        return self._versions.command(MAIN, [place.properties], None, flags)
 
     def _places_for(self, wanted: Mapping[int, Role]) -> list[Place]:
         free = iter(self.network.ports(3 * len(wanted)))
+        access, inside = self._security.access(), self._security.inside
         return [
             Place(
                 node_id,
@@ -238,6 +268,9 @@ class Cluster:
                 controller_port=next(free) if role in ("controller", "combined") else None,
                 folder=self._folder / str(node_id),
                 zookeeper_ports=(next(free), next(free), next(free)) if role == "zookeeper" else None,
+                internal_port=next(free) if role in ("broker", "combined") else None,
+                access=access,
+                inside=inside,
             )
             for node_id, role in wanted.items()
         ]

@@ -1,6 +1,6 @@
 """Lock files: every jar of a Kafka version by its Maven coordinates and SHA-256, in classpath order.
 
-Its place: distribution.py reads them; scripts/lock_jars.py makes them.
+Its place: distribution.py reads them; locking.py makes them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from kaput.cache import cache_dir
 from kaput.errors import DistributionError
 
 LOCKS = Path(__file__).parent / "locks"
@@ -33,13 +34,25 @@ class LockedJar:
         return f"{self.group}:{self.artifact}:{self.version} {self.sha256}"
 
 
+def own_locks() -> Path:
+    """Where the lock files are that were made here. Raises LabError."""
+    return cache_dir("locks")
+
+
+def find_lock(version: str, of: str = "kafka") -> Path | None:
+    """The lock file of a Kafka version, or of what `of` needs beside it: kaput's, or one made here."""
+    name = f"{of}-{version}.lock"
+    return next((path for path in (LOCKS / name, own_locks() / name) if path.is_file()), None)
+
+
 def read_lock(version: str, of: str = "kafka") -> list[LockedJar]:
     """The jars of a Kafka version, or what `of` needs beside them. Raises DistributionError naming the
     versions there are.
     """
-    path = LOCKS / f"{of}-{version}.lock"
-    if not path.is_file():
-        there = ", ".join(sorted(p.stem.removeprefix(f"{of}-") for p in LOCKS.glob(f"{of}-*.lock")))
+    path = find_lock(version, of)
+    if path is None:
+        files = [*LOCKS.glob(f"{of}-*.lock"), *own_locks().glob(f"{of}-*.lock")]
+        there = ", ".join(sorted({p.stem.removeprefix(f"{of}-") for p in files}))
         what = f"Kafka {version}" if of == "kafka" else f"{of} of Kafka {version}"
         raise DistributionError(f"{what} has no lock file; there are: {there} (or use --kafka-home)")
     return [_parse(line, path) for line in path.read_text().splitlines() if line and line[0] != "#"]

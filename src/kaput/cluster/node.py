@@ -6,6 +6,7 @@ with the last lines of its log. Not here: who is hit and why (faults), starting 
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
@@ -22,6 +23,7 @@ OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, no
 _TAIL_BYTES = 64 * 1024
 _REAPED_WITHIN_S = 5
 _POLL_S = 0.01
+_VERSION = re.compile(rb"Kafka version: (\S+)")
 
 
 class Node:
@@ -75,6 +77,16 @@ class Node:
     def log(self) -> Path:
         """All that it says, over all its starts."""
         return self.place.log
+
+    @property
+    def version(self) -> str:
+        """Of Kafka, as it said last in its log; empty where it has not."""
+        said = _VERSION.findall(self.log.read_bytes())
+        return said[-1].decode() if said else ""
+
+    def upgrade(self, command: list[str]) -> None:
+        """From its next start on this is what runs."""
+        self._command = command
 
     def start(self) -> None:
         """Starts it on its own ports and data; does nothing while it runs. Returns before it is ready."""

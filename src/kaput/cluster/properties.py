@@ -6,13 +6,17 @@ lag, elections) stays as Kafka has it, because that is what is measured.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
+from kaput.cluster.access import OPEN, Access
 from kaput.scenario.model import Cluster
 
 Role = Literal["broker", "controller", "combined", "zookeeper"]
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,9 @@ class Place:
     controller_port: int | None
     folder: Path  # config and log, which stay
     zookeeper_ports: tuple[int, int, int] | None = None  # for clients, for the quorum, for its elections
+    internal_port: int | None = None  # for the other brokers, where these sign in otherwise than clients
+    access: Access = OPEN  # how kaput is let in where it listens to clients
+    inside: Access = OPEN  # and where it listens to voters
 
     @property
     def data(self) -> Path:
@@ -56,10 +63,12 @@ def roles(spec: Cluster) -> dict[int, Role]:
     return found | dict.fromkeys(spec.zookeeper_ids(), "zookeeper")
 
 
-def write_properties(place: Place, plan: list[Place], spec: Cluster) -> None:
-    """Writes the server.properties of a broker or controller."""
+def write_properties(
+    place: Place, plan: list[Place], spec: Cluster, security: Mapping[str, str] = _NONE
+) -> None:
+    """Writes the server.properties of a broker or controller. `security`: settings of security.py's."""
     identity = _zookeeper_identity if spec.mode == "zookeeper" else _kraft_identity
-    settings = {**_lab_settings(spec), **identity(place, plan), **_texts(spec)}
+    settings = {**_lab_settings(spec), **identity(place, plan), **security, **_texts(spec)}
     place.folder.mkdir(parents=True, exist_ok=True)
     place.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 

@@ -11,24 +11,35 @@ import warnings
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.errors import KafkaError, for_code
+    from kafka.net.sasl import get_sasl_mechanism
     from kafka.protocol.admin import (
         AlterPartitionReassignmentsRequest,
         CreatePartitionsRequest,
         CreateTopicsRequest,
+        DeleteGroupsRequest,
+        DeleteTopicsRequest,
+        DescribeConfigsRequest,
         DescribeQuorumRequest,
         IncrementalAlterConfigsRequest,
         ListGroupsRequest,
+        UpdateFeaturesRequest,
     )
+    from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
     from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetFetchRequest
-    from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+    from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
     from kafka.protocol.parser import KafkaProtocol
+    from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+    from kafka.record.default_records import DefaultRecordBatchBuilder
     from kafka.record.memory_records import MemoryRecords
 
     from kaput.cluster.messages import DescribeShareGroupOffsetsRequest
 
 __all__ = [
-    "AlterPartitionReassignmentsRequest", "CreatePartitionsRequest", "CreateTopicsRequest",
-    "DescribeQuorumRequest", "DescribeShareGroupOffsetsRequest", "FetchRequest", "FindCoordinatorRequest",
-    "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol", "ListGroupsRequest",
-    "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "OffsetFetchRequest", "for_code",
+    "AlterPartitionReassignmentsRequest", "ApiVersionsRequest", "CreatePartitionsRequest",
+    "CreateTopicsRequest", "DefaultRecordBatchBuilder", "DeleteGroupsRequest", "DeleteTopicsRequest",
+    "DescribeConfigsRequest", "DescribeQuorumRequest", "DescribeShareGroupOffsetsRequest", "FetchRequest",
+    "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
+    "ListGroupsRequest", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "OffsetFetchRequest",
+    "SaslAuthenticateRequest", "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code",
+    "get_sasl_mechanism", "infer_broker_version_from_api_versions",
 ]  # fmt: skip

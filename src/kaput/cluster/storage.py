@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from kaput.cache import cache_dir, exclusive
+from kaput.cluster.credentials import with_records
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
 from kaput.errors import BrokerError
@@ -42,14 +42,18 @@ def format_storage(
     distribution: Distribution,
     java: Java,
     features: Mapping[str, int] = _KAFKAS_OWN,
+    records: Sequence[bytes] = (),
 ) -> None:
     """Makes `data` what the storage tool would have made it. `features`: levels that are not Kafka's own.
+    `records`: more of the metadata log's, such as users (credentials.py).
 
     Raises BrokerError when the tool fails.
     """
     template = _template(distribution, java, features)
     data.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(template, data / CHECKPOINT)
+    (data / CHECKPOINT).write_bytes(
+        with_records(template.read_bytes(), records) if records else template.read_bytes()
+    )
     lines = [f"cluster.id={cluster_id}", f"directory.id={new_id()}", f"node.id={node_id}", "version=1"]
     (data / "meta.properties").write_text("\n".join(lines) + "\n")
 

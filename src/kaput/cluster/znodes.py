@@ -40,7 +40,7 @@ def read_znode(endpoint: Endpoint, path: str, timeout_s: float) -> Znode | None:
     name = path.encode()
     request = struct.pack(f">iii{len(name)}s?", 1, _GET_DATA, len(name), name, False)
     try:
-        with contextlib.closing(socket.create_connection(endpoint, timeout_s)) as connection:
+        with contextlib.closing(socket.create_connection(endpoint.address, timeout_s)) as connection:
             _send(connection, _CONNECT)
             _receive(connection, limit)
             _send(connection, request)
@@ -48,7 +48,7 @@ def read_znode(endpoint: Endpoint, path: str, timeout_s: float) -> Znode | None:
             _send(connection, struct.pack(">ii", 2, _CLOSE))
         return _parse(answer)
     except (OSError, ValueError, struct.error) as error:
-        raise Unanswered(f"ZooKeeper at {endpoint[0]}:{endpoint[1]}: {error}") from None
+        raise Unanswered(f"ZooKeeper at {endpoint.host}:{endpoint.port}: {error}") from None
 
 
 def _parse(answer: bytes) -> Znode | None:

@@ -127,17 +127,20 @@ class Owner:
         cwd: Path | None = None,
         nice: int | None = None,
         on_exit: Callable[[int], None] | None = None,
+        marked: bool = True,
     ) -> OwnedProcess:
         """Starts a process in a session of its own, so that a terminal's Ctrl-C reaches kaput alone.
 
         A stream of None is nothing at all, not kaput's own. `env` is added to kaput's environment.
+        `marked`: whether what it starts, and leaves running, is kaput's as well.
         `on_exit(ns)` is called from a thread. Raises LabError when it cannot be started.
         """
         # Shielded: no signal may come between the start and the record.
         with shielded(), self._lock:
             if not self._open:
                 raise LabError(f"{name} is not started: kaput is cleaning up")
-            popen = _popen(args, name, stdin, stdout, stderr, env, cwd)
+            marker = {MARKER: own_marker()} if marked else {}
+            popen = _popen(args, name, stdin, stdout, stderr, {**marker, **(env or {})}, cwd)
             self._record.add_process(Started(popen.pid, start_of(popen.pid) or "", name))
             process = OwnedProcess(popen, name, on_exit)
             self._processes.append(process)
@@ -158,17 +161,18 @@ def _popen(
     stdin: Stream,
     stdout: Stream,
     stderr: Stream,
-    env: Mapping[str, str] | None,
+    env: Mapping[str, str],
     cwd: Path | None,
 ) -> subprocess.Popen[bytes]:
     nothing = subprocess.DEVNULL
+    inherited = {key: value for key, value in os.environ.items() if key != MARKER}
     try:
         return subprocess.Popen(
             [str(arg) for arg in args],
             stdin=nothing if stdin is None else stdin,
             stdout=nothing if stdout is None else stdout,
             stderr=nothing if stderr is None else stderr,
-            env={**os.environ, MARKER: own_marker(), **(env or {})},
+            env={**inherited, **env},
             cwd=cwd,
             start_new_session=True,
         )

@@ -57,6 +57,14 @@ def test_a_whole_print_is_whole() -> None:
     assert whole([], {}) is None
 
 
+def test_kafka_37_does_not_say_what_is_in_a_control_record() -> None:
+    """Its line ends with the kind; cut, it is noticed as others are."""
+    control = PRINT[3].replace("LeaderChange: {}", "controlType: LEADER_CHANGE(2)")
+    assert whole([*PRINT[:3], control, *PRINT[4:]], SIZES) is None
+    for end in range(1, len(control)):
+        assert whole([*PRINT[:3], control[:end], *PRINT[4:]], SIZES) is not None, control[:end]
+
+
 def test_cut_after_any_line_it_is_noticed() -> None:
     """Also between two batches, and between two files, where every line is whole."""
     for end in range(len(PRINT)):

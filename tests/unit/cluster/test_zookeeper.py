@@ -91,7 +91,7 @@ def answering(*answers: bytes) -> Iterator[Endpoint]:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        yield server.getsockname()
+        yield Endpoint(*server.getsockname())
         thread.join(5)
 
 
@@ -122,4 +122,4 @@ def test_an_error_is_no_answer() -> None:
         closing(socket.create_server(("127.0.0.1", 0))) as silent,
         pytest.raises(Unanswered, match=r"in time|timed"),
     ):
-        read_znode(silent.getsockname(), "/controller", 0.2)
+        read_znode(Endpoint(*silent.getsockname()), "/controller", 0.2)

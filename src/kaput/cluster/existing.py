@@ -1,0 +1,108 @@
+"""A cluster that was there before kaput and stays when it has gone: where its brokers are, and what they are.
+
+Nothing here belongs to kaput: no process is started or ended. Its place: run/existing.py makes runs on it;
+what is asked and told is in existing_admin.py.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kaput.cluster import existing_requests, requests
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.protocol import infer_broker_version_from_api_versions
+from kaput.cluster.wire import Endpoint, Refused, Unanswered, ask
+from kaput.errors import LabError, UsageError
+
+_ADDRESS = re.compile(r"(?:\[(?P<ipv6>[\w:.%]+)\]|(?P<host>[\w.-]+)):(?P<port>\d{1,5})")
+_ANSWER_TIMEOUT_S = 5.0
+_POLL_S = 0.2
+
+
+@dataclass
+class ExistingCluster:
+    """Where its brokers are, as they say themselves; `refresh` looks again. Not safe across threads."""
+
+    bootstrap_servers: str
+    access: Access = OPEN
+    cluster_id: str | None = None
+    broker_endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
+    racks: Mapping[int, str | None] = field(default_factory=dict)
+    zookeeper_endpoints: Mapping[int, Endpoint] = field(default_factory=dict)  # none that is known
+
+    @property
+    def controller_endpoints(self) -> Mapping[int, Endpoint]:
+        """Brokers: they pass on what the metadata quorum is asked."""
+        return self.broker_endpoints
+
+    def refresh(self) -> None:
+        """Asks any bootstrap server, or a broker that is known. Raises LabError where nobody answers."""
+        why = "there is nobody to ask"
+        given = [Endpoint(*each, self.access) for each in addresses(self.bootstrap_servers)]
+        for endpoint in [*given, *self.broker_endpoints.values()]:
+            try:
+                answer = ask(endpoint, requests.metadata(), _ANSWER_TIMEOUT_S)
+            except Refused:
+                raise
+            except Unanswered as error:
+                why = str(error)
+                continue
+            self.cluster_id = answer.cluster_id
+            # One that is down now is still to be asked for.
+            now = {b.node_id: Endpoint(b.host, b.port, self.access) for b in answer.brokers}
+            self.broker_endpoints = {**self.broker_endpoints, **now}
+            self.racks = {**self.racks, **{b.node_id: b.rack for b in answer.brokers}}
+            return
+        raise LabError(f"{self.bootstrap_servers} cannot be reached: {why}")
+
+    def wait_ready(self, brokers: set[int], timeout_s: float) -> None:
+        """Waits until all of these brokers answer, and each knows of all. Raises LabError in the end."""
+        limit = time.monotonic() + timeout_s
+        while True:
+            missing = {broker for broker in brokers if not self._is_ready(broker, brokers)}
+            if not missing:
+                return
+            if time.monotonic() >= limit:
+                names = ", ".join(map(str, sorted(missing)))
+                raise LabError(f"not ready after {timeout_s:.0f} s: broker {names}")
+            time.sleep(_POLL_S)
+
+    def _is_ready(self, broker: int, brokers: set[int]) -> bool:
+        try:
+            answer = ask(self.broker_endpoints[broker], requests.metadata(), _ANSWER_TIMEOUT_S)
+        except Unanswered:
+            return False
+        return brokers <= {alive.node_id for alive in answer.brokers}
+
+
+def addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
+    """HOST:PORT,... taken apart. Raises UsageError."""
+    found = []
+    for text in bootstrap_servers.split(","):
+        match = _ADDRESS.fullmatch(text.strip())
+        if match is None or not 0 < int(match["port"]) < 1 << 16:
+            raise UsageError(f"--bootstrap-servers {bootstrap_servers}: {text!r} is not HOST:PORT")
+        found.append((match["ipv6"] or match["host"], int(match["port"])))
+    return found
+
+
+def version_of(endpoint: Endpoint) -> tuple[str | None, dict[str, int]]:
+    """Which Kafka a broker is (`4.3`: brokers tell what they understand, not their name), and the levels of
+    its cluster's features. Raises LabError.
+    """
+    answer = ask(endpoint, existing_requests.api_versions(), _ANSWER_TIMEOUT_S)
+    known = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+    inferred = infer_broker_version_from_api_versions(_ByNumber(known))
+    features = {each.name: each.max_version_level for each in answer.finalized_features or []}
+    return ".".join(map(str, inferred)), features
+
+
+class _ByNumber(dict[Any, Any]):
+    """Found by the number of a request, or by what kafka-python calls it."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(getattr(key, "value", key))

@@ -1,0 +1,120 @@
+"""Makes lock files: resolves a Kafka version with all that it needs, and hashes every jar.
+
+Those of the versions that kaput is tested with are made once, by scripts/lock_jars.py, and come with kaput.
+Of any other version (from 3.7 on) one is made when it is first wanted, and kept in the user's cache: what
+the repository has then is trusted, and what it has later must be the same.
+Its place: distribution.py asks here where there is no lock file.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kaput.cache import cache_dir
+from kaput.cluster.ivy import fetch
+from kaput.cluster.lock import LockedJar, own_locks, read_lock, sha256_of
+from kaput.errors import DistributionError
+from kaput.java import Java
+
+KAFKA = "org.apache.kafka"
+OLDEST = (3, 7)
+MORE = {"mirror": "connect-mirror"}  # what a lock file of that name has beside the one of Kafka
+_LOG4J = "org.apache.logging.log4j"
+_VERSION = re.compile(r"(\d+)\.(\d+)\.\d+")
+Module = tuple[str, str, str]  # (group, artifact, version)
+Fetch = Callable[[Sequence[Module], Path], None]  # these with all that they need, into a directory
+
+
+def make_lock(version: str, of: str, get: Fetch) -> Path:
+    """Makes the lock file of a version in the user's cache, and fetches its jars. Raises DistributionError.
+
+    To be called while nobody else does.
+    """
+    _check_version(version)
+    root = cache_dir("jars")
+    with tempfile.TemporaryDirectory(prefix=".locking-", dir=root) as name:
+        staging = Path(name)
+        try:
+            found = resolved(version, of, staging, get)
+        except DistributionError as error:
+            raise DistributionError(f"Kafka {version} cannot be had: {error}") from None
+        for jar in found:
+            # One that is there is held against the lock file like any other.
+            if not (root / jar.relative).is_file():
+                (root / jar.relative).parent.mkdir(exist_ok=True)
+                shutil.move(staging / jar.relative, root / jar.relative)
+    path = own_locks() / f"{of}-{version}.lock"
+    beside = path.with_name(f".{path.name}")
+    beside.write_text(lock_text(f"{of}-{version}", found, "when it was first wanted"))
+    beside.replace(path)
+    return path
+
+
+def by_ivy(java: Java, on_file: Callable[[], None]) -> Fetch:
+    """From the repository; `on_file` hears of each file."""
+    return lambda modules, into: fetch(modules, java, into, on_file, transitive=True)
+
+
+def resolved(version: str, of: str, into: Path, get: Fetch) -> list[LockedJar]:
+    """Everything that a version needs, or that `of` needs beside it, fetched into a directory; in classpath
+    order. Raises DistributionError.
+    """
+    if of in MORE:
+        known = {(jar.group, jar.artifact) for jar in read_lock(version)}
+        every = _fetched([(KAFKA, MORE[of], version)], into, get)
+        return [jar for jar in every if (jar.group, jar.artifact) not in known]
+    wanted = [(KAFKA, "kafka_2.13", version), (KAFKA, "kafka-tools", version)]
+    found = _fetched(wanted, into, get)
+    # Kafka leaves open what its logging goes through: its own distribution adds the binding as well.
+    return _fetched([*wanted, _binding(found)], into, get)
+
+
+def lock_text(name: str, found: Sequence[LockedJar], made: str) -> str:
+    """A lock file, as lock.py reads it."""
+    return f"# {name}: group:artifact:version SHA-256, made {made}\n" + "".join(
+        jar.line() + "\n" for jar in found
+    )
+
+
+def _check_version(version: str) -> None:
+    match = _VERSION.fullmatch(version)
+    if match is None or (int(match[1]), int(match[2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise DistributionError(
+            f"Kafka {version} is none that kaput runs: {oldest}.0 or newer (or --kafka-home)"
+        )
+
+
+def _fetched(wanted: list[Module], into: Path, get: Fetch) -> list[LockedJar]:
+    for path in _jars(into):
+        path.unlink()  # of another question, whose answer may have other versions
+    get(wanted, into)
+    found = [_locked(path) for path in _jars(into)]
+    # Kafka's own jars come first, as in its distribution.
+    return sorted(found, key=lambda jar: (jar.group != KAFKA, jar.line()))
+
+
+def _jars(into: Path) -> list[Path]:
+    return [path for path in into.glob("*/*.jar") if path.parent.name != "cache"]
+
+
+def _locked(path: Path) -> LockedJar:
+    """A fetched GROUP/ARTIFACT-VERSION.jar as an entry."""
+    words = path.stem.split("-")
+    first = next(i for i, word in enumerate(words) if i and word[0].isdigit())
+    return LockedJar(path.parent.name, "-".join(words[:first]), "-".join(words[first:]), sha256_of(path))
+
+
+def _binding(found: Sequence[LockedJar]) -> Module:
+    """What carries SLF4J's messages to the log4j that this version comes with."""
+    versions = {jar.artifact: jar.version for jar in found}
+    slf4j = versions.get("slf4j-api", "none")
+    if not slf4j.startswith("1.7."):
+        raise DistributionError(f"SLF4J {slf4j} needs a binding that kaput does not know of")
+    if "log4j-core" in versions:
+        return (_LOG4J, "log4j-slf4j-impl", versions["log4j-core"])
+    return ("org.slf4j", "slf4j-reload4j", slf4j)

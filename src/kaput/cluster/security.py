@@ -1,0 +1,135 @@
+"""`security: scram-tls`: everything on a wire is encrypted, everybody is known, nobody may do what no rule
+allows. The certificates, users and rules of one cluster, made for it, gone with it.
+
+Nodes know each other by certificates (a controller cannot look up a password before there is a metadata log),
+clients sign in with a password by SCRAM (docs/SECURITY.md, decision 33). Passwords and keys stand in one
+folder that its owner alone can enter, one file each; settings of nodes name these files and hold no secret.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kaput.cluster.access import OPEN, Access, write_secret
+from kaput.cluster.certificates import Authority
+from kaput.cluster.credentials import MECHANISM, User, all_rights
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.properties import Place
+from kaput.errors import UsageError
+from kaput.scenario.model import Cluster
+from kaput.scenario.vocabulary import CLIENT_USER, USERS
+
+FOLDER = "secrets"
+CLIENT_PROPERTIES = "client.properties"
+_NODE = "node"  # the name in the certificates of all nodes
+_CLIENTS, _INTERNAL, _CONTROLLER = "CLIENTS", "INTERNAL", "CONTROLLER"
+_OLDEST = (3, 5)  # with users in the metadata log
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+class Unsecured:
+    """Of a cluster that lets everybody in, and do everything."""
+
+    records: Sequence[bytes] = ()
+    """Users and rules, for the first snapshot of the metadata log."""
+    inside = OPEN
+    """How kaput is let in by voters of the metadata quorum."""
+
+    def access(self, user: str = CLIENT_USER) -> Access:
+        """How that user is let in."""
+        return OPEN
+
+    def admit(self, place: Place) -> Mapping[str, str]:
+        """Settings of a node: what it listens to, whom it believes what."""
+        return {}
+
+
+class Security(Unsecured):
+    """Of one cluster. Makes `folder`, which must not be there yet; whoever owns the cluster removes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._authority = Authority()
+        folder.mkdir(mode=0o700, parents=True)
+        self._trusted = write_secret(folder / "ca.pem", self._authority.certificate)
+        records = all_rights(f"User:{CLIENT_USER}")
+        for user in USERS:
+            password = secrets.token_urlsafe(32)
+            write_secret(properties_of(folder, user), self._client_properties(user, password))
+            records.append(User.with_password(user, password).record())
+        self.records = records
+        key = write_secret(folder / f"{CLIENT_USER}.pem", self._authority.issue(CLIENT_USER, "localhost"))
+        # Controllers take certificates alone, kaput's own questions included.
+        self.inside = Access(
+            {
+                "security.protocol": "SSL",
+                **self._trust,
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": str(key),
+            }
+        )
+
+    def access(self, user: str = CLIENT_USER) -> Access:
+        return Access.read(properties_of(self.folder, user))
+
+    def admit(self, place: Place) -> Mapping[str, str]:
+        """As Unsecured, and a certificate for it."""
+        place.data.mkdir(exist_ok=True)
+        place.data.chmod(0o700)  # the metadata log has the keys by which passwords are recognised
+        mine = write_secret(self.folder / f"{_NODE}-{place.id}.pem", self._authority.issue(_NODE, place.host))
+        listeners = {
+            _CLIENTS: place.broker_port,
+            _INTERNAL: place.internal_port,
+            _CONTROLLER: place.controller_port,
+        }
+        settings = {
+            "listeners": ",".join(
+                f"{name}://{place.host}:{port}" for name, port in listeners.items() if port is not None
+            ),
+            "listener.security.protocol.map": f"{_CLIENTS}:SASL_SSL,{_INTERNAL}:SSL,{_CONTROLLER}:SSL",
+            "sasl.enabled.mechanisms": MECHANISM,
+            f"listener.name.{_CLIENTS.lower()}.{MECHANISM.lower()}.sasl.jaas.config": f"{_SCRAM} required;",
+            **{
+                f"listener.name.{name.lower()}.ssl.client.auth": "required"
+                for name in (_INTERNAL, _CONTROLLER)
+            },
+            **self._trust,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(mine),
+            "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:{_NODE}",
+        }
+        if place.broker_port is not None:
+            settings["inter.broker.listener.name"] = _INTERNAL
+        return settings
+
+    @property
+    def _trust(self) -> dict[str, str]:
+        return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._trusted)}
+
+    def _client_properties(self, user: str, password: str) -> str:
+        settings = {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": MECHANISM,
+            "sasl.jaas.config": f'{_SCRAM} required username="{user}" password="{password}";',
+            **self._trust,
+        }
+        return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def secured(spec: Cluster, distribution: Distribution, folder: Path) -> Security:
+    """What `spec` asks for. Raises UsageError where this Kafka has no such thing."""
+    if spec.mode == "zookeeper" or distribution.release < _OLDEST:
+        raise UsageError(
+            f"security: {spec.security} needs mode: kraft and Kafka {_OLDEST[0]}.{_OLDEST[1]} or newer, "
+            f"not {spec.mode} and {distribution.version}"
+        )
+    return Security(folder)
+
+
+def properties_of(folder: Path, user: str) -> Path:
+    """The file by which that user of a cluster is let in, in Java's names."""
+    return folder / (CLIENT_PROPERTIES if user == CLIENT_USER else f"{user}.properties")

@@ -1,0 +1,44 @@
+"""What the nodes of a cluster run: a version of Kafka, and the one that they are upgraded to after it.
+
+Its place: lab.py starts nodes with the command lines from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kaput.cluster.cds import ensure_archive
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.jvm import java_command
+from kaput.errors import LabError
+from kaput.java import Java
+
+
+class Versions:
+    """`current` is what nodes are started with; `successors` are what that may become."""
+
+    def __init__(self, first: Distribution, successors: Sequence[Distribution], java: Java) -> None:
+        self.current = first
+        self._successors = {each.version: each for each in successors}
+        self._java = java
+        self._archives: dict[str, Path | None] = {}  # of classes, by version
+
+    def prepare(self, note: Callable[[str], None]) -> None:
+        """Makes what quick starts need, of all of them; `note` is told that it takes long."""
+        for each in (self.current, *self._successors.values()):
+            self._archives[each.version] = ensure_archive(each, self._java, note)
+
+    def become(self, version: str) -> None:
+        """Nodes are started with that one from now on. Raises LabError where it is no successor."""
+        if version not in self._successors:
+            raise LabError(f"this cluster cannot be upgraded to Kafka {version}")
+        self.current = self._successors[version]
+
+    def command(
+        self, main: str, args: Sequence[str | Path], heap: tuple[str, str] | None, flags: Sequence[str]
+    ) -> list[str]:
+        """The command line of a node; without `heap` it is the lab's own."""
+        sized = {} if heap is None else {"heap": heap}
+        archive = self._archives[self.current.version]
+        return java_command(self._java, self.current, main, args, archive=archive, flags=flags, **sized)

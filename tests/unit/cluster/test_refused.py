@@ -1,0 +1,72 @@
+"""What a node refuses is not asked again; what it only fails to answer is."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kaput.cluster.asking import Asker
+from kaput.cluster.requests import metadata
+from kaput.cluster.wire import Endpoint, Refused, Unanswered, trouble
+from kaput.errors import LabError
+
+
+@pytest.fixture
+def asker() -> Iterator[Asker]:
+    """Who would try for a minute."""
+    made = Asker(2, 60)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("code", [29, 30, 31, 53, 58, 65])
+def test_a_matter_of_rights_is_a_refusal(code: int) -> None:
+    """With Kafka's word for it, or its sentence."""
+    assert isinstance(trouble("topic x", code), Refused)
+    assert str(trouble("topic x", 29)) == "topic x: TOPIC_AUTHORIZATION_FAILED"
+    assert str(trouble("topic x", 29, "not yours")) == "topic x: not yours"
+
+
+def test_everything_else_may_pass() -> None:
+    """A leader that has moved, for example."""
+    assert not isinstance(trouble("topic x", 6), Unanswered)
+
+
+def test_a_refusal_is_final(asker: Asker) -> None:
+    """However much time is left."""
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(1)
+        raise Refused("User:nobody has no right")
+
+    began = time.monotonic()
+    with pytest.raises(Refused, match="the topics: refused: User:nobody has no right"):
+        asker.retry(look, "the topics")
+    assert len(looks) == 1 and time.monotonic() - began < 10
+
+
+def test_what_is_not_answered_is_asked_again(asker: Asker) -> None:
+    """Until it is."""
+    looks: list[int] = []
+
+    def look() -> int:
+        looks.append(1)
+        if len(looks) < 3:
+            raise LabError("no broker answered")
+        return len(looks)
+
+    assert asker.retry(look, "the topics") == 3
+
+
+def test_where_nobody_answers_that_is_all_there_is_to_say(asker: Asker) -> None:
+    """A port that nobody listens at is no refusal."""
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        endpoint = Endpoint(*server.getsockname())
+    assert asker.ask_all({1: endpoint}, metadata) == {}
+    with pytest.raises(LabError, match="to make topics: no node answered"):
+        asker.ask_any({1: endpoint}, metadata, "to make topics", 5)
