@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,12 +18,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from kaput.errors import LabError
+from kaput.processes.ending import KILL_TIMEOUT_S
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.workload.order import Told, file_name, write_order
 
 READY_TIMEOUT_S = 60
 _LAST_WORDS_S = 1.0
+_POLL_S = 0.001
 # The message as it was said: `kind`, and what goes with it (order.py).
 OnSaid = Callable[[Mapping[str, Any]], None]
 
@@ -40,6 +45,41 @@ class Client:
     trouble: str | None = None
     findings: list[str] = field(default_factory=list)
     """What is wrong with a client that is somebody else's program."""
+    body: int | None = None
+    """The process that really sends or reads, where that is another one."""
+
+    @property
+    def pid(self) -> int:
+        """The process that sends or reads, which faults hit."""
+        return self.process.pid if self.body is None else self.body
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to the process that sends or reads; nothing to one that has ended."""
+        if self.body is None:
+            self.process.signal(number)
+        elif self.process.running:  # who started it waits for it: its number is nobody else's until then
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.body, number)
+
+    def kill(self) -> int:
+        """SIGKILL of the process that sends or reads, and the moment (ns) at which it was gone; all that it
+        had said is on record. Raises LabError.
+        """
+        if self.body is None:
+            return self.process.kill()
+        self.signal(signal.SIGKILL)
+        limit = time.monotonic() + KILL_TIMEOUT_S
+        while self.process.running and _exists(self.body):
+            if time.monotonic() > limit:
+                raise LabError(
+                    f"{self.name} (pid {self.body}) is still there {KILL_TIMEOUT_S:.0f} s after SIGKILL"
+                )
+            time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # what it said last counts to the end of its millisecond
+        gone_ns = time.time_ns()
+        if self.process.wait(KILL_TIMEOUT_S) is None:
+            self.process.kill()
+        return gone_ns
 
     def go(self) -> None:
         """Lets a producer start. Raises LabError when it has ended meanwhile."""
@@ -91,6 +131,8 @@ class Client:
                 continue  # the half line of a killed client
             if said["kind"] == "trouble":
                 self.trouble = said["message"]
+            elif said["kind"] == "body":
+                self.body = said["pid"]
             elif said["kind"] == "finding":
                 self.findings.append(f"{self.name}: {said['message']}")
             elif said["kind"] in self.said:
@@ -115,6 +157,14 @@ def start(owner: Owner, scratch: Path, name: str, module: str, order: Any, on_sa
     client = Client(name, process, stderr)
     threading.Thread(target=client._listen, args=(on_said,), name=f"listen-{name}", daemon=True).start()
     return client
+
+
+def _exists(pid: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def _how(status: int | None) -> str:

@@ -10,19 +10,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import signal
 import sys
 import threading
 import time
-import uuid
 from pathlib import Path
 from typing import Any
 
-from kaput.evidence.identity import Codec
-from kaput.evidence.recorder import Recorder
 from kaput.workload.command_producer import READY_S
 from kaput.workload.commanded import Commanded, CommandError, Line, integer, line_of, places
-from kaput.workload.order import CommandMemberOrder, say
+from kaput.workload.hosting import ITS_COMMAND, consume, no_program
+from kaput.workload.member_record import MemberRecord
+from kaput.workload.order import CommandMemberOrder, properties_of, say
 
 FLUSH_S = 0.1
 LEAVE_S = 20.0
@@ -30,16 +28,11 @@ _ASSIGNMENTS = ("assigned", "revoked", "lost")
 
 
 class CommandMember:
-    """Records what one program is handed as one member of one group."""
+    """Listens to one program that is one member of one group."""
 
     def __init__(self, order: CommandMemberOrder, stderr: Path) -> None:
         self.order = order
-        folder = Path(order.folder)
-        self.deliveries = Recorder(folder, "deliveries", order.writer)
-        self.events = Recorder(folder, "group_events", order.writer)
-        self._codec = Codec(uuid.UUID(order.run_id))
-        self._recording = threading.Lock()
-        self._assigned: set[tuple[str, int]] = set()
+        self.record = MemberRecord(order)
         self.stopping, self.ready = threading.Event(), threading.Event()
         # It may go on printing while it leaves: being told to stop is nothing that ends the listening.
         never = threading.Event()
@@ -56,12 +49,13 @@ class CommandMember:
                 member=order.member,
                 isolation=order.isolation,
                 config=order.client_config,
+                **properties_of(order),
             )
         )
         self.program.await_(self.ready, "ready", READY_S)
         say("ready")
         while not self.stopping.wait(FLUSH_S):
-            self._flush()
+            self.record.flush()
             if not self.program.running:
                 break
         self.program.leave(LEAVE_S)
@@ -71,20 +65,14 @@ class CommandMember:
     def close(self, left: bool) -> None:
         """Everything that is known is on record, and nothing of the program is left."""
         self.program.close()
-        if left:
-            self._event("left")
-        with self._recording:
-            self.deliveries.close()
-            self.events.close()
+        self.record.close(left)
 
     def _said(self, line: Line) -> str | None:
         """One line of the program's, in the thread that listens."""
         at_ns = time.time_ns()
         if line.get("ready") is True:
             if not self.ready.is_set():
-                self._event("joined")
-                if not self._assigned:
-                    self._event("assigned")
+                self.record.joined(at_ns)
             self.ready.set()
             return None
         for kind in _ASSIGNMENTS:
@@ -106,25 +94,14 @@ class CommandMember:
             )
         except (binascii.Error, ValueError, TypeError):
             return "its payload is not base64"
-        intact, identity = self._codec.decode(payload)
-        who = (None, None) if identity is None else identity[:2]
-        with self._recording:
-            self.deliveries.row(
-                self.order.group, self.order.member, topic, partition, offset, *who, intact, at_ns
-            )
+        self.record.delivered(topic, partition, offset, payload, at_ns)
         return None
 
     def _changed(self, kind: str, value: Any, at_ns: int) -> str | None:
         found = places(value, 1)
         if found is None:
             return f"{kind} is a list of [topic, partition]"
-        for topic, partition in found:
-            if kind == "assigned":
-                self._assigned.add((topic, partition))
-            else:
-                self._assigned.discard((topic, partition))
-            self._event(kind, topic, partition, at_ns=at_ns)
-        say("owns", partitions=sorted(self._assigned), at_ns=at_ns)
+        self.record.changed(kind, [(topic, partition) for topic, partition in found], at_ns)
         return None
 
     def _committed(self, value: Any, at_ns: int) -> str | None:
@@ -132,27 +109,8 @@ class CommandMember:
         if found is None:
             return "committed is a list of [topic, partition, offset]"
         for topic, partition, offset in found:
-            self._event("committed", topic, partition, offset, at_ns=at_ns)
+            self.record.event("committed", at_ns, topic, partition, offset)
         return None
-
-    def _event(self, kind: str, *place: Any, at_ns: int | None = None) -> None:
-        topic, partition, offset = (*place, None, None, None)[:3]
-        row = (self.order.group, self.order.member, kind, topic, partition, offset)
-        with self._recording:
-            self.events.row(*row, at_ns or time.time_ns())
-
-    def _flush(self) -> None:
-        with self._recording:
-            # Deliveries first: what is committed has been recorded.
-            self.deliveries.flush()
-            self.events.flush()
-
-
-def _listen(stopping: threading.Event) -> None:
-    """Ends the member when nobody holds its stdin any more."""
-    for _ in sys.stdin:
-        pass
-    stopping.set()
 
 
 def main() -> None:
@@ -162,23 +120,8 @@ def main() -> None:
     try:
         member = CommandMember(order, path.with_suffix(".command.err"))
     except CommandError as error:
-        say("trouble", message=f"its command: {error}")
-        raise SystemExit(1) from None
-    signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
-    threading.Thread(target=_listen, args=(member.stopping,), daemon=True).start()
-    trouble = None
-    try:
-        member.run()
-    except CommandError as error:
-        trouble = f"its command: {error}"
-    member.close(left=trouble is None)
-    rubbish = member.program.rubbish()
-    if rubbish is not None:
-        say("finding", message=f"its command: {rubbish}")
-    if trouble is not None:
-        say("trouble", message=trouble)
-        raise SystemExit(1)
-    say("done")
+        raise no_program(ITS_COMMAND, error) from None
+    consume(member, ITS_COMMAND)
 
 
 if __name__ == "__main__":

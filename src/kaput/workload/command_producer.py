@@ -22,7 +22,8 @@ from kaput.evidence.recorder import Recorder
 from kaput.scenario.vocabulary import OUTCOMES
 from kaput.workload.commanded import Commanded, CommandError, Line, integer, line_of
 from kaput.workload.counters import FIELDS, Counters, ThresholdWatch
-from kaput.workload.order import CommandProducerOrder, say
+from kaput.workload.hosting import ITS_COMMAND, no_program, produce
+from kaput.workload.order import CommandProducerOrder, properties_of, say
 
 READY_S = 50.0  # a little less than what the run waits for
 TOGETHER = 64
@@ -42,7 +43,8 @@ class CommandSender:
         self.counts = counters.row(order.producer)
         self.watch = ThresholdWatch(counters, order.thresholds)
         fill = uuid.UUID(order.run_id).bytes + bytes(range(64))
-        self.encode = Codec(uuid.UUID(order.run_id), order.payload_bytes, fill).encoder(order.producer)
+        codec = Codec(uuid.UUID(order.run_id), order.payload_bytes, fill, order.text)
+        self.encode = codec.encoder(order.producer)
         self.stopping, self.ready = threading.Event(), threading.Event()
         self._recording = threading.Lock()
         self._outstanding: dict[int, int] = {}  # attempt_ns by seq
@@ -64,6 +66,7 @@ class CommandSender:
                 acks=order.acks,
                 idempotence=order.idempotence,
                 config=order.client_config,
+                **properties_of(order),
             )
         )
         self.program.await_(self.ready, "ready", READY_S)
@@ -152,11 +155,6 @@ class CommandSender:
             self._flushed_at = now
 
 
-def _stop_when_abandoned(stopping: threading.Event) -> None:
-    sys.stdin.read()
-    stopping.set()
-
-
 def main() -> None:
     """Runs one order to its end."""
     path = Path(sys.argv[1])
@@ -166,25 +164,8 @@ def main() -> None:
         signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
         sender.connect()
     except CommandError as error:
-        say("trouble", message=f"its command: {error}")
-        raise SystemExit(1) from None
-    say("ready")
-    sys.stdin.readline()
-    threading.Thread(target=_stop_when_abandoned, args=(sender.stopping,), daemon=True).start()
-    findings = []
-    try:
-        sender.send_all()
-        say("sent", attempted=sender.counts[0])
-        sender.finish()
-    except CommandError as error:
-        findings.append(str(error))
-    sender.close()
-    for finding in (*findings, sender.program.rubbish()):
-        if finding is not None:
-            say("finding", message=f"its command: {finding}")
-    if findings:
-        say("sent", attempted=sender.counts[0])
-    say("done", attempted=sender.counts[0], acked=sender.counts[1])
+        raise no_program(ITS_COMMAND, error) from None
+    produce(sender, ITS_COMMAND)
 
 
 if __name__ == "__main__":

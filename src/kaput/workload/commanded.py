@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import IO, Any, ClassVar, NamedTuple, TypeGuard
 
 Line = Mapping[str, Any]
 # Takes a line; a clause about what is wrong with it, None where nothing is.
@@ -31,6 +31,14 @@ _KILL_S = 5.0
 _PR_SET_PDEATHSIG = 1
 
 
+class Output(NamedTuple):
+    """Both ends of a pipe, and how many bytes of ours stand in it already."""
+
+    read_end: int
+    write_end: int
+    ours: int
+
+
 class CommandError(Exception):
     """The program cannot go on; the text is a sentence about why."""
 
@@ -38,8 +46,12 @@ class CommandError(Exception):
 class Commanded:
     """A program under its command line. To be told things from one thread; `on_line` is called in another.
 
+    `output`: what its stdout is to be, instead of a pipe that is read from now on; `listen` then begins to.
     Raises CommandError where it cannot be started.
     """
+
+    good_ends: ClassVar[frozenset[int]] = frozenset({0})
+    told_by: ClassVar[str] = "the end of its input"
 
     def __init__(
         self,
@@ -48,6 +60,7 @@ class Commanded:
         patience_s: float,
         on_line: OnLine,
         stopping: threading.Event,
+        output: Output | None = None,
     ) -> None:
         self._words, self._stderr, self._patience_s = words, stderr, patience_s
         self._on_line, self._stopping = on_line, stopping
@@ -60,7 +73,7 @@ class Commanded:
                 self._process = subprocess.Popen(
                     words,
                     stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
+                    stdout=subprocess.PIPE if output is None else output.write_end,
                     stderr=errors,
                     # Safe here: this process has no other threads yet.
                     preexec_fn=_end_with_parent,  # noqa: PLW1509
@@ -71,12 +84,29 @@ class Commanded:
         self._input = self._process.stdin.fileno()
         os.set_blocking(self._input, False)
         self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        if output is None:
+            assert self._process.stdout is not None
+            self._listen(self._process.stdout)
+        else:
+            os.close(output.write_end)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     @property
     def running(self) -> bool:
         """Whether it has not ended, or what it printed is not read to its end yet."""
         return self._reader.is_alive() or self._process.poll() is None
+
+    def _listen(self, output: IO[bytes]) -> None:
+        self._output = output
+        self._reader.start()
+
+    def _join_reader(self, timeout_s: float) -> None:
+        if self._reader.ident is not None:
+            self._reader.join(timeout_s)
 
     def tell(self, data: bytes) -> None:
         """Gives it lines. Raises CommandError where it has ended, or takes nothing any more."""
@@ -91,7 +121,7 @@ class Commanded:
                     raise self._hangs("has taken no input") from None
                 select.select([], [self._input], [], _TICK_S)
             except BrokenPipeError:
-                self._reader.join(_KILL_S)
+                self._join_reader(_KILL_S)
                 raise CommandError(self._ended()) from None
 
     def await_(self, event: threading.Event, what: str, limit_s: float) -> None:
@@ -106,28 +136,28 @@ class Commanded:
 
     def finish(self, idle: Callable[[], None] = lambda: None) -> None:
         """Closes its input and waits for its end. Raises CommandError where it hangs, or ends badly."""
-        self._close_input()
+        self._hang_up()
         self._heard_at = time.monotonic()
         while self.running and not self._stopping.is_set():
-            self._reader.join(_TICK_S)
+            self._join_reader(_TICK_S)
             idle()
             if time.monotonic() - self._heard_at > self._patience_s:
                 raise self._hangs("has neither said anything nor ended, its input at its end,")
-        if not self._stopping.is_set() and self._process.wait() != 0:
+        if not self._stopping.is_set() and self._process.wait() not in self.good_ends:
             raise CommandError(self._ended())
 
     def leave(self, timeout_s: float) -> None:
-        """Closes its input and gives it so long to end, stopping or not. Raises CommandError."""
-        self._close_input()
+        """Tells it to end and gives it so long, stopping or not. Raises CommandError."""
+        self._hang_up()
         try:
             status = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
             raise CommandError(
-                f"it hangs: it has not ended within {timeout_s:.0f} s of the end of its input"
+                f"it hangs: it has not ended within {timeout_s:.0f} s of {self.told_by}"
             ) from None
-        self._reader.join(_KILL_S)
-        if status != 0:
+        self._join_reader(_KILL_S)
+        if status not in self.good_ends:
             raise CommandError(self._ended())
 
     def kill(self) -> None:
@@ -135,7 +165,7 @@ class Commanded:
         self._process.kill()
         self._process.wait()
         # A child of its own may hold its stdout open.
-        self._reader.join(_KILL_S)
+        self._join_reader(_KILL_S)
 
     def close(self) -> None:
         """Nothing of it is left after this, and nothing more is heard."""
@@ -153,6 +183,10 @@ class Commanded:
             return None
         lines = "a line" if self._wrong == 1 else f"{self._wrong:,} lines"
         return f"it printed {lines} that the protocol does not have; the first: {self._first_wrong}"
+
+    def _hang_up(self) -> None:
+        """Tells it to end."""
+        self._close_input()
 
     def _close_input(self) -> None:
         with contextlib.suppress(OSError):
@@ -176,8 +210,7 @@ class Commanded:
         return ": " + "\n".join(lines) if lines else ""
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        while text := self._process.stdout.readline(_LONGEST):
+        while text := self._output.readline(_LONGEST):
             self._heard_at = time.monotonic()
             try:
                 line = json.loads(text)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
@@ -79,13 +80,23 @@ def _look(
 class LogReader:
     """A fresh reader, outside of any group, that writes the log and end_offsets tables.
 
-    `transactional`: it reads twice, first as a reader with read_committed, to know what is visible.
+    `transactional`: it reads twice, first as a reader with read_committed, to know what is visible. `starts`:
+    where it begins, if not at 0: what is before that is somebody else's.
     """
 
     def __init__(
-        self, folder: RunFolder, run_id: uuid.UUID, bootstrap_servers: str, transactional: bool = False
+        self,
+        folder: RunFolder,
+        run_id: uuid.UUID,
+        bootstrap_servers: str,
+        transactional: bool = False,
+        access: Access = OPEN,
+        *,
+        starts: Mapping[Place, int] | None = None,
     ) -> None:
-        self._folder, self._bootstrap, self._run_id = folder, bootstrap_servers, run_id
+        self._starts = starts or {}
+        self._folder, self._run_id = folder, run_id
+        self._settings = {"bootstrap.servers": bootstrap_servers, **access.librdkafka()}
         self._codec = Codec(run_id)
         self._transactional = transactional
         self._shown, self._stored = Shown(), Shown()
@@ -130,7 +141,7 @@ class LogReader:
     ) -> dict[Place, int]:
         """Reads every partition to its end, or until `limit`; how far it came."""
         config: dict[str, str | bool] = {
-            "bootstrap.servers": self._bootstrap,
+            **self._settings,
             "group.id": f"kaput-drain-{self._run_id}",  # needed by the client; nothing is committed to it
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -138,8 +149,9 @@ class LogReader:
             "isolation.level": isolation,
         }
         client = Consumer(config, logger=quiet_logger())
-        reached = dict.fromkeys(self._ends, 0)
-        client.assign([TopicPartition(t, p, 0) for (t, p), end in self._ends.items() if end > 0])
+        reached = {place: self._starts.get(place, 0) for place in self._ends}
+        unread = [place for place, end in self._ends.items() if end > reached[place]]
+        client.assign([TopicPartition(*place, reached[place]) for place in unread])
         while time.monotonic() < limit and any(reached[place] < end for place, end in self._ends.items()):
             messages = client.consume(_BATCH, timeout=_POLL_S)
             take([message for message in messages if message.error() is None])

@@ -19,12 +19,14 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
+from kaput.processes.lean import leave_out_pandas
 from kaput.workload.commits import Commits
 from kaput.workload.deliveries import Deliveries, Place, positions_after
 from kaput.workload.garbage import collect_seldom
-from kaput.workload.order import MemberOrder, say
+from kaput.workload.order import MemberOrder, say, settings_of
 from kaput.workload.pace import Pace
 from kaput.workload.quiet import quiet_logger
+from kaput.workload.refusals import Refusals
 from kaput.workload.serving import serve
 from kaput.workload.standing import Standing
 
@@ -54,7 +56,9 @@ class Member:
         self._commits = Commits(
             order, lambda at: self._event("committed", at), lambda at: self._event("refused", at)
         )
-        config = {**order.config, "on_commit": self._commits.answered, "enable.auto.offset.store": False}
+        settings = settings_of(order)
+        self._refusals = Refusals(settings)
+        config = {**settings, "on_commit": self._commits.answered, "enable.auto.offset.store": False}
         self.client = self._commits.client = Consumer(config, logger=quiet_logger())
 
     def run(self) -> None:
@@ -104,11 +108,16 @@ class Member:
         return min(most, self.order.commit_every or most) if self.order.commit == "before" else most
 
     def _stop_at_the_end(self, messages: list[Message]) -> None:
-        """A client with a fatal error, such as another member with its instance id, is given nothing more."""
+        """A client with a fatal error, such as another member with its instance id, is given nothing more.
+        One that is refused would ask again for ever.
+        """
         for message in messages:
             error = message.error()
-            if error is not None and error.fatal():
-                say("trouble", message=f"{error.name()}: {error.str()}")
+            if error is None:
+                continue
+            refused = self._refusals.of_member(error, self.order.group, self.order.topics)
+            if (refused or error.fatal()) and not self.stopping.is_set():
+                say("trouble", message=refused or f"{error.name()}: {error.str()}")
                 self.stopping.set()
 
     def _handle(self, messages: list[Message], polled_ns: int) -> None:
@@ -212,6 +221,7 @@ class Member:
 
 def main() -> None:
     """Runs one order until told to stop."""
+    leave_out_pandas()
     collect_seldom()
     serve(Member(MemberOrder(**json.loads(Path(sys.argv[1]).read_text()))))
 

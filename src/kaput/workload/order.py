@@ -14,13 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from kaput.cluster.access import Access
 from kaput.scenario.vocabulary import GroupType
 
 # ready: may be told to go. threshold: the N-th attempt of all was made. sent: every attempt is made.
 # done: every outcome is known and recorded. trouble: the client cannot go on.
 # owns: a member's partitions from now on. pace: how long its records take. finding: what is wrong with a
-# client that is somebody else's program; the run goes on.
-Said = Literal["ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace"]
+# client that is somebody else's program; the run goes on. body: the process that really sends or reads.
+Said = Literal["ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace", "body"]
 Ask = Literal["accepting", "releasing", "rejecting"]  # as share_events has them
 # What a member is told on its stdin, one JSON object a line. pace: each record takes `ms`. tell: say `pace`.
 Told = Literal["pace", "tell"]
@@ -29,7 +30,8 @@ Told = Literal["pace", "tell"]
 @dataclass(frozen=True)
 class ProducerOrder:
     """One producer's task. `rate` 0 is as fast as it goes; one of `messages` and `duration_ms` is set;
-    `partitions` 0: their number changes; `transactions`: scenario/transactions.py.
+    `partitions` 0: their number changes; `transactions`: scenario/transactions.py; `text`: whether payloads
+    are text (evidence/text.py); `access`: settings_of.
     """
 
     folder: str
@@ -49,6 +51,8 @@ class ProducerOrder:
     producers: int
     thresholds: list[int]
     transactions: dict[str, Any] | None = None
+    text: bool = False
+    access: str | None = None
 
     @property
     def chooses(self) -> bool:
@@ -67,6 +71,14 @@ class CommandProducerOrder(ProducerOrder):
     client_config: dict[str, Any]
 
 
+@dataclass(frozen=True, kw_only=True)
+class JavaProducerOrder(ProducerOrder):
+    """The task of one that is Kafka's VerifiableProducer; `command` starts it."""
+
+    command: list[str]
+    patience_ms: int
+
+
 @dataclass(frozen=True)
 class MemberOrder:
     """One group member's task. `commit_every` 0 is by time; what the words mean is in scenario/groups.py."""
@@ -82,6 +94,7 @@ class MemberOrder:
     commit_sync: bool = False
     commit_every: int = 0
     processing_ms: int = 0
+    access: str | None = None
 
     @property
     def writer(self) -> str:
@@ -96,6 +109,23 @@ class CommandMemberOrder(MemberOrder):
     command: list[str]
     isolation: str
     client_config: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JavaMemberOrder(MemberOrder):
+    """The task of one that is Kafka's VerifiableConsumer, or VerifiableShareConsumer; `command` starts it."""
+
+    command: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipeOrder(MemberOrder):
+    """The task of a member of a pipe. `outputs`: the ProducerOrder of what it makes; `size`: how many records
+    a transaction has at most.
+    """
+
+    outputs: dict[str, Any]
+    size: int
 
 
 @dataclass(frozen=True)
@@ -132,6 +162,19 @@ def file_name(text: str) -> str:
         return text
     kept = re.sub(r"[^A-Za-z0-9._-]+", "-", text).lstrip("._-")[:60]
     return f"{kept or 'x'}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def settings_of(order: ProducerOrder | MemberOrder) -> dict[str, Any]:
+    """All settings of librdkafka. What is secret among them stands in the file `access` alone (Java's
+    properties), and not in the order, which stays in the run folder. Raises UsageError.
+    """
+    given = {} if order.access is None else Access.read(Path(order.access)).librdkafka()
+    return {**given, **order.config}
+
+
+def properties_of(order: ProducerOrder | MemberOrder) -> dict[str, str]:
+    """What somebody else's program is told beside its settings: the file by which it is let in, if any."""
+    return {} if order.access is None else {"client_properties": order.access}
 
 
 def write_order(path: Path, order: ProducerOrder | MemberOrder) -> None:

@@ -16,7 +16,7 @@ class Post:
     """Producer `number`."""
 
     def __init__(self, number: int, client: Client) -> None:
-        self.id, self._process = number, client.process
+        self.id, self._client, self._process = number, client, client.process
 
     @property
     def title(self) -> str:
@@ -26,7 +26,7 @@ class Post:
     @property
     def pid(self) -> int | None:
         """The process id."""
-        return self._process.pid
+        return self._client.pid
 
     @property
     def running(self) -> bool:
@@ -48,19 +48,19 @@ class Post:
 
     def pause(self) -> None:
         """SIGSTOP; is_stopped tells when every thread stands still."""
-        self._process.signal(signal.SIGSTOP)
+        self._client.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT."""
-        self._process.signal(signal.SIGCONT)
+        self._client.signal(signal.SIGCONT)
 
     def is_stopped(self) -> bool:
         """Whether it is in the stopped state, with all of its threads."""
-        return self.running and is_stopped(self._process.pid)
+        return self.running and is_stopped(self._client.pid)
 
     def cpu_seconds(self) -> float:
         """CPU time that its process has used. Raises LabError when it has ended."""
-        used = cpu_seconds(self._process.pid)
+        used = cpu_seconds(self._client.pid)
         if used is None:
             raise LabError(f"{self.title} has ended")
         return used

@@ -23,10 +23,12 @@ from confluent_kafka import KafkaException, Message, Producer
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
+from kaput.processes.lean import leave_out_pandas
 from kaput.workload.counters import Counters, ThresholdWatch
 from kaput.workload.garbage import collect_seldom
-from kaput.workload.order import ProducerOrder, say
+from kaput.workload.order import ProducerOrder, say, settings_of
 from kaput.workload.quiet import quiet_logger
+from kaput.workload.refusals import Refusals, RefusedError
 from kaput.workload.reports import Reports
 
 FLUSH_ROWS = 8192
@@ -48,18 +50,24 @@ class Sender:
         self.watch = ThresholdWatch(counters, order.thresholds)
         self.reports = Reports(self.recorder, order, self.counts)
         fill = uuid.UUID(order.run_id).bytes + bytes(range(64))
-        self.encode = Codec(uuid.UUID(order.run_id), order.payload_bytes, fill).encoder(order.producer)
+        codec = Codec(uuid.UUID(order.run_id), order.payload_bytes, fill, order.text)
+        self.encode = codec.encoder(order.producer)
         self.stopping = threading.Event()
+        self.settings = settings_of(order)
+        self.refusals = Refusals(self.settings)
         self._flushed_at = time.monotonic()
-        self.client = Producer({**order.config, "on_delivery": self.listener()}, logger=quiet_logger())
+        self.client = Producer(
+            {**self.settings, "on_delivery": self.listener(), "error_cb": self.refusals.heard},
+            logger=quiet_logger(),
+        )
 
     def listener(self) -> Callable[[Any, Message], None]:
         """The delivery callback."""
         return self.reports.listener()
 
     def connect(self, timeout_s: float = 30) -> None:
-        """Fetches metadata, so that the first send is not a cold one. Raises KafkaException."""
-        self.client.list_topics(self.order.topic, timeout=timeout_s)
+        """Fetches metadata, so that the first send is not a cold one. Raises KafkaException, RefusedError."""
+        self.refusals.find(self.client, self.order.topic, timeout_s)
 
     def send_all(self) -> None:
         """Makes every attempt, at the ordered pace."""
@@ -174,6 +182,9 @@ def run(sender: Sender) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
     try:
         sender.connect()
+    except RefusedError as error:
+        say("trouble", message=str(error))
+        raise SystemExit(1) from None
     except KafkaException as error:
         say("trouble", message=f"cannot reach the cluster: {error.args[0]}")
         raise SystemExit(1) from None
@@ -188,6 +199,7 @@ def run(sender: Sender) -> None:
 
 def main() -> None:
     """Runs one order to its end."""
+    leave_out_pandas()
     run(Sender(ProducerOrder(**json.loads(Path(sys.argv[1]).read_text()))))
 
 

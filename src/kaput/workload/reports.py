@@ -18,9 +18,10 @@ import numpy as np
 from confluent_kafka import Message
 
 from kaput.evidence.bulk import Ints, Longs, Stamps
-from kaput.evidence.identity import STAMP_AT, STAMP_BYTES
+from kaput.evidence.identity import HEADER_BYTES, STAMP_AT, STAMP_BYTES
 from kaput.evidence.nulls import NULL_LONG
 from kaput.evidence.recorder import Recorder, Values
+from kaput.evidence.text import headers
 from kaput.workload.order import ProducerOrder
 from kaput.workload.outcome import outcome_of
 
@@ -49,6 +50,8 @@ class Reports:
         self._recorder, self._order, self._counts = recorder, order, counts
         self._whole = order.payload_bytes <= _WHOLE_BYTES
         self._stamps = Stamps(order.payload_bytes) if self._whole else Stamps(STAMP_BYTES, at=0)
+        if order.text:
+            self._stamps = Stamps(HEADER_BYTES)
         # Of the acknowledgements of the poll that is under way.
         self._payloads: list[bytes] = []
         self._offsets: list[int | None] = []
@@ -106,7 +109,9 @@ class Reports:
     def _read(self, at: int, count: int) -> None:
         acks, rows, payloads = self._acks, slice(at, at + count), self._payloads
         acks.done_ns[rows] = time.time_ns()
-        if not self._whole:
+        if self._order.text:
+            payloads = [headers(payloads)]
+        elif not self._whole:
             payloads = [payload[STAMP_AT : STAMP_AT + STAMP_BYTES] for payload in payloads]
         acks.stamps[:, rows] = self._stamps.read(b"".join(payloads))
         # struct puts Python's numbers into memory in half of numpy's time.
@@ -149,8 +154,11 @@ class Reports:
     def _failed(self, error: Any, message: Message) -> None:
         payload, partition = message.value(), message.partition()
         assert isinstance(payload, bytes)
+        if self._order.text:
+            payload = headers([payload])
         seq, attempt_ns = Stamps(len(payload)).read(payload)[:, 0].tolist()
-        outcome = outcome_of(error.code(), self._order.retries_disabled)
+        acked, unknown = self._counts[_CELL["acked"]] or self._payloads, self._counts[_CELL["unknown"]]
+        outcome = outcome_of(error.code(), self._order.retries_disabled, not (acked or unknown))
         known = partition if partition is not None and partition >= 0 else None
         self._row(seq, attempt_ns, outcome, known, f"{error.name()}: {error.str()}")
 

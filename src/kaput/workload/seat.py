@@ -78,7 +78,7 @@ class Seat:
     @property
     def pid(self) -> int | None:
         """The process id; None before the first start."""
-        return self.process.pid if self._clients else None
+        return self.client.pid if self._clients else None
 
     @property
     def running(self) -> bool:
@@ -107,7 +107,7 @@ class Seat:
     def kill(self) -> int:
         """SIGKILL, recorded in group_events; the moment (ns) at which it was gone. Raises LabError."""
         self._intended = True
-        at_ns = self.process.kill()
+        at_ns = self.client.kill()
         self._gone(at_ns)
         # A file of its own: the member's is as its death left it.
         writer = f"{file_name(f'{self.group}-{self.member}')}~killed"
@@ -126,19 +126,19 @@ class Seat:
 
     def pause(self) -> None:
         """SIGSTOP; is_stopped tells when every thread stands still."""
-        self.process.signal(signal.SIGSTOP)
+        self.client.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT."""
-        self.process.signal(signal.SIGCONT)
+        self.client.signal(signal.SIGCONT)
 
     def is_stopped(self) -> bool:
         """Whether it is in the stopped state, with all of its threads."""
-        return self.running and is_stopped(self.process.pid)
+        return self.running and is_stopped(self.client.pid)
 
     def cpu_seconds(self) -> float:
         """CPU time that its process has used. Raises LabError when it has ended."""
-        used = cpu_seconds(self.process.pid)
+        used = cpu_seconds(self.client.pid)
         if used is None:
             raise LabError(f"{self.title} has ended")
         return used

@@ -15,15 +15,24 @@ import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from confluent_kafka import AcknowledgeType, KafkaException, Message, ShareConsumer, TopicPartition
+from confluent_kafka import (
+    AcknowledgeType,
+    KafkaError,
+    KafkaException,
+    Message,
+    ShareConsumer,
+    TopicPartition,
+)
 
 from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
+from kaput.processes.lean import leave_out_pandas
 from kaput.workload.deliveries import Deliveries
 from kaput.workload.garbage import collect_seldom
-from kaput.workload.order import Ask, ShareMemberOrder, say
+from kaput.workload.order import Ask, ShareMemberOrder, say, settings_of
 from kaput.workload.pace import Pace
 from kaput.workload.quiet import quiet_logger
+from kaput.workload.refusals import Refusals
 from kaput.workload.serving import serve
 from kaput.workload.share_events import ShareEvents
 
@@ -52,8 +61,10 @@ class ShareMember:
         self.stopping = threading.Event()
         self.pace = Pace(order.processing_ms)
         self._ready = False
+        settings = settings_of(order)
+        self._refusals = Refusals(settings)
         config = {
-            **order.config,
+            **settings,
             "statistics.interval.ms": _STATISTICS_MS,
             "stats_cb": self._on_statistics,
         }
@@ -89,12 +100,23 @@ class ShareMember:
 
     def _poll(self) -> list[Message]:
         try:
-            return [message for message in self.client.poll(POLL_S) if message.error() is None]
+            return [message for message in self.client.poll(POLL_S) if not self._stop_at(message.error())]
         except KafkaException as error:
             if error.args[0].fatal():
                 raise
+            self._stop_at(error.args[0])
             time.sleep(POLL_S)  # a broker is away: the client looks for another one
             return []
+
+    def _stop_at(self, error: KafkaError | None) -> bool:
+        """Whether there is one; who is refused would ask again for ever."""
+        if error is None:
+            return False
+        refused = self._refusals.of_member(error, self.order.group, self.order.topics)
+        if refused and not self.stopping.is_set():
+            say("trouble", message=refused)
+            self.stopping.set()
+        return True
 
     def _acknowledge(self, asks: Iterable[tuple[Message, Ask]]) -> None:
         for message, ask in asks:
@@ -131,6 +153,7 @@ class ShareMember:
 
 def main() -> None:
     """Runs one order until told to stop."""
+    leave_out_pandas()
     collect_seldom()
     serve(ShareMember(ShareMemberOrder(**json.loads(Path(sys.argv[1]).read_text()))))
 

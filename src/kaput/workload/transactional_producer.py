@@ -17,12 +17,13 @@ from pathlib import Path
 from confluent_kafka import KafkaException, Producer
 
 from kaput.evidence.recorder import Recorder
+from kaput.processes.lean import leave_out_pandas
 from kaput.scenario.transactions import Transactions
 from kaput.workload.order import ProducerOrder
 from kaput.workload.producer import PURGE_S, Sender, run
 from kaput.workload.quiet import quiet_logger
 
-_CALL_S = 5.0  # how long a call to the coordinator may block: between two, callbacks are served
+CALL_S = 5.0  # how long a call to the coordinator may block: between two, callbacks are served
 _PATIENCE_S = 180.0  # how long one is tried again
 
 
@@ -40,27 +41,31 @@ class TransactionalSender(Sender):
         self._transactions = Recorder(Path(order.folder), "transactions", f"producer-{order.producer}")
         self._number = self._first = 0
         self._begin_ns: int | None = None  # of the transaction that is open
-        self._broken: str | None = None  # why it can only be aborted
+        self.broken: str | None = None  # why it can only be aborted
 
     def connect(self, timeout_s: float = 30) -> None:
-        """Fetches metadata; the coordinator ends what an earlier client left. Raises KafkaException."""
+        """Fetches metadata; the coordinator ends what an earlier client left. Raises as there."""
         super().connect(timeout_s)
-        self._init()
+        try:
+            self._init()
+        except KafkaException as error:
+            self.refusals.check(error.args[0], "Write", f"transactional id {self._id}")
+            raise
 
     def send(self, start: int, end: int) -> int:
         """As Sender.send, no further than the transaction reaches, which is ended where it does."""
         if self._begin_ns is None:
-            self._begin(start)
+            self.begin(start)
         whole = self._first + self._plan.size
         seq = super().send(start, min(end, whole))
-        if seq == whole or self._broken is not None:
-            self._end(seq - 1)
+        if seq == whole or self.broken is not None:
+            self.end(seq - 1)
         return seq
 
     def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
         """The transaction is lost with it."""
         super().refused(seq, attempt_ns, error)
-        self._broken = _said(error)
+        self.broken = _said(error)
 
     def poll(self, timeout_s: float) -> None:
         """As Sender.poll. A fatal error, which it raises once, is met again at the next call that matters."""
@@ -70,36 +75,40 @@ class TransactionalSender(Sender):
     def finish(self) -> None:
         """Ends the last transaction, and waits for every outcome."""
         if self._begin_ns is not None and not self.stopping.is_set():
-            self._end(self.counts[0] - 1)
+            self.end(self.counts[0] - 1)
         super().finish()
         self._transactions.close()
 
-    def _begin(self, seq: int) -> None:
-        self._first, self._begin_ns, self._broken = seq, time.time_ns(), None
+    def begin(self, seq: int) -> None:
+        """A transaction, whose first message is that."""
+        self._first, self._begin_ns, self.broken = seq, time.time_ns(), None
         try:
             self.client.begin_transaction()
         except KafkaException as error:
-            self._broken = _said(error)
+            self.broken = _said(error)
 
-    def _end(self, last: int) -> None:
-        """Commits or aborts, whatever it takes, and records which. `last`: the seq of its last message."""
+    def end(self, last: int) -> str:
+        """Commits or aborts, whatever it takes, records which, and says it. `last`: the seq of its last
+        message.
+        """
         outcome = "unknown"
         try:
             self._settle()
-            if self._broken is None and not self._plan.aborts(self._number):
+            if self.broken is None and not self._plan.aborts(self._number):
                 outcome = self._commit()
             else:
                 outcome = self._abort()
         except KafkaException as error:
-            self._broken = _said(error)
+            self.broken = _said(error)
             self._renew()
         assert self._begin_ns is not None
         self._transactions.row(
             self._id, self.order.producer, self._number, self._first, last, outcome, self._begin_ns,
-            time.time_ns(), self._broken,
+            time.time_ns(), self.broken,
         )  # fmt: skip
         self._begin_ns = None
         self._number += 1
+        return outcome
 
     def _settle(self) -> None:
         """Waits for the outcome of everything that was sent: the client gives up by itself."""
@@ -109,20 +118,24 @@ class TransactionalSender(Sender):
     def _commit(self) -> str:
         """`committed`; `aborted` where the client says that it cannot be. Raises KafkaException."""
         try:
-            self._insist(lambda: self.client.commit_transaction(_CALL_S))
+            self.before_commit()
+            self.insist(lambda: self.client.commit_transaction(CALL_S))
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 raise
-            self._broken = _said(error)
+            self.broken = _said(error)
             return self._abort()
         return "committed"
 
+    def before_commit(self) -> None:
+        """What else is a part of the transaction. Raises KafkaException."""
+
     def _abort(self) -> str:
         """`aborted`. Raises KafkaException."""
-        self._insist(lambda: self.client.abort_transaction(_CALL_S))
+        self.insist(lambda: self.client.abort_transaction(CALL_S))
         return "aborted"
 
-    def _insist(self, call: Call) -> None:
+    def insist(self, call: Call) -> None:
         """Calls until it has worked. Raises KafkaException where that does not help, or not in time."""
         limit = time.monotonic() + _PATIENCE_S
         while True:
@@ -135,7 +148,7 @@ class TransactionalSender(Sender):
             self.serve(0.05)
 
     def _init(self) -> None:
-        self._insist(lambda: self.client.init_transactions(_CALL_S))
+        self.insist(lambda: self.client.init_transactions(CALL_S))
 
     def _renew(self) -> None:
         """Another client in the place of one that is of no use any more. Raises KafkaException."""
@@ -143,7 +156,7 @@ class TransactionalSender(Sender):
         limit = time.monotonic() + PURGE_S
         while len(self.client) and time.monotonic() < limit:
             self.serve(0.1)
-        self.client = Producer({**self.order.config, "on_delivery": self.listener()}, logger=quiet_logger())
+        self.client = Producer({**self.settings, "on_delivery": self.listener()}, logger=quiet_logger())
         self._init()
 
 
@@ -153,6 +166,7 @@ def _said(error: KafkaException) -> str:
 
 def main() -> None:
     """Runs one order to its end."""
+    leave_out_pandas()
     run(TransactionalSender(ProducerOrder(**json.loads(Path(sys.argv[1]).read_text()))))
 
 

@@ -65,8 +65,8 @@ def test_something_missing_is_1_and_told() -> None:
 def test_strict_minds_more_than_what_is_missing() -> None:
     """Duplicates, reorderings, strays and other lines."""
     for text in ("1\n2\n2\n3\n", "1\n3\n2\n", "1\n2\n3\n4\n", "1\n2\nx\n3\n"):
-        check(text, "--expect", "1..3")
-        check(text, "--expect", "1..3", "--strict", status=1)
+        assert check(text, "--expect", "1..3").returncode == 0
+        assert check(text, "--expect", "1..3", "--strict", status=1).returncode == 1
 
 
 def test_an_input_without_numbers_is_a_mistake() -> None:

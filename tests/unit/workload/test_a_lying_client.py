@@ -14,6 +14,7 @@ import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from fakes.in_process import InProcess
+from fakes.liar import liar
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest, RunFolder
@@ -28,20 +29,6 @@ from waiting import eventually
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "clients" / "python" / "client.py"
 MESSAGES, EACH = 500, 50
-LIAR = f"""
-import base64, json, sys
-from confluent_kafka import Producer
-told = json.loads(sys.stdin.readline())
-producer = Producer({{"bootstrap.servers": told["bootstrap_servers"]}})
-print(json.dumps({{"ready": True}}), flush=True)
-for text in sys.stdin:
-    line = json.loads(text)
-    print(json.dumps({{"seq": line["seq"], "outcome": "acked"}}), flush=True)
-    if line["seq"] % {EACH} != 37:
-        producer.produce(told["topic"], base64.b64decode(line["payload"]))
-    producer.poll(0)
-producer.flush()
-"""
 
 
 def judged(command: str, topic: str, tmp_path: Path) -> Findings:
@@ -88,7 +75,7 @@ def _registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_liar_did_not_send_is_lost_and_unexplained(tmp_path: Path) -> None:
     """Exactly that, and the run is violated."""
     program = tmp_path / "liar.py"
-    program.write_text(LIAR)
+    program.write_text(liar(EACH))
     findings = judged(f"{sys.executable} {program}", "lies", tmp_path)
     (lost,) = findings.anomaly("lost")
     assert (lost.count, lost.permitted) == (MESSAGES // EACH, 0)

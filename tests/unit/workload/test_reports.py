@@ -23,7 +23,11 @@ NOW = 1_700_000_000_000_000_000
 
 
 def order(
-    folder: Path, payload_bytes: int = 100, partitions: int = 3, round_robin: bool = False
+    folder: Path,
+    payload_bytes: int = 100,
+    partitions: int = 3,
+    round_robin: bool = False,
+    text: bool = False,
 ) -> ProducerOrder:
     """A producer's order as far as its reports look at it."""
     return ProducerOrder(
@@ -43,12 +47,13 @@ def order(
         counters="",
         producers=1,
         thresholds=[],
+        text=text,
     )
 
 
 def sent(to: ProducerOrder, seq: int, partition: int = 2, offset: int | None = None) -> Message:
     """The report's message, as the client makes it."""
-    payload = Codec(RUN, to.payload_bytes).encode(to.producer, seq, NOW + seq)
+    payload = Codec(RUN, to.payload_bytes, text=to.text).encode(to.producer, seq, NOW + seq)
     return Message(
         topic=to.topic, value=payload, partition=partition, offset=-1001 if offset is None else offset
     )
@@ -74,10 +79,11 @@ def rows_of(to: ProducerOrder, tell: Callable[[Reports, Callable[[Any, Message],
     return sorted(rows, key=lambda row: row["seq"])
 
 
+@pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("payload_bytes", [45, 100, 5000])
-def test_every_acknowledgement_is_a_row(tmp_path: Path, payload_bytes: int) -> None:
+def test_every_acknowledgement_is_a_row(tmp_path: Path, payload_bytes: int, text: bool) -> None:
     """Seq, time, partition and offset of each, in whatever order they come and however large they are."""
-    to = order(tmp_path, payload_bytes)
+    to = order(tmp_path, payload_bytes, text=text)
 
     def tell(reports: Reports, callback: Callable[[Any, Message], None]) -> None:
         for seq in (2, 0, 1):

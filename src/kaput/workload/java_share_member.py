@@ -1,0 +1,98 @@
+"""A member of a share group that is Kafka's own: `python -m kaput.workload.java_share_member ORDER.json`.
+
+Starts VerifiableShareConsumer, whose next poll accepts what it was handed, and records that with what a
+broker confirmed. It does not tell delivery counts, nor when it is assigned partitions.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from kaput.evidence.recorder import Recorder
+from kaput.workload.command_producer import READY_S
+from kaput.workload.commanded import Line, integer
+from kaput.workload.java_lines import Place, place_of, sets_of
+from kaput.workload.java_member import JavaMember, serve
+from kaput.workload.order import JavaMemberOrder
+
+_SAYS_NOTHING = frozenset(
+    {"shutdown_requested", "shutdown_complete", "records_consumed", "offset_reset_strategy_set"}
+)
+
+
+class JavaShareMember(JavaMember):
+    """Listens to one VerifiableShareConsumer. Raises CommandError where that cannot be started."""
+
+    tool = "Kafka's Java share consumer"
+
+    def __init__(self, order: JavaMemberOrder, stderr: Path) -> None:
+        self._asks = Recorder(Path(order.folder), "share_events", order.writer)
+        super().__init__(order, stderr)
+
+    def heard(self, line: Line) -> str | None:
+        name, at_ns = line.get("name"), self._at(line)
+        if name == "record_data":
+            return self._handed(line, at_ns)
+        if name == "offsets_acknowledged":
+            return self._acknowledged(line, at_ns)
+        if name == "startup_complete":
+            self._begun.set()
+        elif name not in _SAYS_NOTHING:
+            return f"none of what {self.tool} prints"
+        return None
+
+    def close(self, left: bool) -> None:
+        super().close(left)
+        self._asks.close()
+
+    def _await_ready(self) -> None:
+        self.program.await_(self._begun, "started", READY_S)
+        self.record.event("joined", time.time_ns())
+
+    def _handed(self, line: Line, at_ns: int) -> str | None:
+        wrong = self._delivered(line, at_ns)
+        place = place_of(line)
+        if wrong is None and place is not None and integer(line["offset"]):
+            self._rows("acquired", place, [line["offset"]], at_ns)
+            self._rows("accepting", place, [line["offset"]], at_ns)
+        return wrong
+
+    def _acknowledged(self, line: Line, at_ns: int) -> str | None:
+        found = sets_of(line.get("partitions"))
+        if found is None:
+            return "its partitions are a list of topic, partition and offsets"
+        done = line.get("success") is True
+        error = None if done else str(line.get("error"))[:500]
+        for place, offsets in found:
+            self._rows("accepted" if done else "failed", place, offsets, at_ns, error)
+        return None
+
+    def _rows(
+        self, kind: str, place: Place, offsets: list[int], at_ns: int, error: str | None = None
+    ) -> None:
+        self._asks.batch(
+            len(offsets),
+            {
+                "group": self.order.group,
+                "member": self.order.member,
+                "kind": kind,
+                "topic": place[0],
+                "partition": place[1],
+                "offset": np.array(offsets, np.int64),
+                "delivery_count": None,
+                "at_ns": at_ns,
+                "error": error,
+            },
+        )
+
+
+def main() -> None:
+    """Runs one order until told to stop."""
+    serve(JavaShareMember)
+
+
+if __name__ == "__main__":
+    main()
