@@ -20,6 +20,7 @@ from kaput.faults.reassign import Reassign
 from kaput.faults.reset import Reset
 from kaput.faults.resize import Resize
 from kaput.faults.rolling_restart import RollingRestart
+from kaput.faults.rolling_upgrade import RollingUpgrade
 from kaput.faults.stop import Stop
 
 _ALL: tuple[type[Fault], ...] = (
@@ -28,7 +29,8 @@ _ALL: tuple[type[Fault], ...] = (
 )  # fmt: skip
 CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}
 TOPIC_CATALOGUE = {Resize.name: Resize}  # those that hit a topic
-CLUSTER_CATALOGUE: dict[str, type[Grow] | type[Reassign]] = {
+CLUSTER_CATALOGUE: dict[str, type[Grow] | type[Reassign] | type[RollingUpgrade]] = {
     Grow.name: Grow,
     Reassign.name: Reassign,
+    RollingUpgrade.name: RollingUpgrade,
 }  # those that change the cluster

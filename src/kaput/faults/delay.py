@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Sequence
 
+from kaput.cluster.access import OPEN
 from kaput.cluster.node import Node
 from kaput.cluster.requests import describe_quorum, metadata
 from kaput.cluster.wire import Unanswered, ask
@@ -113,20 +114,22 @@ class Delay(Fault):
         party, node = path
         scene, options = self.scene, self.scene.options
         place = scene.nodes[node].place
-        limit_s = _ANSWER_S + 2 * options.delay / 1000
+        asked = probes.endpoint(node, scene)
+        # TLS and SASL go to and fro five times before the question can be asked.
+        limit_s = _ANSWER_S + (2 if asked.access is OPEN else 12) * options.delay / 1000
         took = []
         for _ in range(rounds(options.delay, options.jitter)):
             connection = scene.network.socket(None if party == CLIENTS else party)
             try:
                 connection.settimeout(limit_s)
-                connection.connect(probes.endpoint(node, scene))
+                connection.connect(asked.address)
                 began = scene.clock.now()
                 if place.role == "zookeeper":
                     connection.sendall(b"ruok")
                     connection.recv(4)
                 else:
                     request = metadata() if place.broker_port is not None else describe_quorum()
-                    ask(probes.endpoint(node, scene), request, limit_s, connection)
+                    ask(asked, request, limit_s, connection)
                 took.append((scene.clock.now() - began) * 1000)
             except (OSError, Unanswered):
                 pass

@@ -33,8 +33,14 @@ class Effect:
         return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {said}")
 
 
-def _cannot_grow(count: int) -> list[int]:
+def cannot_grow(count: int) -> list[int]:
+    """Raises LabError."""
     raise LabError("this cluster gets no more brokers")
+
+
+def cannot_upgrade(node: int, version: str) -> None:
+    """Raises LabError."""
+    raise LabError(f"the nodes of this cluster cannot become Kafka {version}")
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,8 @@ class Scene:
     clock: Clock = field(default_factory=Clock)
     groups: Groups = field(default_factory=NoGroups)
     returns: bool = True  # whether the step has a duration, after which its victims come back
-    grow: Callable[[int], list[int]] = _cannot_grow  # so many more brokers; their ids
+    grow: Callable[[int], list[int]] = cannot_grow  # so many more brokers; their ids
+    upgrade: Callable[[int, str], None] = cannot_upgrade  # a node is of that version from its next start on
 
     def brokers(self) -> list[int]:
         """The ids of all brokers that there are now."""

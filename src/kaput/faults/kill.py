@@ -10,12 +10,11 @@ from kaput.faults.together import together
 from kaput.faults.victim import Victim
 
 
-class Kill(HealedByRestart):
-    """Proof: the operating system has no such process any more, and no other one until the restart."""
+class Killing(HealedByRestart):
+    """What kills: processes are gone by SIGKILL, and stay so until the heal."""
 
-    name = "kill"
-
-    def inject(self, nodes: Sequence[Victim]) -> Effect:
+    def kill_all(self, nodes: Sequence[Victim]) -> Effect:
+        """Proof: the operating system has no such process any more."""
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
@@ -28,3 +27,12 @@ class Kill(HealedByRestart):
             return Effect(some, False, f"{who}: SIGKILL, but {name_all(left)} still running")
         proof = f"{who}: SIGKILL, process gone after {(gone - start) / 1e6:.1f} ms"
         return Effect(gone, len(alive) == len(nodes), proof)
+
+
+class Kill(Killing):
+    """Proof: the operating system has no such process any more, and no other one until the restart."""
+
+    name = "kill"
+
+    def inject(self, nodes: Sequence[Victim]) -> Effect:
+        return self.kill_all(nodes)

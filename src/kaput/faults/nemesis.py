@@ -18,8 +18,10 @@ from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
+from kaput.faults.command import Command
+from kaput.faults.commands import Commands, NoCommands
 from kaput.faults.coordinators import kept_in
-from kaput.faults.fault import Effect, Fault, Scene, now_ns
+from kaput.faults.fault import Effect, Fault, Scene, cannot_grow, cannot_upgrade, now_ns
 from kaput.faults.guarded import healed_or_failed, injected_or_failed
 from kaput.faults.lasting import Lasting
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
@@ -30,7 +32,7 @@ from kaput.faults.targets import resolve, resolve_members
 from kaput.faults.victim import Victim
 from kaput.faults.witness import Nobody, Witness
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
-from kaput.scenario.values import members_meant, producer_meant, topic_meant
+from kaput.scenario.values import members_meant, partition_meant, producer_meant, topic_meant
 
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
 
@@ -41,16 +43,18 @@ class _Injection:
 
     target: str
     brokers: list[int]
-    fault: Fault | MemberFault | Lasting
+    fault: Fault | MemberFault | Lasting | Command
     inject: Callable[[], Effect]
     heal: Callable[[Effect], tuple[int | None, Effect]]
+    outlasts: bool = False  # the run: it is healed even where that is ended
 
 
 class Nemesis:
     """Plays the steps; `recorder` takes the faults table, `on_fault` hears when each begins and ends.
 
     `witness` is told of each before it takes hold. `groups` gives the members, once there are any; `grow`
-    makes more brokers, which steps from then on hit as well.
+    makes more brokers, which steps from then on hit as well; `upgrade` gives a node another version of Kafka.
+    `commands` runs those of the scenario.
     """
 
     def __init__(
@@ -66,13 +70,15 @@ class Nemesis:
         *,
         witness: Witness | None = None,
         groups: Callable[[], Clients] = NoGroups,
-        grow: Callable[[int], list[int]] | None = None,
+        grow: Callable[[int], list[int]] = cannot_grow,
+        upgrade: Callable[[int, str], None] = cannot_upgrade,
+        commands: Commands | None = None,
     ) -> None:
         self._steps, self._nodes, self._brokers, self._admin = steps, nodes, list(brokers), admin
-        self._more_brokers = grow
+        self._more_brokers, self._upgrade = grow, upgrade
         self._network, self._topics = network, topics
-        self._groups = groups
-        self._active: dict[str, Fault | MemberFault | Lasting] = {}
+        self._groups, self._commands = groups, commands or NoCommands()
+        self._active: dict[str, Fault | MemberFault | Lasting | Command] = {}
         self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or Nobody()
         self._recording = threading.Lock()
         self._reached = {
@@ -108,7 +114,7 @@ class Nemesis:
         return all(future.done() for future in self._futures)
 
     def abort(self) -> None:
-        """Nothing more is injected or healed; returns when every step has let go."""
+        """Nothing more is injected, nor healed but what outlasts the run; returns when all have let go."""
         self._aborted.set()
         self._workload_over.set()
         for event in self._reached.values():
@@ -138,7 +144,7 @@ class Nemesis:
         record(effect, None)
         if not failed:
             self._wait_out(step)
-        if self._aborted.is_set():
+        if self._aborted.is_set() and not injection.outlasts:
             return
         healed, effect = healed_or_failed(injection.heal, effect)
         record(effect, healed)
@@ -158,6 +164,7 @@ class Nemesis:
             groups=groups,
             returns=step.duration_ms is not None,
             grow=self._grow,
+            upgrade=self._upgrade,
         )
         if members_meant(step.target) is not None:
             members = resolve_members(step.target, groups, step.seed)
@@ -176,7 +183,10 @@ class Nemesis:
             of_cluster = CLUSTER_CATALOGUE[step.fault](scene)
             return _Injection(step.target, [], of_cluster, of_cluster.inject, of_cluster.heal)
         ids = resolve(step.target, self._admin, self._brokers, step.seed)
-        nodes = [self._nodes[i] for i in ids]
+        if step.fault == Command.name:
+            return self._by_commands(step, ids, scene)
+        # Nobody's process is kaput's in a cluster that was there before; noop touches none.
+        nodes = [self._nodes[i] for i in ids] if self._nodes else []
         of_nodes = CATALOGUE[step.fault](scene)
         kind, _, group = step.target.partition(" ")
         kept = f" ({kept_in(group, self._admin)})" if kind == "coordinator-of" else ""
@@ -184,13 +194,17 @@ class Nemesis:
             step.target + kept, ids, of_nodes, partial(of_nodes.inject, nodes), partial(of_nodes.heal, nodes)
         )
 
+    def _by_commands(self, step: Step, ids: list[int], scene: Scene) -> _Injection:
+        topic, partition = partition_meant(step.target) or ("", "")
+        fault = Command(scene, self._commands, {"topic": topic, "partition": str(partition)})
+        inject, heal = partial(fault.inject, ids), partial(fault.heal, ids)
+        return _Injection(step.target, ids, fault, inject, heal, outlasts=True)
+
     def _on_producer(self, step: Step, producer: Victim, fault: Pause) -> _Injection:
         hit = [producer]
         return _Injection(step.target, [], fault, partial(fault.inject, hit), partial(fault.heal, hit))
 
     def _grow(self, count: int) -> list[int]:
-        if self._more_brokers is None:
-            raise LabError("this cluster gets no more brokers")
         added = self._more_brokers(count)
         self._brokers += added
         return added

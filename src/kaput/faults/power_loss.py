@@ -13,14 +13,14 @@ from pathlib import Path
 from kaput.cluster.node import Node
 from kaput.cluster.unsynced import Tail, cut, tails
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, name_all, now_ns
-from kaput.faults.restarts import HealedByRestart
+from kaput.faults.fault import Effect
+from kaput.faults.kill import Killing
 from kaput.faults.together import together
 
 _NAMED = 3
 
 
-class PowerLoss(HealedByRestart):
+class PowerLoss(Killing):
     """Proof: the operating system has no such process any more, and no log reaches beyond what was synced."""
 
     name = "power-loss"
@@ -28,21 +28,12 @@ class PowerLoss(HealedByRestart):
     cut: Callable[[Tail], None] = staticmethod(cut)
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
-        who, start = name_all(alive), now_ns()
-        self.remember(alive)
-        gone = max(together(lambda node: node.kill(), alive))
-        left = [node for node in alive if node.running]
-        if left:
-            some = gone if len(left) < len(alive) else None
-            return Effect(some, False, f"{who}: SIGKILL, but {name_all(left)} still running")
-        killed = f"{who}: SIGKILL, processes gone after {(gone - start) / 1e6:.1f} ms"
-        said = together(self._lose, alive)
-        stays = [words for words, whole in said if not whole]
-        proof = "; ".join([killed, *(words for words, _ in said)])
-        return Effect(gone, len(alive) == len(nodes) and not stays, proof)
+        killed = self.kill_all(nodes)
+        hit = [node for node in nodes if self.remembers(node)]
+        if not hit or any(node.running for node in hit):
+            return killed
+        said = together(self._lose, hit)
+        return killed.further("; ".join(words for words, _ in said), all(whole for _, whole in said))
 
     def _lose(self, node: Node) -> tuple[str, bool]:
         """Cuts one broker's logs: a sentence, and whether nothing that was not synced is left."""

@@ -75,7 +75,8 @@ def endpoint(node: int, scene: Scene) -> Endpoint:
     """Where the node listens: to clients, or a controller or ZooKeeper to the others."""
     place = scene.nodes[node].place
     ports = (place.broker_port, place.controller_port, *(place.zookeeper_ports or ()))
-    return place.host, next(port for port in ports if port is not None)
+    port = next(port for port in ports if port is not None)
+    return Endpoint(place.host, port, place.access if place.broker_port is not None else place.inside)
 
 
 def _connects(path: Path, scene: Scene, timeout_s: float) -> bool:
@@ -83,7 +84,7 @@ def _connects(path: Path, scene: Scene, timeout_s: float) -> bool:
     with contextlib.closing(scene.network.socket(None if source == CLIENTS else source)) as connection:
         connection.settimeout(timeout_s)
         try:
-            connection.connect(endpoint(target, scene))
+            connection.connect(endpoint(target, scene).address)
         except OSError:
             return False
     return True

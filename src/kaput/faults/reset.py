@@ -84,7 +84,7 @@ class Reset(Fault):
                 stack.callback(made.close)
                 made.settimeout(probes.BEFORE_S)
                 try:
-                    made.connect(probes.endpoint(target, self.scene))
+                    made.connect(probes.endpoint(target, self.scene).address)
                 except OSError:
                     return None
                 return made

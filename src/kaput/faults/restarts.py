@@ -53,9 +53,13 @@ class HealedByRestart(Fault):
         """These are about to be hit: it is theirs to be started again, and nobody else's."""
         self._pids = {node.id: node.pid for node in nodes}
 
+    def remembers(self, node: Victim) -> bool:
+        """Whether this one was hit."""
+        return node.id in self._pids
+
     def heal(self, nodes: Sequence[Victim], effect: Effect) -> tuple[int | None, Effect]:
         """Starts those that were hit; the moment is that of the first start."""
-        hit = [node for node in nodes if node.id in self._pids]
+        hit = [node for node in nodes if self.remembers(node)]
         early = [node for node in hit if node.pid != self._pids[node.id]]
         lasting = [node for node in hit if node not in early and node.running]
         restart = start_again([node for node in hit if node not in early and not node.running])

@@ -59,7 +59,7 @@ class RollingRestart(Fault):
         restart = start_again([node for node in self._stopped[len(self._done) :] if not node.running])
         if not self._stopped:
             return now_ns(), effect
-        complete = len(self._done) == len(nodes)
+        complete = len(self._done) == len(nodes) and not self._troubles
         proof = "; ".join([*self._said, *self._troubles, *restart.said])
         return self._done[-1] if complete else None, effect.further(proof, complete)
 
@@ -70,6 +70,11 @@ class RollingRestart(Fault):
         """The thread: the first one is stopped already."""
         for index, node in enumerate(nodes):
             if self._stop.is_set() or (index and not self._stop_one(node)):
+                return
+            try:
+                self.before_start(node)
+            except LabError as error:
+                self._troubles.append(str(error))
                 return
             restart = start_again([node])
             started = now_ns()
@@ -82,6 +87,10 @@ class RollingRestart(Fault):
                 return
             self._done.append(now_ns())
             self._said.append(f"ISR whole {(self._done[-1] - started) / 1e6:,.0f} ms after its start")
+        try:
+            self._said += self.at_last()
+        except LabError as error:
+            self._troubles.append(str(error))
 
     def _stop_one(self, node: Node) -> bool:
         began = now_ns()
@@ -107,11 +116,22 @@ class RollingRestart(Fault):
             self.scene.clock.sleep(_POLL_S)
         return lacks
 
+    def before_start(self, node: Node) -> None:
+        """What is done to each while it is down. May raise LabError: the heal starts it again, then."""
+
+    def lacks_itself(self, node: Node) -> str:
+        """What keeps a node that was started from being what it is to be."""
+        # A view from before the broker went shows it in every ISR: it must be back itself.
+        return "" if self.scene.admin.answers(node.id) else f"{node.title} does not answer"
+
+    def at_last(self) -> list[str]:
+        """What is done once all have had their turn, in sentences. May raise LabError."""
+        return []
+
     def _lacks(self, restarted: Node | None) -> str:
         """What keeps the cluster from being whole right now, nothing where it is."""
-        # A view from before the broker went shows it in every ISR: it must be back itself.
-        if restarted is not None and not self.scene.admin.answers(restarted.id):
-            return f"{restarted.title} does not answer"
+        if restarted is not None and (said := self.lacks_itself(restarted)):
+            return said
         try:
             return lacking(self.scene.admin.partitions(self.scene.topics))
         except LabError as error:

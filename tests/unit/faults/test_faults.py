@@ -11,20 +11,29 @@ import pytest
 from fakes.cluster import FakeNode, fake_scene
 from kaput.errors import BrokerError
 from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
+from kaput.faults.command import Command
 from kaput.faults.fault import Fault
 from kaput.faults.kill import Kill
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.noop import Noop
 from kaput.faults.pause import Pause
 from kaput.faults.stop import Stop
-from kaput.scenario.options import CLUSTER_FAULTS, FAULTS_OF_BOTH, MEMBER_FAULTS, TOPIC_FAULTS
+from kaput.scenario.options import (
+    CLUSTER_FAULTS,
+    COMMAND_FAULTS,
+    FAULTS_OF_BOTH,
+    MEMBER_FAULTS,
+    TOPIC_FAULTS,
+)
 from kaput.scenario.steps import FaultStep
 
 
 def test_the_catalogue_and_the_scenario_model_agree() -> None:
     """Every word that a scenario may use is a fault that exists, and the other way round."""
     words = FaultStep.model_json_schema()["properties"]["fault"]["enum"]
-    assert set(words) == set(CATALOGUE) | set(MEMBER_CATALOGUE) | TOPIC_FAULTS | CLUSTER_FAULTS
+    of_all = TOPIC_FAULTS | CLUSTER_FAULTS | COMMAND_FAULTS
+    assert set(words) == set(CATALOGUE) | set(MEMBER_CATALOGUE) | of_all
+    assert {Command.name} == COMMAND_FAULTS
     assert set(TOPIC_CATALOGUE) == TOPIC_FAULTS
     assert set(CLUSTER_CATALOGUE) == CLUSTER_FAULTS
     assert set(MEMBER_CATALOGUE) == MEMBER_FAULTS | FAULTS_OF_BOTH

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
 from fakes.cluster import FakeAdmin, FakeNode, fake_scene
 from kaput.cluster.admin import PartitionState
+from kaput.cluster.properties import Role
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.faults.grow import Grow
+from kaput.faults.lasting import ms
 from kaput.faults.reassign import Reassign
 
 Place = tuple[str, int]
@@ -36,11 +40,11 @@ class _Cluster(FakeAdmin):
         if not self.deaf:
             self.states |= {place: PartitionState(1, replicas, [1]) for place, replicas in wanted.items()}
 
-    def partitions(self, topics: object) -> dict[Place, PartitionState]:
+    def partitions(self, topics: Iterable[str]) -> dict[Place, PartitionState]:
         self.late -= 1
         if self.late < 0:
             self.states = {place: replace(s, isr=s.replicas) for place, s in self.states.items()}
-        return dict(self.states)
+        return {place: state for place, state in self.states.items() if place[0] in topics}
 
 
 def _scene(admin: FakeAdmin, **options: int) -> Scene:
@@ -64,13 +68,54 @@ def test_every_partition_gets_its_replicas(late: int) -> None:
 def test_an_answer_without_replicas_proves_nothing() -> None:
     """The cluster says yes, and everything stays as it is."""
     effect = Reassign(_scene(_Cluster(deaf=True), replication_factor=2)).inject()
-    assert not effect.bit and "orders/0 has replicas [1]" in effect.proof
+    assert effect.bit is False and effect.effective_ns is not None
+    assert effect.proof == (
+        "2 replicas for 2 partitions of __consumer_offsets, orders; not in order after 120 s: "
+        "__consumer_offsets/0 has replicas [1], orders/0 has replicas [1]"
+    )
 
 
 def test_replicas_that_are_not_in_sync_are_no_proof() -> None:
     """Nothing is safe on them."""
     effect = Reassign(_scene(_Cluster(late=10**9), replication_factor=2)).inject()
-    assert not effect.bit and "ISR [1]" in effect.proof
+    assert not effect.bit
+    lacking = r"{} has leader 1 and ISR \[1\] of \[\d, \d\]"
+    both = f"{lacking.format('__consumer_offsets/0')}, {lacking.format('orders/0')}"
+    assert re.search(f"; not in order after 120 s: {both}$", effect.proof), effect.proof
+
+
+def test_partitions_with_enough_replicas_are_left_alone() -> None:
+    """Where they are, and who leads, is their owners' affair; they are not waited for either, nor named."""
+    admin = _Cluster(late=10**9)
+    enough = {("orders", number): PartitionState(3, [3, 2], [3]) for number in range(4)}
+    admin.states |= enough
+    fault = Reassign(_scene(admin, replication_factor=2))
+    effect = fault.inject()
+    assert {place: admin.states[place] for place in enough} == enough
+    assert "for 1 partitions of __consumer_offsets; not" in effect.proof and "orders" not in effect.proof
+    admin = _Cluster()
+    admin.states["orders", 0] = PartitionState(3, [3, 2], [3, 2])
+    fault = Reassign(_scene(admin, replication_factor=2))
+    effect = fault.inject()
+    del admin.states["orders", 0]
+    assert fault.heal(effect)[1].bit, "of another topic nothing was promised"
+
+
+def test_what_cannot_be_asked_is_said_in_the_end() -> None:
+    """The cluster is asked again until the time is up."""
+    admin = _Cluster()
+    fault = Reassign(_scene(admin, replication_factor=3))
+    answers = iter([admin.partitions(["__consumer_offsets", "orders"])])
+
+    def partitions(topics: object) -> dict[Place, PartitionState]:
+        for answer in answers:
+            return answer
+        raise LabError("no broker answered")
+
+    admin.partitions = partitions  # type: ignore[method-assign]
+    effect = fault.inject()
+    assert not effect.bit and effect.proof.endswith("; not in order after 120 s: no broker answered")
+    assert fault.scene.clock.now() == pytest.approx(1120, abs=0.1)
 
 
 def test_replicas_that_are_gone_at_the_end_are_no_proof() -> None:
@@ -118,8 +163,14 @@ def test_new_brokers_answer() -> None:
 
 def test_a_broker_that_does_not_answer_was_not_added() -> None:
     """Nor is nobody somebody."""
-    assert not _grow(FakeAdmin(mute=[5]), [4, 5]).inject().bit
-    assert not _grow(FakeAdmin(), []).inject().bit
+    for mute, added, said in (
+        ([5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 5 answers"),
+        ([4, 5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 4, broker 5 answers"),
+        ([], [], r" added, .* after \d ms, but nobody answers"),
+    ):
+        effect = _grow(FakeAdmin(mute=mute), added).inject()
+        assert effect.bit is False and effect.effective_ns is not None
+        assert re.fullmatch(said, effect.proof), effect.proof
 
 
 def test_a_broker_that_is_silent_at_the_end_is_no_proof() -> None:
@@ -134,5 +185,27 @@ def test_a_broker_that_is_silent_at_the_end_is_no_proof() -> None:
 
 def test_a_cluster_that_cannot_grow_says_so() -> None:
     """As outside of runs."""
-    with pytest.raises(LabError, match="gets no more brokers"):
+    with pytest.raises(LabError, match=r"^this cluster gets no more brokers$"):
         Grow(_scene(FakeAdmin(), brokers=1)).inject()
+
+
+def test_so_many_brokers_are_asked_for_as_were_told() -> None:
+    """And no other number."""
+    asked: list[int] = []
+
+    def grow(count: int) -> list[int]:
+        asked.append(count)
+        return [4, 5]
+
+    assert Grow(replace(_scene(FakeAdmin(), brokers=2), grow=grow)).inject().bit and asked == [2]
+
+
+def test_who_stores_is_a_broker() -> None:
+    """Also one that is a controller as well; a controller alone is none."""
+    roles: list[Role] = ["broker", "combined", "controller", "zookeeper"]
+    assert fake_scene(*(FakeNode(n, role=role) for n, role in enumerate(roles))).brokers() == [0, 1]
+
+
+def test_times_are_told_in_milliseconds() -> None:
+    """Of nanoseconds."""
+    assert ms(10**18, 10**18 + 1_234_400_000) == "1,234 ms"

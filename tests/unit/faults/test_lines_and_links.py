@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fakes.cluster import FakeNode
 from fakes.network import FakeNetwork
 from fakes.world import World
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.properties import Place
+from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
 from kaput.faults.bandwidth import keeps
 from kaput.faults.delay import least_ms, rounds
@@ -505,6 +511,49 @@ def test_the_proof_of_a_delay_to_the_letter() -> None:
         " by a proxy (open connections were reset); netem;"
         " an answer took 0 ms, 0 ms before and takes 40 ms, 40 ms"
     )
+
+
+@pytest.mark.parametrize(
+    ("role", "request_of", "port", "access", "limit_s"),
+    [
+        ("broker", "MetadataRequest", 9092, OPEN, 3.08),
+        ("combined", "MetadataRequest", 9092, OPEN, 3.08),
+        ("controller", "DescribeQuorumRequest", 9093, OPEN, 3.08),
+        ("broker", "MetadataRequest", 9092, Access({"security.protocol": "SSL"}), 3.48),
+    ],
+)
+def test_brokers_and_controllers_are_asked_what_they_know(
+    role: Any, request_of: str, port: int, access: Access, limit_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each over its own connection, with more time where it lets nobody in but after words to and fro."""
+    asked: list[tuple[Any, ...]] = []
+    world = World("delay")
+    node = world.nodes[1] = _Guarded(1, role=role, access=access)
+
+    def answer(endpoint: Any, request: Any, timeout_s: float, connection: Any) -> None:
+        asked.append((endpoint, type(request).__name__, timeout_s))
+        assert connection.target == 1 and connection.source is not None, (
+            "by node 2, over the given connection"
+        )
+        world.network.clock.sleep(world.network.late_s(1))
+
+    monkeypatch.setattr("kaput.faults.delay.ask", answer)
+    world.told = {"from_": ("broker 2",)}
+    effect = world.inject()
+    assert effect.bit and effect.proof.endswith("an answer took 0 ms before and takes 40 ms"), effect.proof
+    assert asked == [(Endpoint(node.place.host, port, access), request_of, pytest.approx(limit_s))] * 10
+
+
+class _Guarded(FakeNode):
+    """A node that lets in by `access` alone, on either port."""
+
+    def __init__(self, number: int, role: Any, access: Access) -> None:
+        super().__init__(number, role=role, folder=Path(f"/{number}"))
+        self.access = access
+
+    @property
+    def place(self) -> Place:
+        return replace(super().place, access=self.access, inside=self.access)
 
 
 def test_a_delay_that_is_felt_after_its_heal_is_not_over() -> None:

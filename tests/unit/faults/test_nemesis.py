@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
+from kaput.faults.commands import Ran
 from kaput.faults.members.member import NoGroups
 from kaput.faults.nemesis import Nemesis
-from kaput.faults.targets import resolve
+from kaput.faults.targets import resolve, resolve_members
 from kaput.scenario.options import Options
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
 from waiting import eventually
@@ -39,9 +40,11 @@ def play(
     *,
     network: Any = None,
     groups: FakeGroups | None = None,
+    nodes: dict[int, FakeNode] | None = None,
+    **more: Any,
 ) -> tuple[list[dict[str, Any]], dict[int, FakeNode]]:
-    """Plays `steps` with `drive`; the rows of the faults table and the nodes."""
-    nodes = {i: node(i) for i in (1, 2, 3)}
+    """Plays `steps` with `drive`; the rows of the faults table and the nodes. `more`: as of Nemesis."""
+    nodes = nodes or {i: node(i) for i in (1, 2, 3)}
     if witness is not None:
         witness.nodes = nodes
     with Recorder(tmp_path, "faults", "nemesis") as recorder:
@@ -56,6 +59,7 @@ def play(
             lambda *told: heard.append(told) if heard is not None else None,
             witness=witness,
             groups=lambda: groups or NoGroups(),
+            **more,
         )
         nemesis.start()
         drive(nemesis)
@@ -69,10 +73,15 @@ def play(
     return sorted(pq.read_table(path).to_pylist(), key=lambda row: str(row["id"])), nodes
 
 
-def wait_for(what: Callable[[], bool]) -> None:
-    """A condition, with a bound that holds on a starved machine."""
+def wait_for(nemesis: Nemesis, what: Callable[[], bool]) -> None:
+    """A condition, with a bound that holds on a starved machine.
+
+    What a step raises ends the wait, and so does the end of all of them.
+    """
     limit = time.monotonic() + 60
     while not what():
+        over = nemesis.all_healed()
+        assert what() or not over
         assert time.monotonic() < limit
         time.sleep(0.01)
 
@@ -83,7 +92,7 @@ def test_a_threshold_injects_and_the_duration_heals(tmp_path: Path) -> None:
     rows, nodes = play(tmp_path, [step], lambda nemesis: nemesis.threshold(30))
     assert nodes[2].done == ["kill", "start"] and nodes[1].done == []
     (row,) = rows
-    assert row["bit"] and row["brokers"] == [2]
+    assert row["bit"] and row["brokers"] == [2] and row["target"] == "leader-of orders/0"
     assert row["healed_ns"] - row["effective_ns"] >= 50_000_000
 
 
@@ -114,9 +123,9 @@ def test_faults_overlap(tmp_path: Path) -> None:
     heard: list[tuple[str, str, bool]] = []
 
     def drive(nemesis: Nemesis) -> None:
-        wait_for(lambda: "1-pause" in {step for step, _, active in heard if active})
+        wait_for(nemesis, lambda: "1-pause" in {step for step, _, active in heard if active})
         nemesis.threshold(2)
-        wait_for(lambda: "2-kill" in {step for step, _, active in heard if not active})
+        wait_for(nemesis, lambda: "2-kill" in {step for step, _, active in heard if not active})
         nemesis.workload_over()
 
     steps = [
@@ -322,6 +331,76 @@ def test_every_step_has_its_own_thread_and_its_own_seed(tmp_path: Path) -> None:
     assert [row["brokers"] for row in rows] == drawn
 
 
+def test_of_a_group_each_step_draws_by_its_own_seed(tmp_path: Path) -> None:
+    """As of brokers."""
+    steps = [
+        Step(f"{i:02}-pause", "pause", "any member of billing", AfterStart(0), None, i) for i in range(16)
+    ]
+    heard: list[tuple[str, str, bool]] = []
+
+    def drive(nemesis: Nemesis) -> None:
+        wait_for(nemesis, lambda: len(heard) == 16)
+        nemesis.workload_over()
+
+    groups = FakeGroups()
+    rows, _ = play(tmp_path, steps, drive, heard=heard, groups=groups)
+    drawn = [resolve_members("any member of billing", groups, seed)[0].title for seed in range(16)]  # type: ignore[arg-type]
+    assert [row["target"] for row in rows] == drawn and len(set(drawn)) == 3
+
+
+def test_brokers_that_were_added_are_hit_from_then_on(tmp_path: Path) -> None:
+    """By the same words as the others; the step that adds them hits none."""
+    heard: list[tuple[str, str, bool]] = []
+    steps = [
+        Step("1-grow", "grow", "cluster", AfterStart(0), None, 1, Options(brokers=2)),
+        Step("2-noop", "noop", "all", AtMessage(2), 10, 1),
+    ]
+
+    def drive(nemesis: Nemesis) -> None:
+        wait_for(nemesis, lambda: len(asked) == 1)
+        nemesis.threshold(2)
+        wait_for(nemesis, lambda: ("2-noop", "noop all", False) in heard)
+        nemesis.workload_over()
+
+    asked: list[int] = []
+    nodes = {number: FakeNode(number) for number in (1, 2, 3)}
+
+    def grow(count: int) -> list[int]:
+        added = [4, 5][:count]
+        nodes.update({number: FakeNode(number) for number in added})
+        asked.append(count)
+        return added
+
+    rows, _ = play(tmp_path, steps, drive, heard=heard, grow=grow, nodes=nodes, witness=Looker())
+    assert asked == [2] and rows[0]["bit"] and rows[0]["brokers"] == []
+    assert rows[0]["proof"].startswith("broker 4, broker 5 added")
+    assert rows[1]["brokers"] == [1, 2, 3, 4, 5]
+
+
+def test_a_cluster_that_gets_no_more_brokers_says_so(tmp_path: Path) -> None:
+    """As a fault that did not bite."""
+    step = Step("1-grow", "grow", "cluster", AfterStart(0), 10, 1, Options(brokers=2))
+    (row,), _ = play(tmp_path, [step], lambda _nemesis: None)
+    assert not row["bit"]
+    assert row["proof"].startswith("the injection failed: this cluster gets no more brokers")
+
+
+def test_each_node_becomes_what_a_step_says(tmp_path: Path) -> None:
+    """Through whoever has the distributions; without, nobody can."""
+    step = Step(
+        "1-rolling-upgrade", "rolling-upgrade", "cluster", AfterStart(0), 10, 1, Options(kafka="4.3.1")
+    )
+    nodes = {number: FakeNode(number) for number in (1, 2, 3)}
+
+    def upgrade(node: int, version: str) -> None:
+        nodes[node].version = version
+
+    (row,), _ = play(tmp_path / "able", [step], lambda _nemesis: None, upgrade=upgrade, nodes=nodes)
+    assert row["bit"] and [node.version for node in nodes.values()] == ["4.3.1"] * 3, row["proof"]
+    (row,), _ = play(tmp_path / "unable", [step], lambda _nemesis: None)
+    assert not row["bit"] and "the nodes of this cluster cannot become Kafka 4.3.1" in row["proof"]
+
+
 def test_an_aborted_nemesis_has_let_go(tmp_path: Path) -> None:
     """When `abort` returns nothing is injected, recorded or waited for any more."""
 
@@ -366,10 +445,13 @@ def test_members_are_hit_by_name_and_no_broker_is(tmp_path: Path) -> None:
 
     def drive(nemesis: Nemesis) -> None:
         for number, healed in ((2, "1-kill"), (3, "2-stop")):
-            wait_for(lambda healed=healed: healed in {step for step, _, active in heard if not active})
+            wait_for(
+                nemesis, lambda healed=healed: healed in {step for step, _, active in heard if not active}
+            )
             nemesis.threshold(number)
         wait_for(
-            lambda: "3-kill" in {step for step, _, _ in heard} and not groups.member("billing", 2).running
+            nemesis,
+            lambda: "3-kill" in {step for step, _, _ in heard} and not groups.member("billing", 2).running,
         )
         nemesis.workload_over()
 
@@ -400,7 +482,7 @@ def test_a_producer_may_be_paused(tmp_path: Path) -> None:
         Step("1-pause", "pause", "producer 0", AfterStart(0), 20, 1),
         Step("2-pause", "pause", "producer 4", AfterStart(0), 20, 1),
     ]
-    rows, nodes = play(tmp_path, steps, lambda _nemesis: None, groups=groups)
+    rows, nodes = play(tmp_path, steps, lambda _nemesis: None, groups=groups, witness=Looker())
     assert [(row["target"], row["bit"], row["brokers"]) for row in rows] == [
         ("producer 0", True, []),
         ("producer 4", False, []),
@@ -416,9 +498,11 @@ class GrowingAdmin(FakeAdmin):
     count = 1
 
     def add_partitions(self, topic: str, count: int) -> None:
+        assert topic == "orders"
         self.count = count
 
     def partitions(self, topics: Any) -> dict[tuple[str, int], Any]:
+        assert list(topics) == ["orders"]
         (state,) = super().partitions(["orders"]).values()
         return {("orders", number): state for number in range(self.count)}
 
@@ -432,15 +516,105 @@ def test_a_topic_is_resized_and_stays_so(tmp_path: Path) -> None:
         nemesis.workload_over()
 
     admin = GrowingAdmin()
-    (row,), nodes = play(tmp_path, [step], drive, admin)
+    (row,), nodes = play(tmp_path, [step], drive, admin, witness=Looker())
     assert row["bit"] and row["brokers"] == [] and row["target"] == "topic orders"
     assert row["healed_ns"] == row["effective_ns"] and row["proof"].endswith("; 6 at the end")
     assert all(node.done == [] for node in nodes.values())
 
 
-def test_a_coordinator_is_recorded_with_what_it_keeps(tmp_path: Path) -> None:
+class AnyGroup(FakeAdmin):
+    """Broker 3 coordinates every group."""
+
+    def coordinator(self, group: str) -> int:
+        return 3
+
+
+@pytest.mark.parametrize("group", ["billing", "two words"])
+def test_a_coordinator_is_recorded_with_what_it_keeps(group: str, tmp_path: Path) -> None:
     """The partition of __consumer_offsets that holds the group."""
-    step = Step("1-kill", "kill", "coordinator-of billing", AfterStart(0), 20, 1)
-    rows, nodes = play(tmp_path, [step], lambda _nemesis: None)
-    assert rows[0]["target"] == "coordinator-of billing (__consumer_offsets/0)"
+    step = Step("1-kill", "kill", f"coordinator-of {group}", AfterStart(0), 20, 1)
+    rows, nodes = play(tmp_path, [step], lambda _nemesis: None, AnyGroup())
+    assert rows[0]["target"] == f"coordinator-of {group} (__consumer_offsets/0)"
     assert nodes[3].done == ["kill", "start"]
+
+
+class _Shell:
+    """Commands of which nothing can be seen but that they were given."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[str, int, dict[str, str]]] = []
+
+    def run(
+        self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
+    ) -> Ran:
+        if kind != "prove":
+            self.given.append((line, broker, dict(known)))
+        broken = self.given[-1:] and self.given[-1][0] == "break"
+        return Ran(0 if kind != "prove" or broken else 1)
+
+    def owe(self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]) -> None:
+        """Not looked at here."""
+
+    def settled(self, step: str) -> None:
+        """Nor this."""
+
+
+def _commanding(path: Path, steps: list[Step]) -> tuple[Nemesis, _Shell, Recorder]:
+    """A nemesis without a process of its own, as on a cluster that was there before."""
+    shell, recorder = _Shell(), Recorder(path, "faults", "nemesis")
+    nemesis = Nemesis(
+        steps,
+        {},
+        Loopback(),
+        [1, 2, 3],
+        FakeAdmin(),  # type: ignore[arg-type]
+        ["orders"],
+        recorder,
+        lambda *_: None,
+        commands=shell,
+    )
+    return nemesis, shell, recorder
+
+
+COMMANDS = Options(inject="break", heal="mend", prove="look", timeout=60_000)
+
+
+def test_what_outlasts_a_run_is_healed_when_it_is_aborted(tmp_path: Path) -> None:
+    """A command has broken somebody's broker: Ctrl-C must not leave it so."""
+    step = Step("1-command", "command", "leader-of orders/0", AfterStart(0), 3_600_000, 1, COMMANDS)
+    nemesis, shell, recorder = _commanding(tmp_path, [step])
+    with recorder:
+        nemesis.start()
+        wait_for(nemesis, lambda: bool(shell.given))
+        nemesis.abort()
+    known = {"topic": "orders", "partition": "0"}
+    assert shell.given == [("break", 2, known), ("mend", 2, known)]
+
+
+def test_a_command_on_a_broker_has_no_partition(tmp_path: Path) -> None:
+    """What its line may name is empty then."""
+    step = Step("1-command", "command", "broker 3", AfterStart(0), 10, 1, COMMANDS)
+    nemesis, shell, recorder = _commanding(tmp_path, [step])
+    with recorder:
+        nemesis.start()
+        wait_for(nemesis, nemesis.all_healed)
+        nemesis.abort()
+    known = {"topic": "", "partition": ""}
+    assert shell.given == [("break", 3, known), ("mend", 3, known)]
+    seal(RunFolder(tmp_path))
+    (path,) = (tmp_path / "evidence" / "faults").glob("*.parquet")
+    (row,) = pq.read_table(path).to_pylist()
+    assert (row["target"], row["brokers"], row["bit"]) == ("broker 3", [3], True)
+
+
+def test_nothing_can_be_done_where_no_process_is_kaputs(tmp_path: Path) -> None:
+    """noop does that, and proves it."""
+    nemesis, shell, recorder = _commanding(tmp_path, [Step("1-noop", "noop", "any", AfterStart(0), 1, 1)])
+    with recorder:
+        nemesis.start()
+        wait_for(nemesis, nemesis.all_healed)
+        nemesis.abort()
+    seal(RunFolder(tmp_path))
+    (path,) = (tmp_path / "evidence" / "faults").glob("*.parquet")
+    (row,) = pq.read_table(path).to_pylist()
+    assert row["bit"] and row["proof"] == "nothing done" and shell.given == []

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fakes.world import World
+from kaput.errors import LabError
 
 
 def test_the_bytes_that_were_cut_are_the_proof() -> None:
     """By broker, with the logs."""
     effect = World("power-loss", targets=(1, 2)).inject()
     assert effect.bit
-    assert "broker 1: 700 bytes cut that it had not synced (orders-0 from offset 900 on)" in effect.proof
-    assert "broker 2: 700 bytes" in effect.proof
+    cut = "700 bytes cut that it had not synced (orders-0 from offset 900 on)"
+    assert effect.proof.endswith(f" ms; broker 1: {cut}; broker 2: {cut}")
+
+
+@pytest.mark.parametrize(("others", "more"), [(2, ""), (3, " and 1 more"), (1003, " and 1,001 more")])
+def test_the_longest_logs_are_named(others: int, more: str) -> None:
+    """Of as long ones the first; how many there are beside those three."""
+    world = World("power-loss")
+    world.logs.more = {("audit", 1): 700, ("audit", 0): 700}
+    world.logs.more |= {("zoo", n): 1 for n in range(others - 2)}
+    proof = world.inject().proof
+    names = "audit-0 from offset 50 on, audit-1 from offset 50 on, orders-0 from offset 900 on"
+    assert proof.endswith(f": {2100 + others - 2:,} bytes cut that it had not synced ({names}{more})"), proof
+    world = World("power-loss")
+    world.logs.more = {("orders", 1): 701, ("orders", 2): 1}
+    assert "(orders-1 from offset 50 on, orders-0 from offset 900 on, orders-2 " in world.inject().proof
+
+
+def test_logs_that_cannot_be_read_are_no_power_loss() -> None:
+    """The lab has failed, and says where."""
+    world = World("power-loss")
+    world.logs.broken = True
+    with pytest.raises(LabError, match=r"^the logs of broker 1 cannot be cut: Input/output error$"):
+        world.inject()
 
 
 def test_where_everything_was_synced_nothing_is_cut() -> None:
@@ -26,4 +51,7 @@ def test_what_stays_is_told() -> None:
     world = World("power-loss")
     world.logs.stay = True
     effect = world.inject()
-    assert not effect.bit and effect.proof.endswith(", 700 left")
+    assert not effect.bit
+    assert effect.proof.endswith(
+        "broker 1: 0 bytes cut that it had not synced (orders-0 from offset 900 on), 700 left"
+    )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fakes.cluster import FakeNode, fake_scene
 from fakes.network import FakeNetwork
+from kaput.cluster.access import Access
+from kaput.cluster.properties import Place
 from kaput.faults import probes
 from kaput.faults.rules import losing, severing
 
@@ -78,5 +82,18 @@ def test_datagrams_are_sent_for_a_bounded_time() -> None:
 def test_nodes_listen_to_clients_or_else_to_each_other() -> None:
     """A controller has no port for clients."""
     scene = fake_scene(*NODES)
-    assert probes.endpoint(1, scene) == ("10.77.0.1", 9092)
-    assert probes.endpoint(101, scene) == ("10.77.0.101", 9093)
+    assert probes.endpoint(1, scene).address == ("10.77.0.1", 9092)
+    assert probes.endpoint(101, scene).address == ("10.77.0.101", 9093)
+
+
+def test_who_asks_is_let_in_as_is_usual_there() -> None:
+    """Clients where brokers listen to them, voters where controllers do."""
+    outside, inside = Access({"security.protocol": "SSL"}), Access({"security.protocol": "SASL_SSL"})
+
+    class Guarded(FakeNode):
+        @property
+        def place(self) -> Place:
+            return replace(super().place, access=outside, inside=inside)
+
+    scene = fake_scene(Guarded(1), Guarded(101, role="controller"))
+    assert probes.endpoint(1, scene).access is outside and probes.endpoint(101, scene).access is inside

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fakes.cluster import FakeAdmin, fake_scene
@@ -31,6 +33,7 @@ class _Topics(FakeAdmin):
             self.states += [PartitionState(None, [1, 2], [])] * (count - len(self.states))
 
     def partitions(self, topics: object) -> dict[tuple[str, int], PartitionState]:
+        assert topics == ["orders"]
         if self.added:
             self.late -= 1
             self.states = [LED] * len(self.states) if self.late < 0 else self.states
@@ -56,7 +59,9 @@ def test_more_partitions_and_all_of_them_led(late: int) -> None:
 def test_an_answer_without_partitions_proves_nothing() -> None:
     """The cluster says yes, and the topic stays as it is."""
     effect = _resize(_Topics(deaf=True)).inject("orders")
-    assert not effect.bit and "3 partitions are known" in effect.proof
+    assert effect.bit is False and effect.effective_ns is not None
+    said = r"orders: 6 partitions instead of 3, accepted after \d ms; not in order after 60 s: {}"
+    assert re.fullmatch(said.format("3 partitions are known"), effect.proof), effect.proof
 
 
 def test_partitions_without_a_leader_are_no_proof() -> None:

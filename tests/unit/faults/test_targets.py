@@ -7,6 +7,7 @@ import pytest
 from fakes.cluster import FakeAdmin
 from fakes.members import FakeGroups
 from kaput.errors import LabError
+from kaput.faults.members.member import NoGroups
 from kaput.faults.targets import resolve, resolve_members
 
 BROKERS = [1, 2, 3]
@@ -81,3 +82,13 @@ def test_any_member_is_drawn_from_those_that_run() -> None:
     for target in ("any member of billing", "members of billing"):
         with pytest.raises(LabError, match="no member of billing runs"):
             resolve_members(target, groups, 1)
+
+
+def test_a_lab_without_members_has_none() -> None:
+    """Nor a producer."""
+    nobody = NoGroups()
+    assert list(nobody.members_of("billing")) == []
+    with pytest.raises(LabError, match=r"^there is no group billing$"):
+        nobody.member("billing", 1)
+    with pytest.raises(LabError, match=r"^there is no producer 4$"):
+        nobody.producer(4)

@@ -33,12 +33,17 @@ class Down(MemberFault):
         return self._end.inject(members)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
-        if not self._hit or effect.effective_ns is None:
+        since_ns = effect.effective_ns
+        if since_ns is None:
             return self._end.heal(members, effect)
-        return self._come_back(members, effect) if self.scene.returns else self._stay_away(effect)
+        if self.scene.returns:
+            return self._come_back(members, effect, since_ns)
+        return self._stay_away(effect, since_ns)
 
-    def _come_back(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
-        effect = self._telling(effect, holds=True)
+    def _come_back(
+        self, members: Sequence[Member], effect: Effect, since_ns: int
+    ) -> tuple[int | None, Effect]:
+        effect = self._telling(effect, since_ns, holds=True)
         started = now_ns()
         healed, effect = self._end.heal(members, effect)
         if healed is None:
@@ -52,27 +57,25 @@ class Down(MemberFault):
             )
         return back, effect.further(f"in the group again after {(back - started) / 1e6:,.0f} ms", True)
 
-    def _stay_away(self, effect: Effect) -> tuple[int | None, Effect]:
+    def _stay_away(self, effect: Effect, since_ns: int) -> tuple[int | None, Effect]:
         back = [member for member in self._hit if member.running]
         if back:
             return None, effect.further(f"{name_all(back)} runs though nobody was to start it", False)
-        since_ns = effect.effective_ns or now_ns()
         self.wait(lambda: self.given_ns(self._places, since_ns, self._hit) is not None)
         given = self.given_ns(self._places, since_ns, self._hit)
-        return given, self._telling(effect, holds=given is not None)
+        return given, self._telling(effect, since_ns, holds=given is not None)
 
-    def _telling(self, effect: Effect, holds: bool) -> Effect:
+    def _telling(self, effect: Effect, since_ns: int, holds: bool) -> Effect:
         """With what became of the partitions, unless that has been told."""
-        said = self._taken_over(effect)
+        said = self.taken_over(since_ns)
         if said in effect.proof:
             return Effect(effect.effective_ns, effect.bit and holds, effect.proof)
         return effect.further(said, holds)
 
-    def _taken_over(self, effect: Effect) -> str:
+    def taken_over(self, since_ns: int) -> str:
         """Whether the group has given the partitions to others by now."""
         if not self._places:
             return "it owned no partition" if len(self._hit) == 1 else "they owned no partition"
-        since_ns = effect.effective_ns or now_ns()
         given = self.given_ns(self._places, since_ns, self._hit)
         if given is None:
             lasted_ms = (now_ns() - since_ns) / 1e6

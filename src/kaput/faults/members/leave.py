@@ -18,8 +18,8 @@ class Leave(Down):
 
     def inject(self, members: Sequence[Member]) -> Effect:
         effect = super().inject(members)
-        if not effect.bit or effect.effective_ns is None or not self._places:
-            return effect
         since_ns = effect.effective_ns
+        if not effect.bit or since_ns is None or not self._places:
+            return effect
         given = self.wait(lambda: self.given_ns(self._places, since_ns, self._hit) is not None)
-        return effect.further(self._taken_over(effect), holds=given)
+        return effect.further(self.taken_over(since_ns), holds=given)

@@ -23,6 +23,8 @@ def owned(*changes: tuple[int, str]) -> list[tuple[int, frozenset[tuple[str, int
         ([owned((1, "012"), (20, ""))], 10, 10),
         ([owned((1, "012"), (5, "")), owned((1, ""), (40, "01"))], 10, 40),
         ([owned((10, "01"))], 10, 10),
+        ([owned((1, "01"))], 10, 10),
+        ([owned((1, "01"), (20, ""))], 10, 10),
         ([owned((9, "01"), (10, ""))], 10, None),
         ([], 10, None),
     ],

@@ -135,7 +135,75 @@ def test_a_leave_says_who_took_over() -> None:
     fault = made("leave", idle)
     before = fault.scene.clock.now()
     effect = fault.inject([idle.member("billing", 2)])  # type: ignore[list-item]
-    assert effect.bit and "others" not in effect.proof and fault.scene.clock.now() == before
+    assert effect.bit and fault.scene.clock.now() == before
+    said(rf"member 2 of billing \(pid 1002\): SIGTERM, ended after {MS} ms", effect)
+
+
+@pytest.mark.parametrize(("numbers", "words"), [([2], "it owned"), ([2, 3], "they owned")])
+def test_who_had_nothing_leaves_nothing(numbers: list[int], words: str) -> None:
+    """Whether one or more of them were hit."""
+    groups = FakeGroups()
+    hit: list[Any] = [groups.member("billing", number) for number in numbers]
+    for member in hit:
+        member.owned.clear()
+    groups.deals = False
+    fault = made("kill", groups, returns=False)
+    effect = fault.inject(hit)
+    healed, after = fault.heal(hit, effect)
+    assert (healed, after) == (
+        effect.effective_ns,
+        Effect(healed, True, f"{effect.proof}; {words} no partition"),
+    )
+
+
+def test_partitions_are_counted() -> None:
+    """The first of three has two of four."""
+    groups = FakeGroups()
+    fault, hit = made("leave", groups), groups.member("billing", 1)
+    effect = fault.inject([hit])  # type: ignore[list-item]
+    said(rf".*; its 2 partitions went to others {MS} ms later", effect)
+    assert effect.bit
+
+
+def test_a_kill_that_nobody_felt_tells_nothing_of_partitions() -> None:
+    """They are where they were."""
+    groups = FakeGroups()
+    fault, hit = made("kill", groups), groups.member("billing", 2)
+    hit.survives = True
+    effect = fault.inject([hit])  # type: ignore[list-item]
+    healed, after = fault.heal([hit], effect)  # type: ignore[list-item]
+    assert (healed, after.bit) == (None, False) and effect.effective_ns is None
+    assert after.proof == f"{effect.proof}; member 2 of billing (pid 1002) has not ended"
+
+
+def test_who_was_to_stay_away_and_did_not_is_named() -> None:
+    """It is no heal, and nothing that lasted."""
+    groups = FakeGroups()
+    fault, hit = made("kill", groups, returns=False), groups.member("billing", 2)
+    effect = fault.inject([hit])  # type: ignore[list-item]
+    hit.start()
+    healed, after = fault.heal([hit], effect)  # type: ignore[list-item]
+    runs = "member 2 of billing (pid 2002) runs though nobody was to start it"
+    assert (healed, after) == (None, Effect(effect.effective_ns, False, f"{effect.proof}; {runs}"))
+
+
+def test_what_the_others_did_not_take_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the time since; what the injection has said of it the heal neither repeats nor makes better."""
+    groups = FakeGroups()
+    groups.deals = False
+    fault, hit = made("kill", groups, returns=False), groups.member("billing", 2)
+    healed, after = fault.heal([hit], fault.inject([hit]))  # type: ignore[list-item]
+    assert healed is None
+    said(rf".*; its partition had not all been given to others {MS} ms later", after)
+
+    groups = FakeGroups()
+    groups.deals = False
+    fault, hit = made("leave", groups), groups.member("billing", 2)
+    monkeypatch.setattr("kaput.faults.members.down.now_ns", lambda: 10**19)  # no time passes
+    effect = fault.inject([hit])  # type: ignore[list-item]
+    _, after = fault.heal([hit], effect)  # type: ignore[list-item]
+    assert not effect.bit and not after.bit
+    assert after.proof.count("had not all been given to others") == 1
 
 
 def test_a_leave_that_is_none_waits_for_nobody() -> None:
@@ -176,15 +244,19 @@ def test_slow_members_say_what_they_took() -> None:
     said(both, effect)
     _, after = fault.heal(hit, effect)  # type: ignore[arg-type]
     said(f"{both}; {both}; at their own pace again", after)
+    assert after.bit
 
 
 def test_slow_members_that_stay_slow() -> None:
-    """Said as it is."""
+    """Said as it is, after ten seconds."""
     groups = FakeGroups()
     fault, hit = made("slow", groups), groups.made[:1]
+    clock = fault.scene.clock
     effect = fault.inject(hit)  # type: ignore[arg-type]
+    assert clock.now() == 1000, "who answers at once is not waited for"
     hit[0].stubborn = True
     assert fault.heal(hit, effect)[1].proof.endswith("; not at their own pace again")  # type: ignore[arg-type]
+    assert clock.now() == pytest.approx(1010, abs=0.1)
 
 
 class Mute(FakeMember):
@@ -203,6 +275,8 @@ def test_a_member_that_says_nothing_is_not_slow() -> None:
     groups.made[1] = mute = Mute(2, groups=groups)
     fault = made("slow", groups)
     effect = fault.inject([mute])  # type: ignore[list-item]
+    # Ten seconds for what it does now, and as long for what it does then.
+    assert fault.scene.clock.now() == pytest.approx(1020, abs=0.2)
     nothing = "member 2 of billing has worked on no record at that pace"
     assert effect == Effect(None, False, f"told to take 50 ms for each record: {nothing}")
     mute.speaks = True

@@ -1,0 +1,138 @@
+"""command: what somebody's own command lines do to brokers that kaput did not start.
+
+The commands are run elsewhere (commands.py); here is what they prove. Without a command to prove it the
+broker itself is asked: whether it answers, and has stopped to.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from kaput.errors import LabError
+from kaput.faults.commands import Commands, Ran
+from kaput.faults.fault import Effect, Scene, now_ns
+from kaput.faults.together import together
+
+_POLL_S = 0.2
+# Of a shell: not executable, not found, ended by a signal; of ssh: no connection. It says nothing of faults.
+_NO_ANSWER_FROM = 126
+
+
+class Command:
+    """One injection on the brokers of these numbers.
+
+    Proof: what `prove` says before the injection (no), after it (yes), just before the heal (yes still), and
+    after it (no). A fault without `heal` ends by itself: only its end must be seen.
+    It took effect at some moment from the start of `inject` on, which is the one that is recorded: nothing
+    that it caused can have come before.
+    """
+
+    name = "command"
+    outlasts = True  # what it did does not end with the run: a run that is ended heals it all the same
+
+    def __init__(self, scene: Scene, commands: Commands, known: Mapping[str, str]) -> None:
+        self.scene, self._commands, self._known = scene, commands, known
+        self._abandoned = threading.Event()
+        self._hit: list[int] = []
+
+    def abandon(self) -> None:
+        """The run is being ended: nothing is waited for any more."""
+        self._abandoned.set()
+
+    def inject(self, brokers: Sequence[int]) -> Effect:
+        """Runs `inject` for each broker at once. Raises LabError where it fails for one."""
+        early = [broker for broker, holds in self._ask(brokers).items() if holds]
+        if early:
+            return Effect(None, False, f"{_named(early)}: {self._probe} before the injection, too")
+        self._hit = list(brokers)
+        self._commands.owe(self.scene.step, brokers, self.scene.options.heal, self._known)
+        began = now_ns()
+        runs = self._run("inject", self.scene.options.inject, brokers)
+        took_ms = (now_ns() - began) / 1e6
+        said = f"{_named(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
+        _must_succeed("inject", runs)
+        lacking = self._wait_until(True, brokers)
+        if lacking:
+            some = began if len(lacking) < len(brokers) else None
+            waited = self.scene.options.timeout / 1000
+            return Effect(
+                some, False, f"{said}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
+            )
+        shown_ms = (now_ns() - began) / 1e6
+        return Effect(began, True, f"{said}; {self._probe}, as was seen {shown_ms:,.0f} ms after its start")
+
+    def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
+        """Runs `heal` for each broker that was hit, and waits for the end of what was proven."""
+        if not self._hit:
+            return now_ns(), effect
+        options = self.scene.options
+        early = [] if not options.heal or self._abandoned.is_set() else self._ended(self._hit)
+        if early:
+            effect = effect.further(f"{_named(early)}: over before it was healed", holds=False)
+        began = now_ns()
+        if options.heal:
+            runs = self._run("heal", options.heal, self._hit)
+            _must_succeed("heal", runs)
+            self._commands.settled(self.scene.step)
+        lasting = self._wait_until(False, self._hit)
+        if lasting:
+            said = f"{_named(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
+            return None, effect.further(said, holds=False)
+        self._commands.settled(self.scene.step)
+        ended = now_ns()
+        if options.heal:
+            said = f"healed; no more so {(ended - began) / 1e6:,.0f} ms after the start of heal"
+            return began, effect.further(said, holds=True)
+        return ended, effect.further("ended by itself", holds=True)
+
+    @property
+    def _probe(self) -> str:
+        return "prove says so" if self.scene.options.prove else "does not answer"
+
+    def _run(self, kind: str, line: str, brokers: Sequence[int]) -> dict[int, Ran]:
+        options, step = self.scene.options, self.scene.step
+
+        def run(broker: int) -> Ran:
+            return self._commands.run(step, kind, broker, line, self._known, options.timeout / 1000)
+
+        return dict(zip(brokers, together(run, brokers), strict=True))
+
+    def _ask(self, brokers: Sequence[int]) -> dict[int, bool | None]:
+        """Whether the effect is there, of each broker; None where nobody can tell."""
+        if not self.scene.options.prove:
+            admin = self.scene.admin
+            return dict(zip(brokers, together(lambda b: not admin.answers(b), brokers), strict=True))
+        runs = self._run("prove", self.scene.options.prove, brokers)
+        return {broker: _answer(ran) for broker, ran in runs.items()}
+
+    def _ended(self, brokers: Sequence[int]) -> list[int]:
+        return [broker for broker, holds in self._ask(brokers).items() if holds is False]
+
+    def _wait_until(self, wanted: bool, brokers: Sequence[int]) -> list[int]:
+        """Waits, for a bounded time, until all are so; those that are not then."""
+        clock = self.scene.clock
+        limit = clock.now() + self.scene.options.timeout / 1000
+        lacking = list(brokers)
+        while True:
+            found = self._ask(lacking)
+            lacking = [broker for broker in lacking if found[broker] is not wanted]
+            if not lacking or self._abandoned.is_set() or clock.now() >= limit:
+                return lacking
+            clock.sleep(_POLL_S)
+
+
+def _answer(ran: Ran) -> bool | None:
+    if ran.status is None or ran.status < 0 or ran.status >= _NO_ANSWER_FROM:
+        return None
+    return ran.status == 0
+
+
+def _must_succeed(kind: str, runs: Mapping[int, Ran]) -> None:
+    wrong = [f"broker {broker}: {ran.how(kind)}" for broker, ran in runs.items() if ran.status != 0]
+    if wrong:
+        raise LabError("; ".join(wrong))
+
+
+def _named(brokers: Sequence[int]) -> str:
+    return ("broker " if len(brokers) == 1 else "brokers ") + ", ".join(map(str, brokers))
