@@ -5,22 +5,24 @@ Not here: what a single value may be (model.py, values.py), consumer groups (gro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from kaput.scenario.cluster_checks import at_its_largest, check_cluster
-from kaput.scenario.command_checks import UNHITTABLE, check_command
-from kaput.scenario.group_checks import Found, check_groups, no_group, no_topic, reserved
+from kaput.scenario.cluster_checks import KAFKA_VERSION, at_its_largest, check_cluster
+from kaput.scenario.command_checks import UNHITTABLE
+from kaput.scenario.existing_checks import AnyCluster, check_commands
+from kaput.scenario.group_checks import Found, check_groups, no_group, no_topic
 from kaput.scenario.member_checks import check_members
 from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import (
     LAST_KAFKA_WITH_ZOOKEEPER,
     Cluster,
-    Producers,
     Scenario,
     Topic,
 )
 from kaput.scenario.options import NETWORK_FAULTS, OPTIONS, PRODUCER_FAULTS
+from kaput.scenario.pipe_checks import check_pipes
+from kaput.scenario.producer_checks import check_producers
+from kaput.scenario.security_checks import check_security
 from kaput.scenario.share_checks import check_limit
 from kaput.scenario.source import DataPath
 from kaput.scenario.steps import AtMessage, FaultStep
@@ -28,36 +30,23 @@ from kaput.scenario.timeline import longest_duration_ms, total_messages
 from kaput.scenario.topic_checks import check_topic
 from kaput.scenario.values import TARGET, format_duration, parse_duration_ms, share_of
 
-_KAFKA_VERSION = re.compile(r"\d+\.\d+\.\d+([.-]\w+)*")
-# Client settings that kaput makes itself, and the key of the scenario that decides them (None: nobody may).
-_PRODUCER_KEYS = {
-    "bootstrap.servers": None,
-    "metadata.broker.list": None,
-    "acks": "acks",
-    "request.required.acks": "acks",
-    "enable.idempotence": "idempotence",
-    "partitioner": "partitioner",
-    "transactional.id": "transactions",
-}
 # Keys whose field in the model has another name.
 _FIELDS = {
     "from": "from_",
     "clients-with": "clients_with",
     "replication-factor": "replication_factor",
 }
-_IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
-_TIMEOUT = "transaction.timeout.ms"
-_LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
-_RETRIES = ("retries", "message.send.max.retries")
 
 
-def check(scenario: Scenario) -> list[Mistake]:
-    """All mistakes between blocks, in the order of the file's blocks."""
-    return [
-        Mistake(path, text)
-        for part in (_cluster, _topics, _producers, check_groups, _faults, _expect)
-        for path, text in part(scenario)
-    ]
+def check(scenario: Scenario, *, existing: bool = False) -> list[Mistake]:
+    """All mistakes between blocks, in the order of the file's blocks. `existing`: it is for a cluster that
+    was there before, so that what the file says of its own is not looked at.
+    """
+    if existing:
+        scenario = scenario.model_copy(update={"cluster": AnyCluster()})
+    parts = (_cluster, check_security, _topics, check_producers, check_groups, check_pipes, _faults, _expect)
+    found = [Mistake(path, text) for part in parts for path, text in part(scenario)]
+    return found + [Mistake(path, text) for path, text in check_commands(scenario, existing)]
 
 
 def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
@@ -69,7 +58,7 @@ def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
 def _cluster(scenario: Scenario) -> Found:
     if scenario.cluster.disk_mb is not None and scenario.cluster.network == "loopback":
         yield ("cluster", "disk-mb"), "a disk of its own needs cluster.network: namespaces"
-    if not _KAFKA_VERSION.fullmatch(scenario.cluster.kafka):
+    if not KAFKA_VERSION.fullmatch(scenario.cluster.kafka):
         yield ("cluster", "kafka"), f"{scenario.cluster.kafka!r} is not a version such as 4.3.1"
     elif scenario.cluster.mode == "zookeeper" and int(scenario.cluster.kafka.partition(".")[0]) >= 4:
         yield (
@@ -93,7 +82,7 @@ def _topics(scenario: Scenario) -> Found:
             yield (*place, "name"), f"{topic.name} is a name of Kafka's own topics"
         brokers = scenario.cluster.brokers
         if topic.assignment is not None:
-            for path, text in _assignment(topic, brokers):
+            for path, text in _assignment(topic, scenario.cluster):
                 yield (*place, "assignment", *path), text
         elif topic.replication_factor > brokers:
             yield (
@@ -103,14 +92,15 @@ def _topics(scenario: Scenario) -> Found:
         yield from _min_isr(scenario, topic, place)
 
 
-def _assignment(topic: Topic, brokers: int) -> Found:
+def _assignment(topic: Topic, cluster: Cluster) -> Found:
     rows = topic.assignment or []
     if len(rows) != topic.partitions:
         yield (), f"{len(rows)} lists of replicas for {topic.partitions} partitions; write one a partition"
     for index, row in enumerate(rows):
-        unknown = sorted({broker for broker in row if not 1 <= broker <= brokers})
+        unknown = sorted({broker for broker in row if not cluster.may_have(broker)})
         if unknown:
-            yield (index,), f"no such broker: {', '.join(map(str, unknown))}; brokers are 1 to {brokers}"
+            named = ", ".join(map(str, unknown))
+            yield (index,), f"no such broker: {named}; brokers are 1 to {cluster.brokers}"
         elif len(set(row)) != len(row):
             yield (index,), "a broker can hold a partition once only"
         elif len(row) != topic.replication_factor:
@@ -130,61 +120,6 @@ def _min_isr(scenario: Scenario, topic: Topic, place: DataPath) -> Found:
             f"{text} in-sync replicas asked for, but {topic.name} has replication-factor "
             f"{topic.replication_factor}: every acks=all send would be refused",
         )
-
-
-def _producers(scenario: Scenario) -> Found:
-    for index, spec in enumerate(scenario.workload.producers):
-        place = ("workload", "producers", index)
-        if scenario.topic(spec.topic) is None:
-            yield (*place, "topic"), no_topic(spec.topic, scenario)
-        if spec.messages is not None and spec.duration is not None:
-            yield (*place, "duration"), "messages is given too; write one of the two"
-        if spec.messages is None and spec.duration is None:
-            yield place, "neither messages nor duration is given; write one of the two"
-        for part in (_producer_config, check_command):
-            for path, text in part(spec):
-                yield (*place, *path), text
-
-
-def _producer_config(spec: Producers) -> Found:
-    yield from reserved(spec.config, _PRODUCER_KEYS)
-    yield from _transactions(spec)
-    if not spec.idempotence:
-        return
-    if spec.acks != "all":
-        yield ("acks",), f"idempotence needs acks all, not {spec.acks}"
-    for name in _IN_FLIGHT:
-        if name in spec.config and not _at_most(spec.config[name], 5):
-            yield (
-                ("config", name),
-                f"idempotence allows at most 5 requests in flight, not {spec.config[name]}",
-            )
-    for name in _RETRIES:
-        if str(spec.config.get(name)) == "0":
-            yield ("config", name), "idempotence needs retries"
-
-
-def _transactions(spec: Producers) -> Found:
-    given = spec.config.get(_TIMEOUT)
-    if spec.transactions is None:
-        if given is not None:
-            yield (
-                ("config", _TIMEOUT),
-                "these producers send in no transactions; write transactions: {size: 10}",
-            )
-        return
-    if not spec.idempotence:
-        yield ("idempotence",), "transactions need idempotence; leave it out or write true"
-    if given is not None and not _at_most(given, _LONGEST_TIMEOUT_MS):
-        yield (
-            ("config", _TIMEOUT),
-            f"{given!r} is not a time that brokers allow: at most {_LONGEST_TIMEOUT_MS} (ms)",
-        )
-
-
-def _at_most(value: object, limit: int) -> bool:
-    text = str(value)
-    return text.isdigit() and int(text) <= limit
 
 
 def _faults(scenario: Scenario) -> Found:
@@ -216,7 +151,7 @@ def _target_in_cluster(step: FaultStep, cluster: Cluster) -> Found:
     match = TARGET.fullmatch(step.target)
     assert match is not None  # the model has checked it
     brokers = cluster.brokers
-    if match["broker"] and not 1 <= int(match["broker"]) <= brokers:
+    if match["broker"] and not cluster.may_have(int(match["broker"])):
         yield ("target",), f"no such broker: {match['broker']}; brokers are 1 to {brokers}"
     if step.target == "zookeeper" and cluster.mode == "kraft":
         yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"

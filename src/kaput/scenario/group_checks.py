@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kaput.scenario.command_checks import check_command
+from kaput.scenario.java_checks import check_java
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.nearest import hint
 from kaput.scenario.share_checks import check_share
@@ -42,7 +43,7 @@ def check_groups(scenario: Scenario) -> Found:
         place = ("workload", "groups", index)
         if group.id in ids[:index]:
             yield (*place, "id"), f"a second group of the id {group.id}"
-        for part in (_topics, _type, _commits, check_share):
+        for part in (_topics, _type, _commits, check_share, check_java):
             for path, text in part(group, scenario):
                 yield (*place, *path), text
         for path, text in check_command(group):

@@ -14,6 +14,17 @@ from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_
 from kaput.scenario.vocabulary import Client, GroupType, Isolation
 
 
+class Produces(Block):
+    """What a pipe makes: each record that it is delivered becomes one message of another topic."""
+
+    topic: str
+    """The topic that the messages go to, to each of its partitions in turn."""
+    size: Positive = 100
+    """How many records are processed in one transaction at most."""
+    config: Config = {}
+    """Settings of the producer, in librdkafka's names."""
+
+
 class Group(Block):
     """A consumer group of `members` processes."""
 
@@ -45,12 +56,18 @@ class Group(Block):
     """Of explicit acknowledgements: each N-th record of a partition is released at its first delivery."""
     reject_every: Positive | None = None
     """Of explicit acknowledgements: each N-th record of a partition is rejected."""
+    produces: Produces | None = None
+    """Consume, transform, produce, exactly once: each record becomes a message, in the transaction that also
+    commits the record's offset."""
     group_config: Config = {}
     """Settings of a share group at the brokers, in Kafka's own names; reads from the start unless told."""
     config: Config = {}
     """Settings of the client, in its own names (librdkafka's, unless `client` says otherwise)."""
     client: Client = "librdkafka"
-    """`librdkafka`, in kaput's own member; or `command`: any program (docs/ADDING_A_CLIENT.md)."""
+    """`librdkafka`, in kaput's own member; `java`, Kafka's own (docs/JAVA_CLIENT.md); or `command`: any
+    program (docs/ADDING_A_CLIENT.md)."""
+    client_version: str | None = None
+    """Of `client: java`: the version of Kafka whose client it is; the cluster's, if it is not given."""
     command: str | None = None
     """Of `client: command`: the command line to start for each member."""
 

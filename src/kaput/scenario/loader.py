@@ -75,8 +75,11 @@ def _unknown_name(name: str) -> str:
     return f"no scenario of the name {name}; did you mean {' or '.join(near)}? (a file's name ends in .yaml)"
 
 
-def resolve(source: Source, overrides: Sequence[str] = (), varied: Sequence[str] = ()) -> Scenario:
+def resolve(
+    source: Source, overrides: Sequence[str] = (), varied: Sequence[str] = (), *, existing: bool = False
+) -> Scenario:
     """The scenario with these changes: those of `--set`, then one value of each `--vary` (KEY=VALUE).
+    `existing`: for a cluster that was there before.
 
     Raises UsageError with every mistake, one a line, with its place.
     """
@@ -91,25 +94,25 @@ def resolve(source: Source, overrides: Sequence[str] = (), varied: Sequence[str]
             applied.append(override)
         except ValueError as error:
             said.append((0, f"{option} {text}: {error}"))
-    scenario, mistakes = _validate(data)
+    scenario, mistakes = _validate(data, existing)
     said += [_placed(mistake, source, applied) for mistake in mistakes]
     if said or scenario is None:
         raise UsageError("\n".join(text for _, text in sorted(said, key=lambda entry: entry[0])))
     return scenario
 
 
-def _validate(data: dict[Any, Any]) -> tuple[Scenario | None, list[Mistake]]:
+def _validate(data: dict[Any, Any], existing: bool) -> tuple[Scenario | None, list[Mistake]]:
     """The scenario, or None, and every mistake: of the values, then as far as possible between blocks."""
     try:
         # by_name=False: a file writes replication-factor, never replication_factor.
         scenario = Scenario.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
         mistakes = from_validation(error, data)
-        return None, mistakes + _checks_despite(mistakes, data)
-    return scenario, check(scenario)
+        return None, mistakes + _checks_despite(mistakes, data, existing)
+    return scenario, check(scenario, existing=existing)
 
 
-def _checks_despite(mistakes: list[Mistake], data: dict[Any, Any]) -> list[Mistake]:
+def _checks_despite(mistakes: list[Mistake], data: dict[Any, Any], existing: bool) -> list[Mistake]:
     """Mistakes between blocks of a file whose values have mistakes too, where these don't get in the way."""
     whole = deepcopy(data)
     for mistake in mistakes:
@@ -124,7 +127,7 @@ def _checks_despite(mistakes: list[Mistake], data: dict[Any, Any]) -> list[Mista
         scenario = Scenario.model_validate(whole, by_alias=True, by_name=False)
     except ValidationError:
         return []
-    return check(scenario)
+    return check(scenario, existing=existing)
 
 
 def _leave_out(data: dict[Any, Any], mistake: Mistake) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from kaput.scenario.command_checks import UNHITTABLE
 from kaput.scenario.group_checks import Found, no_group
+from kaput.scenario.java_checks import SLOW
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.options import FAULTS_OF_BOTH, MEMBER_FAULTS
 from kaput.scenario.steps import FaultStep
@@ -33,6 +34,8 @@ def check_members(step: FaultStep, scenario: Scenario) -> Found:
         yield ("target",), f"{step.fault} hits brokers and controllers, not members of groups"
     elif group.client == "command":
         yield ("target",), UNHITTABLE
+    elif group.client == "java" and step.fault == "slow":
+        yield ("fault",), SLOW
     else:
         part = _join if step.fault == "join" else _there
         for text in part(step, meant, group, scenario):

@@ -19,6 +19,7 @@ from pydantic import (
 from kaput.scenario.block import Block
 from kaput.scenario.expect import Expect
 from kaput.scenario.groups import Group
+from kaput.scenario.options import NEWEST_KAFKA
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.transactions import Transactions
 from kaput.scenario.values import (
@@ -33,7 +34,7 @@ from kaput.scenario.values import (
     parse_duration_ms,
     topic_meant,
 )
-from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, Client
+from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, Client, Security
 
 __all__ = [
     "FIRST_CONTROLLER_ID", "FIRST_ZOOKEEPER_ID", "LAST_KAFKA_WITH_ZOOKEEPER", "MIN_PAYLOAD_BYTES",
@@ -51,7 +52,7 @@ KAFKAS_DELIVERY_LIMIT = 5
 class Cluster(Block):
     """The brokers: how many, which Kafka, who votes in the metadata quorum."""
 
-    kafka: str = "4.3.1"
+    kafka: str = NEWEST_KAFKA
     """Version of Apache Kafka (in ZooKeeper mode 3.9.2 if not given); its jars come through its lock file."""
     mode: Literal["kraft", "zookeeper"] = "kraft"
     """Where the metadata lives: Kafka's own quorum, or ZooKeeper (Kafka 3.9 and older)."""
@@ -63,6 +64,8 @@ class Cluster(Block):
     """How many ZooKeeper nodes; ZooKeeper mode only."""
     network: Literal["loopback", "namespaces"] = "loopback"
     """`loopback` allows faults of processes; `namespaces` (Linux) those of the network as well."""
+    security: Security = "none"
+    """`scram-tls`: TLS, users with passwords, rules about who may do what (docs/SECURITY.md); KRaft only."""
     disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
     """MiB of a file system of its own for each broker's data; needs namespaces. None: the run folder's."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
@@ -80,6 +83,10 @@ class Cluster(Block):
     def broker_ids(self) -> list[int]:
         """1 to N."""
         return list(range(1, self.brokers + 1))
+
+    def may_have(self, broker: int) -> bool:
+        """Whether there is a broker of that number."""
+        return 1 <= broker <= self.brokers
 
     def dedicated_controller_ids(self) -> list[int]:
         """101 and up; empty where the brokers vote themselves, and in ZooKeeper mode."""
@@ -155,11 +162,14 @@ class Producers(Block):
     config: Config = {}
     """Settings of the client, in its own names (librdkafka's, unless `client` says otherwise)."""
     client: Client = "librdkafka"
-    """`librdkafka`, in kaput's own producer; or `command`: any program (docs/ADDING_A_CLIENT.md)."""
+    """`librdkafka`, in kaput's own producer; `java`, Kafka's own (docs/JAVA_CLIENT.md); or `command`: any
+    program (docs/ADDING_A_CLIENT.md)."""
+    client_version: str | None = None
+    """Of `client: java`: the version of Kafka whose client it is; the cluster's, if it is not given."""
     command: str | None = None
     """Of `client: command`: the command line to start for each producer."""
     patience: DurationMs = 120_000
-    """Of `client: command`: how long it may take no input and say nothing before it counts as hanging."""
+    """Of programs of others: how long one may take no input and say nothing before it counts as hanging."""
 
     @model_validator(mode="before")
     @classmethod
@@ -228,8 +238,22 @@ class Scenario(Block):
 
     @property
     def transactional(self) -> bool:
-        """Whether anybody sends in transactions."""
-        return any(spec.transactions for spec in self.workload.producers)
+        """Whether anybody sends in transactions: a producer, or a pipe."""
+        made = any(group.produces for group in self.workload.groups)
+        return made or any(spec.transactions for spec in self.workload.producers)
+
+    def read_by_java(self, topic: str) -> bool:
+        """Whether Kafka's Java consumer reads that topic, which takes every message for text."""
+        return any(group.client == "java" and topic in group.topics for group in self.workload.groups)
+
+    def java_versions(self) -> set[str]:
+        """The versions of Kafka whose Java clients are used."""
+        blocks: list[Producers | Group] = [*self.workload.producers, *self.workload.groups]
+        return {each.client_version or self.cluster.kafka for each in blocks if each.client == "java"}
+
+    def upgrades(self) -> list[str]:
+        """The versions of Kafka that the timeline brings to the cluster, one after the other."""
+        return [step.kafka for step in self.faults if step.kafka is not None]
 
     def resizes(self, topic: str) -> bool:
         """Whether a step of the timeline gives that topic more partitions."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+NEWEST_KAFKA = "4.3.1"  # of those that kaput comes with
 Direction = Literal["both", "in", "out"]
 How = Literal["drop", "reject"]
 Side = Literal["both", "target", "others"]
@@ -28,15 +29,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "resize": {"partitions": 6},
     "grow": {"brokers": 1},
     "reassign": {"replication-factor": 3},
+    "rolling-upgrade": {"kafka": NEWEST_KAFKA},
+    "command": {"timeout": "30s"},
 }
 # These hit members of groups alone, and these members as well as nodes; all others hit nodes.
 MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
 FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
 PRODUCER_FAULTS = ("pause",)  # of those that hit nodes, these hit producers as well
 TOPIC_FAULTS = frozenset({"resize"})  # these hit a topic
-CLUSTER_FAULTS = frozenset({"grow", "reassign"})  # these change the cluster as a whole
+CLUSTER_FAULTS = frozenset({"grow", "reassign", "rolling-upgrade"})  # these change the cluster as a whole
+COMMAND_FAULTS = frozenset({"command"})  # these are done by command lines of the scenario's own
+COMMANDS = ("inject", "heal", "prove")  # which they take beside their options
 # These need a network of kaput's own.
-NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS - TOPIC_FAULTS - CLUSTER_FAULTS
+NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS - TOPIC_FAULTS - CLUSTER_FAULTS - COMMAND_FAULTS
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,11 @@ class Options:
     partitions: int = 0
     brokers: int = 0
     replication_factor: int = 0
+    kafka: str = ""
+    inject: str = ""  # a command line, as are the next two; none: empty
+    heal: str = ""
+    prove: str = ""
+    timeout: int = 0  # ms
 
 
 def with_defaults(step: Any) -> Any:

@@ -31,7 +31,7 @@ LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault n
 FaultName = Literal[
     "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full",
     "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
-    "join", "leave", "slow", "resize", "grow", "reassign",
+    "join", "leave", "slow", "resize", "grow", "reassign", "rolling-upgrade", "command",
 ]  # fmt: skip
 
 
@@ -90,6 +90,16 @@ class FaultStep(Block):
     """How many brokers a cluster gets that grows."""
     replication_factor: Count | None = None
     """How many replicas every partition has once they are reassigned."""
+    kafka: str | None = None
+    """The version of Kafka that every node is upgraded to."""
+    inject: str | None = None
+    """The command line that breaks a broker (docs/EXISTING_CLUSTER.md)."""
+    heal: str | None = None
+    """The command line that ends that; without it the fault is one that ends by itself."""
+    prove: str | None = None
+    """The command line that exits with 0 as long as the fault has hold; without it the broker is asked."""
+    timeout: DurationMs | None = None
+    """How long each of these may take, and its effect may take to show."""
 
     @model_validator(mode="before")
     @classmethod

@@ -85,6 +85,12 @@ def _check_target(value: str) -> str:
     raise ValueError(f"{value!r} is not a target; {'did you mean' if near else 'write'} {_any_of(forms)}")
 
 
+def partition_meant(target: str) -> tuple[str, int] | None:
+    """The topic and partition whose leader or followers a target means; None for any other."""
+    match = TARGET.fullmatch(target)
+    return (match["topic"], int(match["partition"])) if match is not None and match["topic"] else None
+
+
 class MembersMeant(NamedTuple):
     """A target of members: that of this number, all of them, or (neither) any one."""
 

@@ -8,9 +8,10 @@ from typing import Literal, get_args
 Verdict = Literal["held", "violated", "inconclusive"]
 Outcome = Literal["acked", "failed", "unknown"]
 Acks = Literal["0", "1", "all"]
-Client = Literal["librdkafka", "command"]
+Client = Literal["librdkafka", "java", "command"]
 GroupType = Literal["classic", "consumer", "share"]
 Isolation = Literal["read_committed", "read_uncommitted"]
+Security = Literal["none", "scram-tls"]
 
 OUTCOMES: tuple[Outcome, ...] = ("acked", "failed", "unknown")
 TRANSACTION_OUTCOMES = ("committed", "aborted", "unknown")
@@ -63,6 +64,10 @@ Cause = Literal["acks-0", "deposed-leader", "leader-restarted", "unclean-electio
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 KAFKAS_TIMEOUT_MS = 60_000  # transaction.timeout.ms, of librdkafka and of the Java client
+
+# Of a cluster with security: whom the run itself signs in as, and everybody there is. `nobody` has no rights.
+CLIENT_USER = "kaput"
+USERS = (CLIENT_USER, "nobody")
 
 NOOP = "noop"  # the fault that does nothing, and has nothing to prove
 # Faults that take along what a broker has not synced to its disk yet: more than the end of its process does.

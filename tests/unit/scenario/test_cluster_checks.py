@@ -24,6 +24,7 @@ def found(*steps: dict[str, Any], **cluster: Any) -> dict[str, str]:
     return {dotted(m.path).removeprefix("faults."): m.text for m in check(Scenario.model_validate(raw))}
 
 
+UPGRADE = {"fault": "rolling-upgrade", "target": "cluster", "kafka": "9.0.0"}
 GROW = {"fault": "grow", "target": "cluster", "brokers": 2}
 
 
@@ -42,6 +43,8 @@ def test_what_was_added_can_be_used_and_hit() -> None:
         ({**GROW, "target": "broker 1"}, "0.target", "grow changes the cluster as a whole; write target"),
         ({**GROW, "for": "3s"}, "0.for", "what grow changes stays so; leave it out"),
         ({**GROW, "replication-factor": 2}, "0.replication-factor", "grow takes no replication-factor"),
+        ({**UPGRADE, "kafka": "4.3"}, "0.kafka", "'4.3' is not a version such as 4.3.1"),
+        ({**UPGRADE, "target": "all"}, "0.target", "rolling-upgrade changes the cluster as a whole"),
         ({"fault": "kill", "target": "cluster"}, "0.target", "kill does not hit the cluster as a whole"),
     ],
 )  # fmt: skip
@@ -57,3 +60,18 @@ def test_features_are_krafts() -> None:
     zookeeper = {"mode": "zookeeper", "kafka": "3.9.2"}
     assert found(features=on) == found(features=off) == found(features=off, **zookeeper) == {}
     assert "ZooKeeper" in found(features=on, **zookeeper)["cluster.features"]
+
+
+def test_an_upgrade_leads_to_something_newer() -> None:
+    """Than what the cluster has by then; without a word, to the newest that kaput comes with."""
+    to = {version: {**UPGRADE, "kafka": version} for version in ("3.9.2", "3.10.0", "4.3.1")}
+    assert found(to["3.10.0"], to["4.3.1"], kafka="3.9.2") == {}
+    assert found({"fault": "rolling-upgrade", "target": "cluster"}, kafka="3.9.2") == {}
+    assert "has Kafka 3.9.2 by then" in found(to["3.9.2"], kafka="3.9.2")["0.kafka"]
+    assert "has Kafka 4.3.1 by then" in found(to["4.3.1"], to["3.10.0"], kafka="3.9.2")["1.kafka"]
+    assert "has Kafka 3.10.0 by then" in found(to["3.9.2"], kafka="3.10.0")["0.kafka"]
+
+
+def test_an_upgrade_is_krafts() -> None:
+    """Kafka 4 has no ZooKeeper mode that one could end in."""
+    assert "is KRaft's" in found(UPGRADE, mode="zookeeper", kafka="3.9.2")["0.fault"]

@@ -1,0 +1,104 @@
+"""Scenarios for a cluster that was there before: which faults it may have, and what its commands may say."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaput.errors import UsageError
+from kaput.scenario.existing_checks import filled_in
+from kaput.scenario.loader import find, resolve
+
+COMMAND = ("faults.0.fault=command", "faults.0.inject=docker kill kafka-{broker}")
+
+
+def said(name: str, *overrides: str, existing: bool = True) -> list[str]:
+    """The mistakes of a built-in scenario with these changes."""
+    try:
+        resolve(find(name)[1], overrides, existing=existing)
+    except UsageError as error:
+        return str(error).splitlines()
+    return []
+
+
+@pytest.mark.parametrize(
+    "name", ["noop", "member-kill", "zombie-member", "partition-resize", "slow-network-kill-acks-1"]
+)
+def test_faults_on_what_is_kaputs_are_played_anywhere(name: str) -> None:
+    """Its own clients, the run's own topics, and nothing at all; the rest needs processes of its own."""
+    refused = [
+        line for line in said(name) if "is done to what kaput has started, and this cluster is not" in line
+    ]
+    assert bool(refused) == (name == "slow-network-kill-acks-1")
+
+
+def test_a_refused_fault_is_named_with_its_line_and_the_way_out() -> None:
+    """A person who has a cluster learns how its brokers can be broken."""
+    (line,) = said("leader-kill-acks-all")
+    assert line == (
+        "leader-kill-acks-all.yaml:30: faults.0.fault: kill is done to what kaput has started, and this "
+        "cluster is not; write fault: command with inject, heal and prove, or leave it out with "
+        "--set faults=[] (docs/EXISTING_CLUSTER.md)"
+    )
+    assert said("leader-kill-acks-all", "faults=[]") == []
+
+
+def test_what_a_file_says_of_its_own_cluster_is_not_held_against_it() -> None:
+    """Brokers may have any ids, and there may be any number of them."""
+    assert said("noop", "cluster.brokers=1", "topics.0.assignment=[[0,7,8],[7,8,0],[8,0,7]]") == []
+    assert said("leader-kill-acks-all", *COMMAND, "faults.0.target=broker 0") == []
+    assert said("leader-kill-acks-all", *COMMAND, "faults.0.target=broker 0", existing=False) != []
+
+
+def test_commands_are_for_clusters_of_others() -> None:
+    """kaput breaks its own brokers itself, and knows better what became of them."""
+    (line,) = said("leader-kill-acks-all", *COMMAND, existing=False)
+    assert "command breaks a cluster that kaput has not started; give its --bootstrap-servers" in line
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (("faults.0.fault=command",), "a command line is missing; write inject: ..."),
+        ((*COMMAND, "faults.0.prove='a \"b'"), "prove='a \"b': not a command line (No closing quotation)"),
+        ((*COMMAND, "faults.0.heal=start {brokr}"), "nothing that is filled in; did you mean {broker}?"),
+        ((*COMMAND, "faults.0.target=any", "faults.0.heal=a {topic}"), "{topic} is known of targets such as"),
+        ((*COMMAND, "faults.0.target=members of billing"), "commands are for brokers; write broker N"),
+        ((*COMMAND, "faults.0.target=cluster"), "cluster is no broker"),
+        ((*COMMAND, "faults.0.delay=1s"), "command takes no delay; it takes timeout"),
+        ((*COMMAND, "faults.0.timeout=x"), "'x' is not a duration"),
+        (("faults.0.heal=x",), "kill takes no heal; fault: command does"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_commands_are_told(changes: tuple[str, ...], words: str) -> None:
+    """Each with what would be right."""
+    assert any(words in line for line in said("leader-kill-acks-all", *changes))
+
+
+def test_java_clients_need_a_version() -> None:
+    """Their jars are otherwise those of the cluster, which nobody knows."""
+    java = ("faults=[]", "workload.producers.0.client=java")
+    assert any("write client-version: 4.3.1" in line for line in said("leader-kill-acks-all", *java))
+    own = said("leader-kill-acks-all", *java, "workload.producers.0.client-version=4.3.1")
+    assert not any("client-version" in line for line in own)
+
+
+def test_braces_of_the_commands_own_are_left_alone() -> None:
+    """docker and kubectl have templates of their own."""
+    template = "docker inspect -f {{.State.Running}} kafka-{broker}"
+    assert said("leader-kill-acks-all", *COMMAND, f"faults.0.prove='{template}'") == []
+    assert filled_in(template, {"broker": "2"}) == [
+        "docker",
+        "inspect",
+        "-f",
+        "{{.State.Running}}",
+        "kafka-2",
+    ]
+
+
+def test_what_is_filled_in_is_never_split() -> None:
+    """Nor read by a shell, unless the command is one."""
+    assert filled_in("ssh {host} 'kill {broker}'", {"host": "a b; rm", "broker": "1"}) == [
+        "ssh",
+        "a b; rm",
+        "kill 1",
+    ]

@@ -1,0 +1,77 @@
+"""Security and the clients of a scenario: each disagreement, at its path; secrets are never taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaput.scenario.checks import check
+from kaput.scenario.model import Scenario
+from kaput.scenario.source import dotted
+
+SECURED = {"security": "scram-tls"}
+
+
+def found(cluster: dict[str, Any], producers: dict[str, Any], members: dict[str, Any]) -> dict[str, str]:
+    """Mistakes by their path, with these settings of clients."""
+    raw = {
+        "version": 1,
+        "title": "x",
+        "cluster": {"brokers": 1, **cluster},
+        "topics": [{"name": "orders", "replication-factor": 1}],
+        "workload": {
+            "producers": [{"topic": "orders", "messages": 10, "config": producers}],
+            "groups": [{"id": "billing", "topics": ["orders"], "config": members}],
+        },
+    }
+    return {dotted(m.path).removeprefix("workload."): m.text for m in check(Scenario.model_validate(raw))}
+
+
+def test_clients_may_be_any_user_of_the_cluster() -> None:
+    """Each kind of clients for itself."""
+    nobody = {"sasl.username": "nobody"}
+    assert found(SECURED, {"sasl.username": "kaput"}, nobody) == {}
+    assert found({}, nobody, {}) == {}  # where nobody signs in it is a setting like others
+
+
+def test_without_security_nothing_is_decided() -> None:
+    """Settings of TLS are a client's own there."""
+    assert found({}, {"security.protocol": "PLAINTEXT"}, {}) == {}
+
+
+@pytest.mark.parametrize("name", ["sasl.password", "ssl.key.password", "ssl.key.pem", "sasl.jaas.config"])
+@pytest.mark.parametrize("cluster", [SECURED, {}])
+def test_secrets_are_not_taken(name: str, cluster: dict[str, Any]) -> None:
+    """They would stand in every run folder; the message does not repeat them."""
+    mistakes = found(cluster, {name: "hush"}, {name: "hush"})
+    assert list(mistakes) == [f"producers.0.config.{name}", f"groups.0.config.{name}"]
+    assert all("no place in a scenario" in text and "hush" not in text for text in mistakes.values())
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ({"security.protocol": "PLAINTEXT"}, "cluster.security decides it"),
+        ({"sasl.mechanism": "PLAIN"}, "cluster.security decides it"),
+        ({"ssl.ca.location": "/ca.pem"}, "cluster.security decides it"),
+        ({"sasl.username": "nobodi"}, "no user nobodi; did you mean nobody?"),
+    ],
+)
+def test_each_mistake_of_a_client(config: dict[str, Any], text: str) -> None:
+    """At its key."""
+    (mistake,) = found(SECURED, config, {}).items()
+    assert mistake[0] == f"producers.0.config.{next(iter(config))}" and text in mistake[1]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "text"),
+    [
+        ({"mode": "zookeeper", "kafka": "3.9.2"}, "scram-tls needs mode: kraft"),
+        ({"kafka": "3.4.1"}, "scram-tls needs Kafka 3.5 or newer, not 3.4.1"),
+    ],
+)
+def test_what_kafka_cannot_do(cluster: dict[str, Any], text: str) -> None:
+    """Said before anything starts."""
+    assert found({**SECURED, **cluster}, {}, {}) == {"cluster.security": text}
+    assert found(cluster, {}, {}) == {}
