@@ -1,4 +1,4 @@
-"""The experiment: plays one scenario on a real cluster and leaves sealed evidence.
+"""The experiment: plays one scenario on a real cluster (site.py) and leaves sealed evidence.
 
 Each phase is one method, in the order in which they run. Not here: judging (analysis, verdict), and
 drawing progress (cli). Whatever goes wrong, the owner ends every process and the folder stays judgeable.
@@ -7,36 +7,34 @@ drawing progress (cli). Whatever goes wrong, the owner ends every process and th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from kaput.cluster.admin import Admin
-from kaput.cluster.collecting import collect_cluster_events
-from kaput.cluster.distribution import Distribution
-from kaput.cluster.lab import Cluster
 from kaput.errors import LabError
-from kaput.evidence.folder import GroupDrain, Manifest, RunFolder
+from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
-from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.run.lag import LagSampler
 from kaput.run.leaders import LeaderSampler
-from kaput.run.opening import open_folder
+from kaput.run.opening import open_folder, resolved
 from kaput.run.progress import Progress
 from kaput.run.replica_log import ReplicaLog
 from kaput.run.sampling import SAMPLE_S
+from kaput.run.site import Ground, Site
 from kaput.run.stable import StableSampler
-from kaput.scenario.model import Scenario
+from kaput.scenario.model import Group, Scenario
+from kaput.scenario.pipes import pipes
 from kaput.scenario.timeline import timeline, total_messages
 from kaput.workload.crew import Crew
 from kaput.workload.drain import LogReader, await_groups, come_to_rest
+from kaput.workload.shown import Place
 
 TICK_S = 0.05
 READY_TIMEOUT_S = 60
@@ -53,8 +51,7 @@ class Experiment:
         scenario: Scenario,
         seed: int,
         runs: Path,
-        distribution: Distribution,
-        java: Java,
+        ground: Ground,
         progress: Progress,
         *,
         varied: Mapping[str, JsonValue] | None = None,
@@ -62,8 +59,7 @@ class Experiment:
         on_last_heal: Callable[[], None] = lambda: None,
     ) -> None:
         self._scenario, self._seed = scenario, seed
-        self._distribution, self._java = distribution, java
-        self._progress = progress
+        self._ground, self._progress = ground, progress
         self._on_load, self._on_last_heal = on_load, on_last_heal
         self._total = total_messages(scenario)
         self._topics = [topic.name for topic in scenario.topics]
@@ -71,10 +67,12 @@ class Experiment:
         self._sampled_at = 0.0
         self._phases: dict[str, float] = {}
         self._phase_since: tuple[str, float] | None = None
+        self._site: Site
+        self._replica_log: ReplicaLog | None = None
         self.folder: RunFolder
         self.manifest: Manifest
         self.folder, self.manifest, self._hold = open_folder(
-            runs, name, scenario, seed, distribution, java, varied
+            runs, name, scenario, seed, ground.versions, varied
         )
 
     def run(self) -> RunFolder:
@@ -86,9 +84,9 @@ class Experiment:
 
     def _record(self) -> None:
         """Everything that needs the cluster; at its end all writers have closed, and all processes."""
-        with ExitStack() as stack:
+        with ExitStack() as last, ExitStack() as stack:
             owner = stack.enter_context(Owner())
-            self._provision(owner, stack)
+            self._provision(owner, stack, last)
             self._warm_up(owner, stack)
             try:
                 self._inject()
@@ -98,62 +96,67 @@ class Experiment:
                 self._nemesis.abort()
             self._collect(groups)
 
-    def _provision(self, owner: Owner, stack: ExitStack) -> None:
+    def _provision(self, owner: Owner, stack: ExitStack, last: ExitStack) -> None:
         self._begin("provision")
-        spec, folder = self._scenario.cluster, self.folder.brokers
-        self._cluster = stack.enter_context(
-            Cluster(owner, spec, self._distribution, self._java, folder, self._progress.note)
-        )
-        self._admin = stack.enter_context(Admin(self._cluster))
-        self._admin.create_topics(self._scenario.topics)
-        for group in self._scenario.workload.groups:
-            if group.type == "share":
-                # It would begin at the end of the log, when its first member comes.
-                config = {"share.auto.offset.reset": "earliest", **group.group_config}
-                self._admin.set_group_config(group.id, config)
+        self._site = self._ground.site(owner, self._scenario, self.folder, self._progress)
+        # When the site is left, clients have yet to end; only then nobody uses any more what it had made.
+        last.callback(self._site.leave)
+        stack.enter_context(self._site)
+        self._admin = stack.enter_context(self._site.admin())
+        true = self._site.prepare(self._admin, self._scenario)
+        if true is not self._scenario:
+            self._scenario = true
+            replace_text(self.folder.scenario_path, resolved(true))
+        self._site.watch(stack, self._topics)
 
     def _warm_up(self, owner: Owner, stack: ExitStack) -> None:
         self._begin("warm up")
         path = self.folder.path
         self._samples = stack.enter_context(Recorder(path, "samples", "kaput"))
-        self._replica_log = stack.enter_context(
-            ReplicaLog(
-                self._cluster.nodes,
-                self._admin,
-                self._topics,
-                Codec(self.manifest.run_id),
-                stack.enter_context(Recorder(path, "replica_log", "kaput")),
-                self._progress.note,
+        if self._site.nodes:
+            # Of other nodes nobody can see the disks.
+            self._replica_log = stack.enter_context(
+                ReplicaLog(
+                    self._site.nodes,
+                    self._admin,
+                    self._topics,
+                    Codec(self.manifest.run_id),
+                    stack.enter_context(Recorder(path, "replica_log", "kaput")),
+                    self._progress.note,
+                )
             )
-        )
         self._nemesis = Nemesis(
             timeline(self._scenario, self._seed),
-            self._cluster.nodes,
-            self._cluster.network,
-            self._scenario.cluster.broker_ids(),
+            self._site.nodes,
+            self._site.network,
+            self._site.broker_ids(),
             self._admin,
             self._topics,
             stack.enter_context(Recorder(path, "faults", "nemesis")),
             self._progress.fault,
             witness=self._replica_log,
             groups=lambda: self._crew,
-            grow=self._cluster.grow,
+            grow=self._site.grow,
+            upgrade=self._site.upgrade,
+            commands=self._site.commands,
         )
         self._crew = Crew(
             owner,
             self._scenario,
             self.folder,
             self.manifest.run_id,
-            self._cluster.bootstrap_servers,
+            self._site.bootstrap_servers,
             self._nemesis.thresholds,
             lambda n, _at_ns: self._nemesis.threshold(n),
+            access=self._site.access,
+            distribution=self._site.distribution,
         )
         self._crew.start()
         self._samplers(stack)
 
     def _samplers(self, stack: ExitStack) -> None:
         # The run's own admin waits for answers; a sample does not.
-        admin = stack.enter_context(Admin(self._cluster, timeout_s=SAMPLE_S))
+        admin = stack.enter_context(self._site.admin(SAMPLE_S))
         if self._topics:
             recorder = stack.enter_context(Recorder(self.folder.path, "samples", "leaders"))
             stack.enter_context(LeaderSampler(admin, self._topics, recorder))
@@ -187,56 +190,73 @@ class Experiment:
     def _heal(self) -> None:
         """Every node is up again, and every producer knows the outcome of all that it sent."""
         self._begin("heal")
-        for node in self._cluster.nodes.values():
-            if not node.running:
-                # It died outside any fault: already a trouble, but what it stored must be read.
-                node.start()
         try:
-            self._cluster.wait_ready(READY_TIMEOUT_S)
+            self._site.revive(READY_TIMEOUT_S)
         except LabError as error:
             self._troubles.append(str(error))
         while not self._crew.all_said("done"):
             self._tick()
         # Nothing is acknowledged any more: what leaders had is in their logs, or was thrown away.
-        self._replica_log.stop()
+        if self._replica_log is not None:
+            self._replica_log.stop()
 
     def _drain(self) -> list[GroupDrain]:
         self._begin("drain")
         timeout_s = self._scenario.workload.drain.timeout / 1000
         limit = time.monotonic() + timeout_s
+        processed = self._pipes_drained(limit)
         transactional = self._scenario.transactional
         rest = come_to_rest(self._admin, self._topics, timeout_s, transactional)
         self._troubles += rest.restless
         # What never came to rest still gets a little time: it is read as far as it goes.
         left_s = max(5.0, limit - time.monotonic())
-        reader = LogReader(self.folder, self.manifest.run_id, self._cluster.bootstrap_servers, transactional)
+        reader = LogReader(
+            self.folder,
+            self.manifest.run_id,
+            self._site.bootstrap_servers,
+            transactional,
+            self._site.access(),
+            starts=self._site.starts(),
+        )
         with ThreadPoolExecutor(max_workers=1) as pool:
             # Kafka's dump tool is a process of its own: it works while the log is read.
-            events = pool.submit(collect_cluster_events, self._cluster)
+            events = pool.submit(self._site.events)
             self._troubles += reader.read(rest.ends, left_s, self._progress.drained)
-            drained = self._groups_drained(reader, max(5.0, limit - time.monotonic()))
+            left_s = max(5.0, limit - time.monotonic())
+            readers = [group for group in self._scenario.workload.groups if group.id not in processed]
+            drained = processed | self._drained(readers, reader.shown_to, left_s)
             self._events, missing = events.result()
             self._troubles += missing
         self._crew.stop_members()
         isolations = {group.id: group.isolation for group in self._scenario.workload.groups}
         return [GroupDrain(group=g, drained=done, isolation=isolations[g]) for g, done in drained.items()]
 
-    def _groups_drained(self, reader: LogReader, timeout_s: float) -> dict[str, bool]:
+    def _pipes_drained(self, limit: float) -> dict[str, bool]:
+        """Whether each pipe has processed all that there is; then its members leave, and write no more."""
+        made = pipes(self._scenario)
+        inputs = sorted({topic for group in made for topic in group.topics})
+        ends = come_to_rest(self._admin, inputs, limit - time.monotonic()).ends if made else {}
+        drained = self._drained(made, lambda _group: ends, max(5.0, limit - time.monotonic()))
+        self._crew.stop_members([group.id for group in made])
+        return drained
+
+    def _drained(
+        self, groups: Sequence[Group], ends: Callable[[Group], dict[Place, int]], timeout_s: float
+    ) -> dict[str, bool]:
         """Whether each group has read everything; one whose members are all gone is not waited for."""
-        groups = self._scenario.workload.groups
         left = [group for group in groups if self._crew.has_members(group.id)]
         self._troubles += [f"group {group.id} has no member left" for group in groups if group not in left]
-        drained = await_groups(self._admin, left, reader.shown_to, timeout_s)
+        drained = await_groups(self._admin, left, ends, timeout_s)
         return {group.id: drained.get(group.id, False) for group in groups}
 
     def _collect(self, groups: list[GroupDrain]) -> None:
         """What the cluster itself knows: leader epochs, ISR changes and fencing, with its own times."""
         self._begin("collect")
-        self._troubles += self._cluster.troubles() + self._crew.troubles()
+        self._troubles += self._site.troubles() + self._crew.troubles()
         with Recorder(self.folder.path, "cluster_events", "collect") as table:
             for event in self._events:
                 table.row(*event)
-            for kind, broker, at_ns in self._cluster.lifecycle:
+            for kind, broker, at_ns in self._site.lifecycle():
                 table.row(kind, broker, None, None, None, None, None, at_ns, "kaput")
         self._update(groups=groups, ended_ns=time.time_ns(), troubles=self._troubles)
 

@@ -17,11 +17,9 @@ import yaml
 from pydantic import JsonValue
 
 import kaput
-from kaput.cluster.distribution import Distribution
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recording import Hold, hold_to_record
-from kaput.java import Java
 from kaput.run.checkout import commit
 from kaput.scenario.model import Scenario
 
@@ -42,13 +40,12 @@ def open_folder(
     name: str,
     scenario: Scenario,
     seed: int,
-    distribution: Distribution,
-    java: Java,
+    versions: Mapping[str, str | None],
     varied: Mapping[str, JsonValue] | None = None,
 ) -> tuple[RunFolder, Manifest, Hold]:
     """Makes RUNS/TIME-NAME-ID with scenario and manifest, held for as long as the run is recorded.
 
-    `varied`: the settings that --vary gave it.
+    `versions`: of what it runs on; `varied`: the settings that --vary gave it.
 
     Raises UsageError where RUNS cannot be written.
     """
@@ -65,9 +62,8 @@ def open_folder(
         versions={
             "kaput": kaput.__version__,
             **({"kaput-commit": known} if (known := commit()) else {}),
-            "kafka": distribution.version,
+            **versions,
             "python": platform.python_version(),
-            "java": java.text,
             "librdkafka": confluent_kafka.libversion()[0],
             "confluent-kafka": confluent_kafka.version(),
         },
@@ -78,14 +74,18 @@ def open_folder(
         },
         started_ns=time.time_ns(),
     )
-    resolved = yaml.safe_dump(scenario.dump(), sort_keys=False, allow_unicode=True)
     try:
         folder.path.mkdir(parents=True)
         hold = hold_to_record(folder.path, "kaput run")
-        replace_text(folder.scenario_path, resolved)
+        replace_text(folder.scenario_path, resolved(scenario))
         folder.write_manifest(manifest)
     except OSError as error:
         raise UsageError(f"{folder.path}: cannot be made ({error.strerror}); choose another --runs") from None
     except EvidenceError as error:
         raise UsageError(f"{error}: choose another --runs") from None
     return folder, manifest, hold
+
+
+def resolved(scenario: Scenario) -> str:
+    """The text of scenario.yaml."""
+    return yaml.safe_dump(scenario.dump(), sort_keys=False, allow_unicode=True)

@@ -33,6 +33,10 @@ class Sampler(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Nothing is looked at any more when it returns."""
         self.stopping.set()
         self._thread.join()  # every question has a bound
 

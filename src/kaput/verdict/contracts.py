@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from kaput.scenario.model import Producers, Scenario
+from kaput.scenario.pipes import spec_of
 from kaput.verdict.facts import Displaced, Loss, Reordered
 
 Word = Literal["permitted", "violation", "unclear"]
@@ -22,12 +23,6 @@ class Ruling(NamedTuple):
 
     word: Word
     why: str
-
-
-def spec_of(scenario: Scenario, producer: int | None) -> Producers | None:
-    """The block that a producer came from; None for one that the scenario does not have."""
-    specs = scenario.producer_specs()
-    return specs[producer] if producer is not None and 0 <= producer < len(specs) else None
 
 
 def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
@@ -52,7 +47,7 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         )
     if spec is not None and spec.acks == "0":
         return Ruling("permitted", "acks=0 promises nothing")
-    if loss.cause == "unclean-election" and _unclean_allowed(scenario, loss.topic):
+    if loss.cause == "unclean-election" and unclean_allowed(scenario, loss.topic):
         return Ruling(
             "permitted", "unclean leader election is enabled, and an unclean election overwrote them"
         )
@@ -60,7 +55,7 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling("violation", f"no acknowledgement explains it (cause: {loss.cause})")
     if spec.acks == "1":
         return _on_loss_of_acks_one(scenario, loss)
-    alone = loss.known.isr_of_one and _min_isr(scenario, loss.topic) <= 1
+    alone = loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1
     if alone and (loss.cause == "deposed-leader" or _unsynced(scenario, loss)):
         return Ruling(
             "permitted",
@@ -178,7 +173,8 @@ def _idempotent(spec: Producers) -> bool:
     return spec.idempotence or str(spec.config.get("enable.idempotence")).lower() == "true"
 
 
-def _unclean_allowed(scenario: Scenario, topic: str) -> bool:
+def unclean_allowed(scenario: Scenario, topic: str) -> bool:
+    """Whether a replica that is not in sync may lead that topic's partitions."""
     return scenario.topic_setting(topic, "unclean.leader.election.enable", "false").lower() == "true"
 
 
@@ -190,7 +186,8 @@ def _compacts(scenario: Scenario, loss: Loss) -> bool:
     return spec is not None and spec.key != "none" and "compact" in policy
 
 
-def _min_isr(scenario: Scenario, topic: str) -> int:
+def min_isr(scenario: Scenario, topic: str) -> int:
+    """How many replicas must be in sync for acks=all."""
     try:
         return int(scenario.topic_setting(topic, "min.insync.replicas", "1"))
     except ValueError:

@@ -93,6 +93,7 @@ class FaultFacts:
     bit: bool
     proof: str
     effective_ns: int | None = None
+    brokers: Sequence[int] = ()
 
     @property
     def proven(self) -> bool:
@@ -107,6 +108,7 @@ class Facts:
     heal of the fault with the most. `broken_by_loss`: by name, the
     transactions with which nothing is wrong but that messages are lost; `hanging_within_grace`: last stable
     offsets that stood still no longer than the coordinator may take; `standstill_s`: the longest of them.
+    `polled_ns`: how late changes of leader and ISR may have been seen, None where the cluster recorded them.
     """
 
     state: State
@@ -127,6 +129,7 @@ class Facts:
     broken_by_loss: Mapping[str, int] = field(default_factory=dict)
     hanging_within_grace: int = 0
     standstill_s: int | None = None
+    polled_ns: int | None = None
     slump_s: int | None = None
     stuck: int = 0
     end_offsets: int = 0

@@ -7,15 +7,16 @@ scenario expects in expectations.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, Verdict
-from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
+from kaput.verdict.contracts import Ruling, Word, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.expectations import compare
 from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
+from kaput.verdict.outside import Outside
 
 _PARTITIONS_NAMED = 5
 _TOO_EARLY = Ruling(
@@ -27,7 +28,9 @@ _TRANSACTIONS = {
     "lost-commit": "committed transactions are not stored at all",
 }
 _MAY_BE_LOST = Ruling("permitted", "the messages that are missing may be lost")
+_MAY_BE_LOST_OR_NOT = Ruling("unclear", "whether the messages that are missing may be lost is not known")
 _COMMIT_IS_A_PROMISE = Ruling("violation", "a commit shows all of a transaction or nothing")
+_BROKEN_BY_LOSS = (_COMMIT_IS_A_PROMISE, _MAY_BE_LOST_OR_NOT)
 _ABORTED = Ruling("violation", "of what did not commit, nothing must ever be shown")
 _IN_TIME = Ruling("permitted", "the coordinator looks for transactions that timed out only from time to time")
 _HANGS = Ruling("violation", "the coordinator should have aborted what had timed out")
@@ -87,38 +90,47 @@ def judge(facts: Facts, scenario: Scenario | None) -> Judgement:
     if scenario is None:
         reason = "scenario.yaml is missing: what was promised is not known, so only counts are given."
         return Judgement("inconclusive", [reason], [], bench.permitted)
-    _judge_messages(bench, facts, scenario)
+    outside = Outside.of(facts)
+    _judge_messages(bench, facts, scenario, outside)
     for group in facts.groups:
-        _judge_group(bench, group, scenario)
+        _judge_group(bench, group, scenario, outside)
     _doubt_the_lab(bench, facts, scenario)
     exceeded, unmet = compare(scenario.expect, _totals(facts), facts.sent)
     bench.violations += exceeded
     bench.doubts += unmet
-    return _conclude(bench, facts, scenario)
+    return _conclude(bench, facts, scenario, outside)
 
 
-def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
-    losses = [(on_loss(scenario, loss), loss.count) for loss in facts.losses]
+def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario, outside: Outside) -> None:
+    losses = [
+        (outside.on_displaced(on_loss(scenario, loss), scenario, loss), loss.count) for loss in facts.losses
+    ]
     bench.rule("lost", "acknowledged messages are lost", losses)
     copies = [(on_duplicate(scenario, producer), n) for producer, n in sorted(facts.duplicates.items())]
     bench.rule("duplicate", "messages are stored more than once", copies)
-    swaps = [(on_reordered(scenario, found), found.count) for found in facts.reordered]
+    swaps = [
+        (outside.on_reordered(on_reordered(scenario, found), found, facts.leader_changes), found.count)
+        for found in facts.reordered
+    ]
     bench.rule("reordered", "messages are stored behind later ones of the same producer", swaps)
-    places = [(on_displaced(scenario, found), found.count) for found in facts.displaced]
+    places = [
+        (outside.on_displaced(on_displaced(scenario, found), scenario, found), found.count)
+        for found in facts.displaced
+    ]
     bench.rule("inconsistent-offset", "offsets were given to more than one message", places)
-    _judge_transactions(bench, facts, all(ruling.word == "permitted" for ruling, _ in losses))
+    _judge_transactions(bench, facts, {ruling.word for ruling, _ in losses})
     for name, meaning in _never(RUN_ANOMALIES):
         if count := facts.counts.get(name):
             bench.violations.append(f"{count:,} {meaning} ({name}).")
 
 
-def _judge_transactions(bench: _Bench, facts: Facts, losses_permitted: bool) -> None:
+def _judge_transactions(bench: _Bench, facts: Facts, losses: Collection[Word]) -> None:
     """Where messages are lost that may be, so may be what they were a part of."""
+    broken = next((ruling for ruling in _BROKEN_BY_LOSS if ruling.word in losses), _MAY_BE_LOST)
     for name, what in _TRANSACTIONS.items():
         by_loss = facts.broken_by_loss.get(name, 0)
-        ruling = _MAY_BE_LOST if losses_permitted else _COMMIT_IS_A_PROMISE
         rest = facts.counts.get(name, 0) - by_loss
-        bench.rule(name, what, [(ruling, n) for n in (by_loss,) if n] + [(_ABORTED, n) for n in (rest,) if n])
+        bench.rule(name, what, [(ruling, n) for ruling, n in ((broken, by_loss), (_ABORTED, rest)) if n])
     late = facts.counts.get("hanging-transaction", 0) - facts.hanging_within_grace
     stood = [(_IN_TIME, facts.hanging_within_grace), (_HANGS, late)]
     bench.rule(
@@ -128,8 +140,10 @@ def _judge_transactions(bench: _Bench, facts: Facts, losses_permitted: bool) -> 
     )
 
 
-def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario) -> None:
-    gone = [(on_loss(scenario, kind), kind.count) for kind in group.vanished]
+def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario, outside: Outside) -> None:
+    gone = [
+        (outside.on_displaced(on_loss(scenario, kind), scenario, kind), kind.count) for kind in group.vanished
+    ]
     bench.rule("vanished", "messages were delivered and are stored nowhere any more", gone, group.group)
     if group.too_early:
         bench.rule(
@@ -212,7 +226,7 @@ def _totals(facts: Facts) -> dict[str, int]:
     return {**totals, **seconds, "stuck": facts.stuck}
 
 
-def _conclude(bench: _Bench, facts: Facts, scenario: Scenario) -> Judgement:
+def _conclude(bench: _Bench, facts: Facts, scenario: Scenario, outside: Outside) -> Judgement:
     verdict: Verdict = "violated" if bench.violations else "inconclusive" if bench.doubts else "held"
     reasons = bench.violations + bench.doubts
     expected = scenario.expect.verdict
@@ -222,7 +236,7 @@ def _conclude(bench: _Bench, facts: Facts, scenario: Scenario) -> Judgement:
     if verdict == "held":
         reasons.append(_kept(facts))
     reasons = [reason[0].upper() + reason[1:] for reason in reasons + bench.permissions]
-    return Judgement(verdict, reasons, _notes(facts, scenario), bench.permitted)
+    return Judgement(verdict, reasons, _notes(facts, scenario) + outside.notes(), bench.permitted)
 
 
 def _kept(facts: Facts) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaput.evidence.findings import UnreadPartition
-from kaput.verdict.facts import Displaced, FaultFacts, GroupFacts, Loss, Reordered
+from kaput.verdict.facts import Circumstances, Displaced, FaultFacts, GroupFacts, Loss, Reordered
 from kaput.verdict.judge import judge
 from unit.verdict.conftest import Make, facts_of
 
@@ -193,6 +193,77 @@ def test_what_vanished_is_ruled_as_its_loss_would_be(scenario: Make) -> None:
         f"Group billing: 7 {GONE}, permitted: acks=1 promises nothing across a change of leader.",
     ]
     assert judge(facts_of(groups=groups), scenario(acks="all")).permitted["vanished", "billing"] == 0
+
+
+PART, NONE = "transactions are stored in part", "committed transactions are not stored at all"
+STOOD = "times a last stable offset stood still for longer than transaction.timeout.ms"
+
+
+@pytest.mark.parametrize(
+    ("losses", "verdict", "why"),
+    [
+        (["deposed-leader"], "held", ", permitted: the messages that are missing may be lost"),
+        (
+            ["deposed-leader", "unknown"],
+            "inconclusive",
+            ": whether the messages that are missing may be lost is not known",
+        ),
+        (
+            ["unknown", "unexplained", "deposed-leader"],
+            "violated",
+            ": a commit shows all of a transaction or nothing",
+        ),
+    ],
+)
+def test_what_a_loss_broke_is_ruled_as_the_worst_loss(
+    losses: list[str], verdict: str, why: str, scenario: Make
+) -> None:
+    """A transaction is no more than its messages: where those may be lost, or perhaps, so may it be."""
+    kinds = [
+        Loss(0, "orders", "deposed-leader" if cause == "unknown" else cause, 1,
+             Circumstances(leaders_known=cause != "unknown"))
+        for cause in losses
+    ]  # fmt: skip
+    broken = {"torn-transaction": 2000, "lost-commit": 1}
+    facts = facts_of(counts={"lost": len(losses), **broken}, losses=kinds, broken_by_loss=broken)
+    judgement = judge(facts, scenario(acks=1))
+    assert judgement.verdict == verdict
+    told = [reason for reason in judgement.reasons if "transaction" in reason]
+    assert told == [f"2,000 {PART}{why}.", f"1 {NONE}{why}."]
+    permitted = [judgement.permitted.get((name, None), 0) for name in broken]
+    assert permitted == ([2000, 1] if verdict == "held" else [0, 0])
+
+
+def test_what_no_loss_broke_is_never_permitted(scenario: Make) -> None:
+    """Beside what one broke, of the same run and the same kind."""
+    facts = facts_of(
+        counts={"lost": 1, "torn-transaction": 5, "lost-commit": 2},
+        losses=[Loss(0, "orders", "deposed-leader", 1)],
+        broken_by_loss={"torn-transaction": 2},
+    )
+    judgement = judge(facts, scenario(acks=1))
+    never = "of what did not commit, nothing must ever be shown"
+    assert judgement.verdict == "violated" and judgement.permitted["torn-transaction", None] == 2
+    assert judgement.reasons == [
+        f"3 {PART}: {never}.",
+        f"2 {NONE}: {never}.",
+        "1 acknowledged messages are lost, permitted: acks=1 promises nothing across a change of leader.",
+        f"2 {PART}, permitted: the messages that are missing may be lost.",
+    ]
+
+
+def test_a_transaction_may_hang_until_the_coordinator_looks(scenario: Make) -> None:
+    """So long and no longer."""
+    why = "the coordinator looks for transactions that timed out only from time to time"
+    in_time = judge(facts_of(counts={"hanging-transaction": 2}, hanging_within_grace=2), scenario())
+    assert in_time.verdict == "held" and in_time.permitted["hanging-transaction", None] == 2
+    assert in_time.reasons[1:] == [f"2 {STOOD}, permitted: {why}."]
+    late = judge(facts_of(counts={"hanging-transaction": 5}, hanging_within_grace=2), scenario())
+    assert late.verdict == "violated" and late.permitted["hanging-transaction", None] == 2
+    assert late.reasons == [
+        f"3 {STOOD}: the coordinator should have aborted what had timed out.",
+        f"2 {STOOD}, permitted: {why}.",
+    ]
 
 
 def test_recovered_is_permitted(scenario: Make) -> None:
