@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -139,12 +140,13 @@ def check_findings(way: str, said: str, expected: dict[str, Any]) -> None:
     if way in KAPUTS:
         counts = dict.fromkeys(expected["anomalies"], 0)
         for anomaly in document["anomalies"]:
-            counts[anomaly["name"]] += anomaly["count"]
+            counts[anomaly["name"]] = counts.get(anomaly["name"], 0) + anomaly["count"]
         if document["verdict"] != expected["verdict"]:
             raise SystemExit(f"{way} found {document['verdict']}; expected.json has {expected['verdict']}")
     else:
         counts = document["anomalies"]
-    if counts != expected["anomalies"]:
+    # Evidence that was made earlier does not know of every name.
+    if Counter(counts) != Counter(expected["anomalies"]):
         raise SystemExit(f"{way} found {counts}; expected.json has {expected['anomalies']}")
 
 

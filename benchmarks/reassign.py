@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 from confluent_kafka import Producer
 
+from kaput.cluster.access import OPEN
 from kaput.operate.reassign.cluster import connected
 from kaput.operate.reassign.throttles import RATES, REPLICAS
 
@@ -76,7 +77,13 @@ def _scenario(given: argparse.Namespace) -> dict[str, Any]:
         "topics": [{"name": name, **topic} for name in names],
         "workload": {
             "producers": [
-                {"topic": name, "acks": "all", "duration": f"{given.seconds}s", "rate": given.rate}
+                {
+                    "topic": name,
+                    "acks": "all",
+                    "idempotence": True,
+                    "duration": f"{given.seconds}s",
+                    "rate": given.rate,
+                }
                 for name in names[:LOADED]
             ],
             "groups": [{"id": "billing", "topics": names[:LOADED], "members": 2}],
@@ -88,7 +95,7 @@ def _scenario(given: argparse.Namespace) -> dict[str, Any]:
 def _change(given: argparse.Namespace, env: dict[str, str], run: subprocess.Popen[bytes]) -> dict[str, Any]:
     servers = _servers(given.runs, run)
     at = ["--bootstrap-servers", servers]
-    with connected(servers, {}) as cluster:
+    with connected(servers, OPEN) as cluster:
         _until(lambda: len(cluster.view().partitions) > given.topics * given.partitions, run)
         filled = _fill(given, servers)
         began = time.monotonic()

@@ -58,6 +58,15 @@ def redelivered(frames: Frames) -> DataFrame:
     )
 
 
+def receivers(frames: Frames, cases: DataFrame) -> DataFrame:
+    """(grp, member, flag, n): to whom what was redelivered was handed, however often."""
+    twice = cases.where("name = 'redelivered'").select(*_READ, "offset", "flag")
+    theirs = frames.deliveries.where("member IS NOT NULL").select(*_READ, "member", "offset").distinct()
+    return (
+        theirs.join(twice, [*_READ, "offset"]).groupBy("grp", "member", "flag").agg(F.count("*").alias("n"))
+    )
+
+
 def _with_begins(frames: Frames) -> DataFrame:
     """Deliveries, with when their member was assigned the partition last, by then; else their own time."""
     assigned = frames.group_events.where(f"kind = {KIND['assigned']} AND place IS NOT NULL").selectExpr(

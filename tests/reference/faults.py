@@ -74,6 +74,19 @@ def silence(ledger: DataFrame, reached: DataFrame) -> DataFrame:
     return first.join(quiet, "fault", "full")
 
 
+def first_deliveries(ledger: DataFrame, frames: Frames, reached: DataFrame) -> DataFrame:
+    """(fault, at_ns): the first delivery, to any group, of a message that the new leader took."""
+    taken = (
+        ledger.where("sent > 0")
+        .join(F.broadcast(reached.where("elected AND by_epoch")), "place", "inner")
+        .where("leader_epoch >= epoch")
+        .select("fault", "producer", "seq", "place", "effective_ns")
+    )
+    handed = frames.handed.select("producer", "seq", "place", "polled_ns")
+    read = taken.join(handed, ["producer", "seq", "place"], "inner").where("polled_ns >= effective_ns")
+    return read.groupBy("fault").agg(F.expr("min(polled_ns) AS at_ns"))
+
+
 _WINDOWS = pa.schema(
     [
         ("fault", pa.string()),

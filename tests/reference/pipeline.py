@@ -6,6 +6,7 @@ need each other run side by side. What they count is gathered in `Account`, and 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,6 +18,7 @@ from kaput.analysis import assemble, inputs, rebalances, replicas, timeline
 from kaput.analysis.account import Account, Silence
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.faults import plan
+from kaput.analysis.names import Place
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
 from reference import (
@@ -110,6 +112,9 @@ class _Analysis:
             self.account.cases = counts + cases.counted(closer)
             self.cases = cases.together([first, closer])
         self.account.by_member = cases.by_member(self.cases)
+        if self.account.counted("redelivered"):
+            rows = commits.receivers(self.frames, self.cases).collect()
+            self.account.receivers = {(row.grp, row.member, row.flag): row.n for row in rows}
 
     def _count_fates_as_cases(self) -> None:
         """The anomalies that are fates."""
@@ -174,6 +179,8 @@ class _Analysis:
             rows = faults.silence(self.ledger, self.reached).collect()
             account.first_acks = {r.fault: r.first_ack_ns for r in rows if r.first_ack_ns is not None}
             account.quiet = {r.fault: r.longest_ns for r in rows if r.longest_ns is not None}
+            read = faults.first_deliveries(self.ledger, self.frames, self.reached).collect()
+            account.first_deliveries = {r.fault: r.at_ns for r in read}
         self.places = causes.places_frame(self.frames, account.timeline, partitions.ends)
         self.homeless: DataFrame | None = None
         if account.lost:
@@ -216,15 +223,15 @@ class _Analysis:
             ]
             first = (
                 self.ledger.where("outcome = 'acked' AND leader_epoch IS NOT NULL AND done_ns IS NOT NULL")
-                .groupBy("place", "leader_epoch")
+                .groupBy("place", "leader_epoch", "producer")
                 .agg(F.min("done_ns").alias("first_ns"))
                 .collect()
             )
-            account.under = {
-                (place, row.leader_epoch): row.first_ns
-                for row in first
-                if (place := names.place(row.place)) is not None
-            }
+            under: dict[tuple[Place, int], dict[int, int]] = defaultdict(dict)
+            for row in first:
+                if (place := names.place(row.place)) is not None:
+                    under[place, row.leader_epoch][row.producer] = row.first_ns
+            account.under = under
         account.seen = replicas.seen(self.given)
 
     def _measure(self) -> None:

@@ -81,6 +81,7 @@ def _sessions(pid: int) -> set[int]:
     return {os.getsid(tid) for tid in [pid, *(c.pid for c in psutil.Process(pid).children(recursive=True))]}
 
 
+@pytest.mark.alone  # behind, it gets nothing done while others work
 @pytest.mark.skipif(find_way() is not by_session, reason="sessions are not scheduled as groups here")
 @pytest.mark.parametrize("waiting", ["found"], indirect=True)
 def test_the_jvms_session_is_behind_until_it_is_waited_for(waiting: Waiting) -> None:

@@ -43,8 +43,24 @@ def test_times_of_a_failover(tmp_path: Path, spark: SparkContext) -> None:
     assert (fault.election_ms, fault.first_ack_after_ms, fault.isr_restored_ms) == (500, 700, 300)
     assert fault.unavailable_ms == 700
     assert (fault.lost, fault.loss_window_ms, fault.lost_share) == (2, 40, 1.0)
+    # Nobody read.
+    assert (fault.first_delivery_after_ms, fault.backlog_drained_ms) == (None, None)
     # Attempts at 200 (unknown) and 300 ms (acknowledged by the new leader) lie in the window.
     assert (fault.affected, fault.sent_in_window) == (2, 2)
+
+
+def test_when_readers_had_caught_up(tmp_path: Path, spark: SparkContext) -> None:
+    """The first message of the new leader's that any group was handed; and the lag that it had before."""
+    history = _failover()
+    history.groups = {"early": False, "late": False}
+    for group, ms in (("late", 1500), ("early", 950)):
+        history.handed(0, 0, 0, 20, group=group).handed(1, 0, 4, ms, group=group)
+    for group, lags in (("early", [(50, 3), (550, 9), (1050, 3)]), ("late", [(50, 1), (550, 5), (1550, 0)])):
+        for ms, lag in lags:
+            row = {"name": "lag", "value": float(lag), "labels": [("group", group)]}
+            history.add("samples", at_ns=at(ms), source="history", **row)
+    fault = _analyse(history, tmp_path, spark).faults[0]
+    assert (fault.first_delivery_after_ms, fault.backlog_drained_ms) == (850, 1450)
 
 
 def test_loss_by_a_deposed_leader_is_permitted_with_acks_one(tmp_path: Path, spark: SparkContext) -> None:

@@ -11,6 +11,7 @@ from pyspark import SparkContext
 from fakes.histories import History, at
 from kaput.analysis import inputs, pipeline
 from kaput.evidence.findings import Findings, LeaderChange
+from kaput.evidence.findings_parts import Learned
 from kaput.evidence.reading import Evidence, check
 from kaput.report.leaders import leader_sentences
 from reference import pipeline as reference
@@ -66,6 +67,7 @@ def test_two_leaders_at_once(judge: Judge, tmp_path: Path, spark: SparkContext) 
             lost=3,
             lost_after_heal=1,
             offsets_used_twice=2,
+            learned=[Learned(client="librdkafka", producers=1, first_ms=201, last_ms=201)],
         )
     ]
     assert (findings.faults[0].lost, findings.faults[0].lost_after_heal) == (3, 1)

@@ -65,6 +65,7 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
+@pytest.mark.long
 def test_a_cluster_finds_the_same(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
     """Two workers, no shared memory: findings and every table are those of one process."""
     with standalone(tmp_path) as cluster:
@@ -74,7 +75,7 @@ def test_a_cluster_finds_the_same(made: Path, local: dict[str, Any], tmp_path: P
 
 
 def test_a_worker_that_dies_changes_nothing(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
-    """What it had done is done again by the others."""
+    """What it had done is done again by the others; all is as it was without a cluster."""
     shutil.rmtree(made / "analysis")
     with standalone(tmp_path) as cluster:
         process = _analyze(made, "--master", cluster.url, "--conf", "spark.executor.memory=1g")

@@ -18,6 +18,7 @@ from kaput.analysis.names import Names
 from kaput.analysis.partition_tables import partition_tables
 from kaput.analysis.resized import resized_topic
 from kaput.analysis.tally import Tally
+from kaput.analysis.timeline import polled_ns
 from kaput.evidence.findings import (
     Anomaly,
     Example,
@@ -78,7 +79,9 @@ def findings(given: Inputs, account: Account) -> Findings:
         faults=[_fault(reach, account) for reach in account.reaches],
         unread_partitions=list(facts.unread_partitions),
         transactions=transactions.transactions(given, account),
-        leader_changes=leader_changes(account.timeline, account.deposed, account.under, account.seen),
+        leader_changes=leader_changes(
+            account.timeline, account.deposed, account.under, account.seen, given.clients
+        ),
         partition_tables=partition_tables(given, account.timeline),
         rebalances=groups.rebalances_of(given, account),
         resized=[resized_topic(given, account, one) for one in account.resized],
@@ -139,7 +142,10 @@ def _facts(given: Inputs, account: Account) -> Facts:
             )
             for index, group in enumerate(given.groups)
         ],
-        faults=[FaultFacts(f.id, f.fault, f.target, f.bit, f.proof, f.effective_ns) for f in given.faults],
+        faults=[
+            FaultFacts(f.id, f.fault, f.target, f.bit, f.proof, f.effective_ns, f.brokers)
+            for f in given.faults
+        ],
         deaths=given.deaths(),
         troubles=given.manifest.troubles,
         leader_changes=account.timeline.leader_changes(),
@@ -148,6 +154,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
         },
         hanging_within_grace=account.cases["hanging-transaction", None, True],
         standstill_s=transactions.standstill_s(given),
+        polled_ns=polled_ns(given.cluster_events),
         stuck=max((sum(waiting.values()) for waiting in account.stuck.values()), default=0),
         slump_s=max((one.longest_s for one in slumps.slumps(given, account)), default=None),
         end_offsets=account.partitions.end_offsets_sum,
@@ -271,6 +278,8 @@ def _fault(reach: Reach, account: Account) -> FaultFindings:
         election_ms=_ms(since, reach.moved_ns),
         unavailable_ms=quiet / _MS if quiet is not None else None,
         first_ack_after_ms=_ms(since, account.first_acks.get(fault.id)) if reach.elected else None,
+        first_delivery_after_ms=_ms(since, account.first_deliveries.get(fault.id)) if reach.elected else None,
+        backlog_drained_ms=_ms(since, account.drained_ns.get(fault.id)),
         isr_restored_ms=_ms(fault.healed_ns, reach.restored_ns),
         stuck=dict(account.stuck.get(fault.id, {})),
     )

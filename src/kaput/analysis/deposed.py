@@ -14,9 +14,12 @@ from kaput.analysis.names import Place
 from kaput.analysis.replicas import Seen
 from kaput.analysis.timeline import Change, Timeline
 from kaput.evidence.findings import LeaderChange
+from kaput.evidence.findings_parts import Learned
 
 _MS = 1_000_000
-Under = Mapping[tuple[Place, int], int]  # by (partition, epoch): the first acknowledgement of what it stored
+# By (partition, epoch) and producer: the first acknowledgement of what it stored.
+Under = Mapping[tuple[Place, int], Mapping[int, int]]
+Clients = Mapping[int, str]  # by producer, whose client it has
 
 
 class Deposed(NamedTuple):
@@ -39,7 +42,11 @@ class Deposed(NamedTuple):
 
 
 def leader_changes(
-    timeline: Timeline, deposed: Sequence[Deposed], under: Under, seen: Mapping[tuple[Place, int], Seen]
+    timeline: Timeline,
+    deposed: Sequence[Deposed],
+    under: Under,
+    seen: Mapping[tuple[Place, int], Seen],
+    clients: Clients,
 ) -> list[LeaderChange]:
     """Every time a partition came to be led by another broker, or lost what its leader had acknowledged."""
     elections = {place: list(_elections(changes)) for place, changes in timeline.changes.items()}
@@ -48,7 +55,9 @@ def leader_changes(
         by_epoch[row.place, _led_from(elections, row.place, row.later_epoch)].append(row)
     witnessed = {(place, _led_from(elections, place, epoch)): one for (place, epoch), one in seen.items()}
     return [
-        _told(place, change, by_epoch.get((place, epoch), []), _first(under, place, epoch), witnessed)
+        _told(
+            place, change, by_epoch.get((place, epoch), []), _first(under, place, epoch), witnessed, clients
+        )
         for place, found in sorted(elections.items())
         for change, epoch in found
         if change.leader != change.led_before or (place, epoch) in by_epoch
@@ -66,19 +75,41 @@ def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
             yield change, change.epoch
 
 
-def _first(under: Under, place: Place, epoch: int) -> int | None:
-    """The first acknowledgement under that epoch or a later one."""
-    return min((at for (where, of), at in under.items() if where == place and of >= epoch), default=None)
+def _first(under: Under, place: Place, epoch: int) -> dict[int, int]:
+    """By producer, the first acknowledgement under that epoch or a later one."""
+    first: dict[int, int] = {}
+    for (where, of), acks in under.items():
+        for producer, at_ns in acks.items() if where == place and of >= epoch else ():
+            first[producer] = min(at_ns, first.get(producer, at_ns))
+    return first
+
+
+def _learned(first: Mapping[int, int], elected_ns: int, clients: Clients) -> list[Learned]:
+    by_client: dict[str, list[int]] = defaultdict(list)
+    for producer, at_ns in first.items():
+        if producer in clients:
+            by_client[clients[producer]].append(at_ns)
+    return [
+        Learned(
+            client=client,
+            producers=len(times),
+            first_ms=max(0.0, (min(times) - elected_ns) / _MS),
+            last_ms=max(0.0, (max(times) - elected_ns) / _MS),
+        )
+        for client, times in sorted(by_client.items())
+    ]
 
 
 def _told(
     place: Place,
     change: Change,
     rows: Sequence[Deposed],
-    first_ns: int | None,
+    first: Mapping[int, int],
     seen: Mapping[tuple[Place, int], Seen],
+    clients: Clients,
 ) -> LeaderChange:
     assert change.leader is not None and change.epoch is not None
+    first_ns = min(first.values(), default=None)
     last_ns = max((row.last_ns for row in rows if row.last_ns is not None), default=None)
     known = seen.get((place, change.epoch))
     # A leader that came back is not two leaders.
@@ -104,4 +135,5 @@ def _told(
         lost_seen=dict(known.by_broker) if known else {},
         lost_unseen=known.unseen if known else None,
         lost_unseen_last_ms=known.unseen_last_ms if known else None,
+        learned=_learned(first, change.at_ns, clients),
     )

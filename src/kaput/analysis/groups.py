@@ -86,6 +86,7 @@ def _members(given: Inputs, account: Account, index: int) -> list[MemberFindings
             member=m,
             delivered=records.get(m, 0),
             commits_refused=refused[m],
+            redelivered_after_commit=account.receivers.get((index, names.members.index(m), True), 0),
             anomalies=_anomalies(account, index, names.members.index(m)),
         )
         for m in sorted(known | set(records))
@@ -98,6 +99,7 @@ def _lag(given: Inputs, group: str) -> Lag:
 
 def _anomalies(account: Account, group: int, member: int) -> dict[str, int]:
     found = {name: account.by_member.get((name, group, member), 0) for name in GROUP_ANOMALIES}
+    found["redelivered"] = sum(account.receivers.get((group, member, after), 0) for after in (False, True))
     return {name: n for name, n in found.items() if n}
 
 

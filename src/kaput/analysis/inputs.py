@@ -20,6 +20,7 @@ from kaput.evidence.reading import GROUPED, Evidence
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
 from kaput.scenario.options import TOPIC_FAULTS
+from kaput.scenario.pipes import pipes, producers_of
 from kaput.scenario.values import topic_meant
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, NOOP, Isolation
 
@@ -54,6 +55,15 @@ class Inputs:
         known = {group.group for group in self.manifest.groups}
         known |= {group.id for group in self.scenario.workload.groups} if self.scenario else set()
         return sorted(known.union(*(self.evidence.words[table, "group"] for table in GROUPED)))
+
+    @property
+    def clients(self) -> dict[int, str]:
+        """By producer, whose client it has, as the scenario says."""
+        specs = self.scenario.producer_specs() if self.scenario else []
+        return {
+            number: f"{spec.client} {spec.client_version}" if spec.client_version else spec.client
+            for number, spec in enumerate(specs)
+        }
 
     @property
     def types(self) -> list[str]:
@@ -91,7 +101,8 @@ class Inputs:
     @property
     def transaction_timeout_ns(self) -> int:
         """How long a transaction may be open: the longest that any producer asks for."""
-        specs = self.scenario.producer_specs() if self.scenario else []
+        scenario = self.scenario
+        specs = [*scenario.producer_specs(), *map(producers_of, pipes(scenario))] if scenario else []
         return max((spec.transaction_timeout_ms for spec in specs), default=KAFKAS_TIMEOUT_MS) * _MS
 
     @property

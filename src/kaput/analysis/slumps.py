@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
 from kaput.evidence.findings_parts import MeanRates, Slump, When
+from kaput.scenario.pipes import pipes
 from kaput.scenario.vocabulary import NOOP
 
 SHARE = 0.8  # of the ordered rate: what R5 wants an alert below
@@ -18,8 +19,10 @@ _WHATS = ("acked", "delivered")
 
 
 def ordered_per_s(given: Inputs) -> float | None:
-    """What all producers together are to send in a second; None where one has no rate."""
-    specs = given.scenario.producer_specs() if given.scenario else []
+    """What all producers together are to send in a second; None where one has no rate, as a pipe has none."""
+    if given.scenario is None or pipes(given.scenario):
+        return None
+    specs = given.scenario.producer_specs()
     rates = [spec.rate for spec in specs if spec.rate != "max"]
     return sum(rates) if rates and len(rates) == len(specs) else None
 

@@ -155,7 +155,9 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault]) -> list
         leader = row["leader"]
         change = Change(row["at_ns"], row["kind"], leader, row["leader_epoch"], isr, led_before)
         if change.kind == "leader":
-            if leader is not None and leader >= 0:
+            # Of what was polled nobody knows who was eligible just before: that may have been another look's.
+            polled = row["within_ns"] is not None
+            if leader is not None and leader >= 0 and not polled:
                 change = replace(change, unclean=eligible is not None and leader not in eligible)
             change = replace(change, fault=_fault_of(change, faults))
             led_before = leader if leader is not None and leader >= 0 else led_before
@@ -249,3 +251,11 @@ def _unsynced(change: Change, faults: Sequence[Fault]) -> dict[int, int]:
         for broker in fault.brokers:
             found[broker] = max(until, found.get(broker, until))
     return found
+
+
+def polled_ns(events: Iterable[Mapping[str, Any]]) -> int | None:
+    """How much earlier than recorded a change of leader or ISR may have been, at the most; None where the
+    cluster itself recorded them.
+    """
+    changes = (row for row in events if row["kind"] in ("leader", "isr"))
+    return max((row["within_ns"] for row in changes if row["within_ns"] is not None), default=None)

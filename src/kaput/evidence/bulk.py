@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kaput.evidence.identity import CRC_AT, CRC_BYTES, HEADER_BYTES, STAMP_AT, Codec
+from kaput.evidence.identity import CRC_AT, CRC_BYTES, HEADER_BYTES, MAGIC, STAMP_AT, Codec
 from kaput.evidence.nulls import NULL_INT, NULL_LONG
 
 Ints = np.ndarray[Any, np.dtype[np.int32]]
@@ -100,9 +100,13 @@ class BulkDecoder:
     def _siblings_of(self, payload: bytes | None) -> _Siblings | None:
         """None for a size that no message of ours is known to have."""
         size = len(payload or b"")
-        if size not in self._known and self._codec.decode(payload).identity is not None:
+        if size not in self._known and self._is_header(payload or b""):
             self._known[size] = _Siblings(size)
         return self._known.get(size)
+
+    def _is_header(self, payload: bytes) -> bool:
+        """Whether it is an intact message that is no text."""
+        return payload.startswith(MAGIC) and self._codec.decode(payload).identity is not None
 
     def _settle(self) -> None:
         """Decodes what is joined: in bulk where the first is intact."""
@@ -111,7 +115,7 @@ class BulkDecoder:
         joined, siblings = b"".join(self._joined), self._siblings
         self._joined.clear()
         self._rows = 0
-        if self._codec.decode(joined[: siblings.size]).identity is None:
+        if not self._is_header(joined[: siblings.size]):
             self._one_by_one(siblings.split(joined))
             return
         found = siblings.read(joined)

@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 from kaput.errors import UsageError
 from kaput.evidence.findings_parts import (
     Lag,
+    Learned,
     MeanRates,
     MemberFindings,
     Part,
@@ -155,6 +156,8 @@ class FaultFindings(Part):
     election_ms: float | None = None
     unavailable_ms: float | None = None
     first_ack_after_ms: float | None = None
+    first_delivery_after_ms: float | None = None
+    backlog_drained_ms: float | None = None
     isr_restored_ms: float | None = None
     stuck: dict[str, int] = {}
 
@@ -182,7 +185,7 @@ class LeaderChange(Part):
     leader's first acknowledgement to that: clients of both were told that they had written.
     deposed_acks: acknowledgements that this epoch overwrote. lost_seen: by broker, how many of the lost
     ones it was seen to hold; lost_unseen: how many nobody (null where no replica was looked at), given no
-    earlier than lost_unseen_last_ms before the last.
+    earlier than lost_unseen_last_ms before the last. learned: which client knew of the new leader when.
     """
 
     topic: str
@@ -204,6 +207,7 @@ class LeaderChange(Part):
     lost_seen: dict[int, int] = {}
     lost_unseen: int | None = None
     lost_unseen_last_ms: float | None = None
+    learned: list[Learned] = []
 
 
 class Unavailability(Part):

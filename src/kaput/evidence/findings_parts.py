@@ -1,4 +1,4 @@
-"""Parts of the findings about groups and partitions; the document itself is in findings.py.
+"""Parts of the findings about groups, partitions and clients; the document itself is in findings.py.
 
 Times are ns since the epoch; words are those of docs/GLOSSARY.md.
 """
@@ -27,6 +27,19 @@ class Percentiles(Part):
     max: float | None = None
 
 
+class Learned(Part):
+    """When the producers of one kind of client knew of a new leader: by their first acknowledgements from it.
+
+    client: librdkafka, java or command, with its version where the scenario gives one. producers: how many of
+    them were acknowledged anything by it; first_ms, last_ms: from the election to the first and the last.
+    """
+
+    client: str
+    producers: int
+    first_ms: float
+    last_ms: float
+
+
 class Lag(Part):
     """Log end offsets minus committed offsets, over all partitions of a group; null where not known."""
 
@@ -36,12 +49,14 @@ class Lag(Part):
 
 class MemberFindings(Part):
     """A member of a group, how many records were delivered to it, how many of its commits of a partition were
-    refused, and how many anomalies of each kind are its own (those that it has none of are left out).
+    refused, and how many anomalies of each kind are its own (those that it has none of are left out). Of the
+    records that were redelivered in its group, all that were delivered to it count as its own.
     """
 
     member: str
     delivered: int
     commits_refused: int = 0
+    redelivered_after_commit: int = 0
     anomalies: dict[str, int] = {}
 
 

@@ -158,8 +158,10 @@ _ALL = (
             ("source", TEXT),
             # Eligible leader replicas (KIP-966) after the event: who may lead cleanly though outside the ISR.
             ("elr", pa.list_(INT), True),
+            # Of what was seen by polling: how much earlier than at_ns it may have been; null: it was then.
+            ("within_ns", LONG, True),
         ),
-        optional_columns=("elr",),
+        optional_columns=("elr", "within_ns"),
     ),
     Table(
         "end_offsets",

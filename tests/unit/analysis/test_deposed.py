@@ -5,6 +5,7 @@ from __future__ import annotations
 from kaput.analysis.deposed import Deposed, leader_changes
 from kaput.analysis.replicas import Seen
 from kaput.analysis.timeline import Change, Timeline
+from kaput.evidence.findings_parts import Learned
 
 PLACE = ("orders", 0)
 
@@ -17,7 +18,7 @@ def test_an_epoch_without_a_leader_overwrites_for_its_successor() -> None:
         Change(470_000_000, "leader", 2, 2, (2,), 1),
     ]
     rows = [Deposed(PLACE, 1, None, 3, 3, 2, 0, 1, 100_000_000, 500_000_000)]
-    (change,) = leader_changes(Timeline({PLACE: changes}), rows, {}, {(PLACE, 1): Seen({1: 2}, 1, 0.0)})
+    (change,) = leader_changes(Timeline({PLACE: changes}), rows, {}, {(PLACE, 1): Seen({1: 2}, 1, 0.0)}, {})
     assert (change.epoch, change.leader, change.old_leader) == (2, 2, 1)
     assert (change.deposed_acks, change.lost, change.offsets_used_twice) == (3, 3, 1)
     assert (change.lost_seen, change.lost_unseen) == ({1: 2}, 1)
@@ -31,9 +32,31 @@ def test_a_leader_that_came_back_is_not_two_leaders() -> None:
         Change(470_000_000, "leader", 1, 2, (1,), 1),
     ]
     rows = [Deposed(PLACE, 1, None, 3, 2, 0, 0, 1, 100_000_000, 380_000_000)]
-    under = {(PLACE, 2): 500_000_000}
-    (change,) = leader_changes(Timeline({PLACE: changes}), rows, under, {})
+    under = {(PLACE, 2): {0: 500_000_000}}
+    (change,) = leader_changes(Timeline({PLACE: changes}), rows, under, {}, {})
     assert (change.leader, change.old_leader, change.deposed_acks, change.lost) == (1, 1, 3, 2)
     assert (change.two_leaders_ms, change.overlap_ms) == (None, None)
-    assert leader_changes(Timeline({PLACE: changes}), [], under, {}) == []
+    assert leader_changes(Timeline({PLACE: changes}), [], under, {}, {}) == []
     assert Timeline({PLACE: changes}).leader_changes() == 0
+
+
+def test_which_client_knew_of_the_new_leader_when() -> None:
+    """By each producer's first acknowledgement under its epoch or a later one."""
+    changes = [
+        Change(0, "leader", 1, 0, (1, 2), None),
+        Change(400_000_000, "leader", 2, 1, (2,), 1),
+        Change(900_000_000, "leader", 2, 2, (2,), 2),
+    ]
+    under = {
+        (PLACE, 0): {0: 5, 1: 6, 2: 7},
+        (PLACE, 1): {0: 700_000_000, 1: 450_000_000, 3: 460_000_000},
+        (PLACE, 2): {0: 950_000_000, 2: 1_000_000_000},
+        (("other", 0), 1): {1: 410_000_000},
+    }
+    clients = {0: "java", 1: "librdkafka", 2: "java"}
+    (change,) = leader_changes(Timeline({PLACE: changes}), [], under, {}, clients)
+    assert change.first_ack_ns == 450_000_000
+    assert change.learned == [
+        Learned(client="java", producers=2, first_ms=300, last_ms=600),
+        Learned(client="librdkafka", producers=1, first_ms=50, last_ms=50),
+    ]

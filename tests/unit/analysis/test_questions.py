@@ -157,6 +157,17 @@ def test_what_was_handed_out_again_and_whether_it_was_committed() -> None:
     assert found.select("offset", "n", "times", "committed").rows() == [(11, 1, 2, False), (12, 1, 2, True)]
 
 
+def test_whoever_got_what_was_handed_out_again_has_it_for_its_own() -> None:
+    """Member 0 had 10 to 12, member 1 has 11 and 12, the latter twice and at last after a commit of 13."""
+    delivered = _delivered((0, 0, 7, 10, 3, 1, 1), (0, 1, 7, 11, 2, 2, 2), (0, 3, 7, 12, 1, 9, 9))
+    delivered = delivered.with_columns(member=pl.Series([0, 1, 1]))
+    commit = pl.DataFrame({"group": [0], "place": [7], "offset": [13], "at_ns": [5]})
+    again = commits.redelivered(delivered, commit)
+    found = commits.receivers(delivered, again).sort("member", "committed")
+    assert found.rows() == [(0, 0, False, 1), (0, 0, True, 1), (0, 1, False, 1), (0, 1, True, 1)]
+    assert commits.receivers(delivered, again.clear()).is_empty()
+
+
 def test_a_zombie_is_not_told_where_to_begin() -> None:
     """What a member has that was assigned the partition before the commit is no fault of the group's."""
     commit = pl.DataFrame({"group": [0], "place": [7], "offset": [13], "at_ns": [5]})

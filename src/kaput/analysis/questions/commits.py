@@ -4,6 +4,7 @@ redelivered: the same topic-partition-offset delivered to a group more than once
 topic-partition-offsets, per group, and apart those that were delivered after a commit above them: by a member
 that was assigned the partition, and so told where to begin, after that commit (where no assignment of it is
 known: that polled after it). One that has the partition for longer is a zombie, which fetches on by itself.
+Of a member: those of them that were delivered to it, so that one may be several members'.
 commit-ahead: a group commits an offset while a stored record below it (and at or after the group's first
 position there) has not been delivered to the group; counted as commits, per group.
 """
@@ -14,7 +15,9 @@ import polars as pl
 
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
 from kaput.analysis.runs.run import in_order
+from kaput.analysis.sums import Sum
 
+RECEIVERS = Sum(("group", "member", "committed"), ("n",))
 _NEVER_NS = 2**63 - 1
 
 
@@ -47,6 +50,13 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
     beside = again.join_asof(above, on="upto", by=READ.keys, strategy="forward", check_sortedness=False)
     after = (pl.col("again_ns") > pl.col("at_ns")).fill_null(False)
     return beside.select(*READ.columns, "n", "times", "producer", "seq", committed=after)
+
+
+def receivers(deliveries: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
+    """(group, member, committed, n): to whom what is redelivered (`again`) was delivered, however often."""
+    theirs, twice = overlay([meeting(deliveries, again, READ), again], READ)
+    each = theirs.select("part", "group", "member", "n").unique(["part", "member"])
+    return RECEIVERS.of(each.join(twice.select("part", "committed"), on="part"))
 
 
 def overlapping(deliveries: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,8 @@ import os
 import sys
 from pathlib import Path
 
+from kaput.processes.lean import leave_out_pandas
+
 
 def main() -> None:
     """Serves Spark until it hangs up."""
@@ -27,6 +29,7 @@ def load() -> None:
     """Loads what the tasks need."""
     # Spark runs as many workers as there are cores: none of them needs more than one.
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    leave_out_pandas()
     import kaput.analysis.stages.job  # noqa: F401
 
 

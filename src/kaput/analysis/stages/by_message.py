@@ -14,7 +14,7 @@ import polars as pl
 
 from kaput.analysis import ledger
 from kaput.analysis.names import Names
-from kaput.analysis.questions import fates, latency, pipes, steps, transactions
+from kaput.analysis.questions import fates, latency, pipes, recovery, steps, transactions
 from kaput.analysis.questions.messages import (
     ACKED,
     MESSAGE,
@@ -23,6 +23,7 @@ from kaput.analysis.questions.messages import (
     uncommitted,
     unread,
 )
+from kaput.analysis.questions.recovery import Reached
 from kaput.analysis.questions.vanished import claims, vanished
 from kaput.analysis.runs.run import NULL, Ints, unpacked
 from kaput.analysis.stages import for_places
@@ -41,24 +42,14 @@ SUMS: Mapping[str, Sum] = {
     "end_to_end": Sum(("group", "us"), ("times",)),
     "graded": steps.GRADES,
     "longest": steps.LONGEST,
-    "first_acks": Sum(("fault",), (), ("at_ns",)),
+    "first_acks": recovery.FIRST,
+    "first_deliveries": recovery.FIRST,
     "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
     "too_early": Sum(("group", "topic"), ("n",)),
     "transactions": transactions.PARTS,
     "cases": COUNTED,
 }
 _NEVER = 2**63 - 1
-
-
-@dataclass(frozen=True)
-class Reached:
-    """A partition that a fault reached: `epoch` and `election_ns` of the first election after it."""
-
-    fault: str
-    place: int
-    effective_ns: int
-    epoch: int | None
-    election_ns: int | None
 
 
 @dataclass(frozen=True)
@@ -119,7 +110,10 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
                 [fates.group_fates(stretches, group) for group in groups] or [_no_groups()]
             ),
             **_end_to_end(found, groups, times["attempts"], polls["polls"], context.step_ns),
-            "first_acks": _first_acks(stretches, times["dones"], context.reached),
+            "first_acks": recovery.first_acks(stretches, times["dones"], context.reached),
+            "first_deliveries": recovery.first_deliveries(
+                stretches, found.deliveries, polls["polls"], context.reached
+            ),
             "under": _under(stretches),
             "too_early": _too_early(cases["unseen"], context.begins),
             "transactions": transactions.parts(stretches),
@@ -188,27 +182,6 @@ def _end_to_end(
         stepped.append(steps.graded("delivered", when, took, step_ns))
     graded, longest = zip(*stepped, strict=True)
     return {"end_to_end": pl.concat(counts), "graded": pl.concat(graded), "longest": pl.concat(longest)}
-
-
-def _first_acks(stretches: pl.DataFrame, dones: Ints, reached: Iterable[Reached]) -> pl.DataFrame:
-    """(fault, at_ns): the first acknowledgement after each fault took effect, by the new leader if there is
-    one.
-    """
-    rows: list[tuple[str, int | None]] = []
-    for one in reached:
-        since = one.effective_ns
-        mine = stretches.filter(ACKED, place=one.place)
-        if one.epoch is not None:
-            mine = mine.filter(pl.col("epoch") >= one.epoch)
-        elif one.election_ns is not None:
-            since = max(since, one.election_ns)
-        mine = mine.filter(pl.col("done_ns_last") >= since)
-        for begin, n in mine.select("row", "n").iter_rows():
-            times = dones[begin : begin + n]
-            rows.append((one.fault, int(times[times >= since].min())))
-    return SUMS["first_acks"].of(
-        pl.DataFrame(rows, schema={"fault": pl.String, "at_ns": pl.Int64}, orient="row")
-    )
 
 
 def _under(stretches: pl.DataFrame) -> pl.DataFrame:

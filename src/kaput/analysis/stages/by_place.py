@@ -40,6 +40,7 @@ from kaput.analysis.timeline import Timeline
 SUMS: Mapping[str, Sum] = {
     "cases": COUNTED,
     "by_member": BY_MEMBER,
+    "receivers": commits.RECEIVERS,
     "losses": Sum(
         ("producer", "topic", "cause", *losses.KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
     ),
@@ -114,9 +115,11 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     if lost.height:
         write(losses.table(lost, context.names), context.lost, part)
     owed = _owed(log, ordered, context)
+    again = commits.redelivered(ordered, _committed(context))
     cases = _of_groups(log, ordered, owed, context) | _of_offsets(astray, log, deliveries)
     cases |= _of_share_groups(log, tables["share_events"], context)
     cases |= pipes.processed(pipes.inputs(log, context.pipes), tables["outputs"], context.drained)
+    cases["redelivered"] = again.rename({"committed": "flag"})
     cases["hanging-transaction"] = standstills.hanging(tables["standstills"], log)
     examples = {name: shown(found, BY_PLACE) for name, found in cases.items()}
     examples["commit-ahead"] = commits.passed(examples["commit-ahead"], owed)
@@ -126,6 +129,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
         sums={
             "cases": counted(cases),
             "by_member": by_member(cases),
+            "receivers": commits.receivers(ordered, again),
             "losses": losses.kinds(lost),
             "lost_by_fault": _lost_by_fault(context.fault_windows, lost),
             "redelivered": handovers.redelivered(deliveries, context.handovers),
@@ -189,7 +193,6 @@ def _of_groups(
     skips, back = (pl.concat(each) for each in zip(*stepped, strict=True))
     committed = _committed(context)
     return {
-        "redelivered": commits.redelivered(deliveries, committed).rename({"committed": "flag"}),
         "poll-skip": _steps(skips),
         "nonmonotonic-poll": _steps(back),
         "unassigned-delivery": polls.unassigned(deliveries, assigned),

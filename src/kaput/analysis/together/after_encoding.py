@@ -9,16 +9,18 @@ import polars as pl
 from kaput.analysis import faults, rebalances
 from kaput.analysis.account import Account, Delivered
 from kaput.analysis.inputs import Inputs
+from kaput.analysis.lag import drained_ns
 from kaput.analysis.latency import ACK
 from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
 from kaput.analysis.plan import Plan
+from kaput.analysis.questions.recovery import Reached
 from kaput.analysis.questions.steps import SECOND_NS
 from kaput.analysis.questions.stuck import GRACE_NS, stuck
-from kaput.analysis.stages.by_message import MessageContext, Reached
+from kaput.analysis.stages.by_message import MessageContext
 from kaput.analysis.stages.job import Tables
 from kaput.analysis.tally import Tally
-from kaput.analysis.timeline import build
+from kaput.analysis.timeline import FOREVER_NS, build
 from kaput.analysis.together.percentiles import percentiles
 from kaput.evidence.folder import LedgerRows
 from kaput.scenario.vocabulary import NOOP
@@ -48,6 +50,21 @@ def account(given: Inputs, sums: Tables) -> Account:
     found.per_second = _per_second(sums["steps"])
     found.begins = _begins(sums["delivered"])
     found.stuck = _stuck(given, sums["ends_at"])
+    found.drained_ns = _drained_ns(given)
+    return found
+
+
+def _drained_ns(given: Inputs) -> dict[str, int]:
+    """By fault, see lag.drained_ns; what is looked at ends with the next fault."""
+    found: dict[str, int] = {}
+    begins = [fault.effective_ns for fault in given.faults if fault.effective_ns is not None]
+    for fault in given.faults:
+        if fault.effective_ns is None or fault.fault == NOOP:
+            continue
+        until_ns = min((at_ns for at_ns in begins if at_ns > fault.effective_ns), default=FOREVER_NS)
+        at_ns = drained_ns(given.samples, fault.effective_ns, until_ns)
+        if at_ns is not None:
+            found[fault.id] = at_ns
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -41,6 +42,7 @@ def add(results: Sequence[MessageResults], given: Inputs, account: Account) -> O
     _tally(tally, found)
     check(tally, given.groups, given.evidence.tables["sends"].rows)
     account.first_acks = dict(found["first_acks"].drop_nulls().iter_rows())
+    account.first_deliveries = dict(found["first_deliveries"].drop_nulls().iter_rows())
     account.latencies |= end_to_end(found["end_to_end"], len(given.groups))
     _odd(found["transactions"], account, given.names)
     account.too_early = {(group, topic): n for group, topic, n in found["too_early"].iter_rows()}
@@ -91,6 +93,9 @@ def _tally(tally: Tally, found: Tables) -> None:
         tally.group_fates[group, outcome, stored, delivered] += n
 
 
-def _under(under: pl.DataFrame, names: Names) -> dict[tuple[Place, int], int]:
-    first = under.group_by("place", "epoch").agg(pl.col("first_ns").min())
-    return {(names.located(code), epoch): at_ns for code, epoch, at_ns in first.iter_rows()}
+def _under(under: pl.DataFrame, names: Names) -> dict[tuple[Place, int], dict[int, int]]:
+    first = under.group_by("place", "epoch", "producer").agg(pl.col("first_ns").min())
+    found: dict[tuple[Place, int], dict[int, int]] = defaultdict(dict)
+    for code, epoch, producer, at_ns in first.iter_rows():
+        found[names.located(code), epoch][producer] = at_ns
+    return dict(found)

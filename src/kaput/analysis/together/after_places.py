@@ -115,6 +115,10 @@ def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict
     account.by_member = {
         (name, group, member): n for name, group, member, n in found["by_member"].drop_nulls().iter_rows()
     }
+    account.receivers = {
+        (group, member, committed): n
+        for group, member, committed, n in found["receivers"].drop_nulls().iter_rows()
+    }
     account.redelivered = dict(found["redelivered"].select("rebalance", "n").iter_rows())
     account.first_records = {
         (member, rebalance): at_ns for member, rebalance, at_ns in found["first_records"].iter_rows()
