@@ -33,9 +33,14 @@ class Choice:
 
 
 def choose(
-    names: Sequence[str], tags: Sequence[str], overrides: Sequence[str], varies: Sequence[str]
+    names: Sequence[str],
+    tags: Sequence[str],
+    overrides: Sequence[str],
+    varies: Sequence[str],
+    *,
+    existing: bool = False,
 ) -> list[Choice]:
-    """Raises UsageError with every mistake, one a line."""
+    """`existing`: for a cluster that was there before. Raises UsageError with every mistake, one a line."""
     combined, mistakes = combinations(varies, overrides)
     if not names and not tags:
         raise UsageError("no scenario is named; write one (kaput scenarios lists them) or --tag TAG")
@@ -48,7 +53,7 @@ def choose(
     for name in _tagged(tags, mistakes):
         if name not in names:
             sources.append(find(name))
-    choices, refused = _resolved(sources, combined, overrides)
+    choices, refused = _resolved(sources, combined, overrides, existing)
     mistakes += refused
     if mistakes:
         raise UsageError("\n".join(dict.fromkeys(mistakes)))
@@ -66,7 +71,10 @@ def _tagged(tags: Sequence[str], mistakes: list[str]) -> list[str]:
 
 
 def _resolved(
-    sources: Sequence[tuple[str, Source]], combined: Sequence[Combination], overrides: Sequence[str]
+    sources: Sequence[tuple[str, Source]],
+    combined: Sequence[Combination],
+    overrides: Sequence[str],
+    existing: bool,
 ) -> tuple[list[Choice], list[str]]:
     """The choices, and every mistake with the combination that it is in, where it is not in all of them."""
     choices: list[Choice] = []
@@ -75,7 +83,7 @@ def _resolved(
         where: dict[str, list[Combination]] = {}
         for combination in combined:
             try:
-                scenario = resolve(source, overrides, combination)
+                scenario = resolve(source, overrides, combination, existing=existing)
             except UsageError as error:
                 for line in str(error).splitlines():
                     where.setdefault(line, []).append(combination)

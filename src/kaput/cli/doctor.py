@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kaput.cli.run import DEFAULT_RUNS
 from kaput.cli.which import CommandConfig, Servers, Standing
+
+if TYPE_CHECKING:
+    from kaput.operate.doctor.diagnosis import Finding
 
 
 class Format(StrEnum):
@@ -72,42 +76,55 @@ def doctor_command(
         raise typer.BadParameter("--prove and --fix: one after the other")
     from kaput.cli.fixing import apply
     from kaput.cli.proving import prove as proven
-    from kaput.cli.which import servers_of
-    from kaput.operate.doctor.checks import SEVERITIES
-    from kaput.operate.doctor.diagnosis import as_json, at_or_above, diagnose, read_baseline
-    from kaput.operate.doctor.sarif import as_sarif
+    from kaput.cli.which import config_of, servers_of
+    from kaput.operate.doctor.diagnosis import diagnose, read_baseline
     from kaput.operate.doctor.taking import take
     from kaput.operate.homes import standing
-    from kaput.report.doctor import render
 
     known = read_baseline(baseline) if baseline is not None else set()
     if prove and check and bootstrap_servers is None and cluster is None and not standing():
         return proven(check, None, [], runs, json)  # with settings of the experiment's own
     servers = servers_of(bootstrap_servers, cluster)
+    command_config = config_of(bootstrap_servers, cluster, command_config)
     survey = take(servers, command_config, client_config)
     findings = diagnose(survey, known)
     if prove:
         return proven(check or [], survey, findings, runs, json)
-    as_text = not json and format_ is Format.TEXT
+    shown = Format.JSON if json else format_
     fixed = None
     if fix:
+        as_text = shown is Format.TEXT
         if as_text:
-            _print(render(findings, survey.unknown))
+            _show(shown, findings, survey.unknown)
         fixed = apply(survey, findings, servers, command_config, yes=yes, quiet=not as_text)
         survey = take(servers, command_config, client_config)
         findings = diagnose(survey, known)
         typer.echo("\nafterwards:", err=not as_text)
-    if json or format_ is Format.JSON:
-        typer.echo(as_json(findings, survey.unknown, fixed))
-    elif format_ is Format.SARIF:
-        typer.echo(as_sarif(findings))
-    else:
-        _print(render(findings, survey.unknown))
-    bad = [severity for severity in SEVERITIES if severity == fail_on.value]
-    return int(any(at_or_above(findings, severity) for severity in bad))
+    _show(shown, findings, survey.unknown, fixed)
+    return _status(findings, fail_on)
 
 
-def _print(text: object) -> None:
+def _show(
+    shown: Format, findings: Sequence[Finding], unknown: Sequence[str], fixed: Sequence[str] | None = None
+) -> None:
     from rich.console import Console
 
-    Console(highlight=False, soft_wrap=True).print(text, end="")
+    from kaput.operate.doctor.diagnosis import as_json
+    from kaput.operate.doctor.sarif import as_sarif
+    from kaput.report.doctor import render
+
+    if shown is Format.JSON:
+        typer.echo(as_json(findings, unknown, fixed))
+    elif shown is Format.SARIF:
+        typer.echo(as_sarif(findings))
+    else:
+        Console(highlight=False, soft_wrap=True).print(render(findings, unknown), end="")
+
+
+def _status(findings: list[Finding], fail_on: Severity) -> int:
+    """1 where something is as bad as that."""
+    from kaput.operate.doctor.checks import SEVERITIES
+    from kaput.operate.doctor.diagnosis import at_or_above
+
+    bad = [severity for severity in SEVERITIES if severity == fail_on.value]  # none for "never"
+    return int(any(at_or_above(findings, severity) for severity in bad))

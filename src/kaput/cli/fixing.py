@@ -30,19 +30,22 @@ def apply(
     Raises UsageError, LabError; what was done before that is done.
     """
     from kaput.cli.moving import Work
-    from kaput.cli.which import access_of, confirmed
+    from kaput.cli.which import confirmed
+    from kaput.cluster.access import OPEN, Access
     from kaput.operate.doctor.fixing import remedies
     from kaput.operate.reassign.cluster import connected
     from kaput.operate.reassign.journal import Folder
 
     found = remedies(survey, findings)
     done = []
-    with connected(servers, access_of(command_config)) as connection:
+    access = OPEN if command_config is None else Access.read(command_config)
+    with connected(servers, access) as connection:
         for each in found.fixes:
             typer.echo(f"\nfix {', '.join(each.ids)}: {each.title}", err=quiet)
             work = Work(connection, connection.view(), Folder(), quiet, yes)
             if each.goal is None:
-                if _shown(each, quiet) and confirmed("Set this?", yes):
+                _show(each, quiet)
+                if confirmed("Set this?", yes):
                     connection.configure(
                         "topic", {name: dict(config) for name, config in each.configs.items()}
                     )
@@ -54,13 +57,12 @@ def apply(
     return done
 
 
-def _shown(fix: Fix, quiet: bool) -> bool:
+def _show(fix: Fix, quiet: bool) -> None:
     for name, config in list(fix.configs.items())[:30]:
         for key, value in config.items():
             typer.echo(f"  topic {name}: {key}={value}", err=quiet)
     if len(fix.configs) > 30:
         typer.echo(f"  and {len(fix.configs) - 30:,} more", err=quiet)
-    return True
 
 
 def _moved(work: Work, connection: Connection, fix: Fix) -> bool:

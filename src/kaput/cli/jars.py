@@ -19,7 +19,7 @@ def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distr
     if kafka_home is not None:
         return from_home(kafka_home)
     with _fetching(f"fetching Kafka {version}") as fetched:
-        return resolve(version, java, fetched)
+        return resolve(version, java, fetched, _note)
 
 
 def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
@@ -27,7 +27,7 @@ def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
     from kaput.cluster.distribution import with_more
 
     with _fetching(f"fetching {of} of Kafka {distribution.version}") as fetched:
-        return with_more(distribution, of, java, fetched)
+        return with_more(distribution, of, java, fetched, _note)
 
 
 @contextmanager
@@ -48,3 +48,9 @@ def _fetching(what: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+def _note(text: str) -> None:
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from kaput.cli import (
     dashboard,
     demo,
     doctor,
+    existing,
     export,
     fault,
     inside,
@@ -44,6 +45,7 @@ app = typer.Typer(
     "Example: kaput run leader-kill-lagging-acks-1",
 )
 app.command("run")(run.run_command)
+app.command("cleanup")(existing.cleanup_command)
 app.command("analyze")(analyze.analyze_command)
 app.command("report")(report.report_command)
 app.command("export")(export.export_command)
@@ -94,7 +96,9 @@ def main() -> None:
 
 
 def _run() -> object:
+    from kaput.processes.lean import leave_out_pandas
     from kaput.processes.signals import interrupts
 
+    leave_out_pandas()
     with interrupts():
         return app(standalone_mode=False)

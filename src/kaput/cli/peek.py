@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.which import Servers, Standing, card_of, servers_of
+from kaput.cli.which import CommandConfig, Servers, Standing, access_of, card_of, servers_of
 
 if TYPE_CHECKING:
     from kaput.cluster.records import Record
@@ -24,6 +24,7 @@ def peek_command(
     count: Annotated[int, typer.Option(min=0, help="So many records at most.")] = 10,
     bootstrap_servers: Servers = None,
     cluster: Standing = None,
+    command_config: CommandConfig = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
 ) -> None:
     """Read a partition from one named replica, leader or not; a follower shows what is new a moment later.
@@ -43,7 +44,8 @@ def peek_command(
     # The files of a broker that is down are within reach where the cluster is kaput's own.
     folder = None if bootstrap_servers is not None else Path(card_of(cluster).folder)
     servers = servers_of(bootstrap_servers, cluster)
-    found = peek(servers, (topic, int(partition)), replica, Wanted(offset, count), folder)
+    access = access_of(bootstrap_servers, cluster, command_config)
+    found = peek(servers, (topic, int(partition)), replica, Wanted(offset, count), folder, access)
     if json:
         typer.echo(library.dumps(_document(found)))
         return

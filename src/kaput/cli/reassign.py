@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from kaput.cluster.placement import Goal
     from kaput.operate.reassign.cluster import View
 
+Rollback = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Back to what this file says; any of Kafka's will do.")
+]
+Throttle = Annotated[
+    str | None,
+    typer.Option(metavar="RATE", help=f"Bytes a second and broker, or none.  [default: {DEFAULT_THROTTLE}]"),
+]
+
 
 def reassign_command(
     *,
@@ -34,15 +42,8 @@ def reassign_command(
         bool, typer.Option("--balance", help="Move until all brokers have the same number of replicas.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted.")] = False,
-    rollback: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Back to what this file says; any of Kafka's will do.")
-    ] = None,
-    throttle: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RATE", help=f"Bytes a second and broker, or none.  [default: {DEFAULT_THROTTLE}]"
-        ),
-    ] = None,
+    rollback: Rollback = None,
+    throttle: Throttle = None,
     in_flight: Annotated[int, typer.Option(min=1, help="Partitions under way at a time.")] = MANY,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and change nothing.")] = False,
     plan_file: Annotated[
@@ -75,16 +76,16 @@ def reassign_command(
     rate = rate_of(throttle or DEFAULT_THROTTLE)
     goal = Goal(replication_factor, frozenset(away_from or []), spread_racks, balance)
     _check(goal, topic, all_topics, resume, rollback)
-    with connected(servers_of(bootstrap_servers, cluster), access_of(command_config)) as connection:
+    access = access_of(bootstrap_servers, cluster, command_config)
+    with connected(servers_of(bootstrap_servers, cluster), access) as connection:
         view = connection.view()
         _guard(view, cluster_id)
         work = Work(connection, view, Folder(), json, yes, despite_offline)
         if resume:
             work.resume(rate if throttle is not None else None, throttle is not None)
             return
-        moves = (
-            work.back(rollback) if rollback is not None else work.plan(goal, None if all_topics else topic)
-        )
+        of_topics = None if all_topics else topic
+        moves = work.plan(goal, of_topics) if rollback is None else work.back(rollback)
         work.show(moves, plan_file)
         if not dry_run and moves and work.agreed():
             work.apply(moves, rate, in_flight)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.which import Servers, Standing, servers_of
+from kaput.cli.which import CommandConfig, Servers, Standing, access_of, servers_of
 
 if TYPE_CHECKING:
     from kaput.operate.replaying import Progress
@@ -28,6 +28,7 @@ def replay_command(
     ] = None,
     bootstrap_servers: Servers = None,
     cluster: Standing = None,
+    command_config: CommandConfig = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
 ) -> None:
     """Copy a topic into another one: keys, values, headers, timestamps, partitions and order stay.
@@ -48,7 +49,8 @@ def replay_command(
         raise UsageError(f"--config {wrong[0]}: write KEY=VALUE")
     servers = servers_of(bootstrap_servers, cluster)
     name = id_ or f"kaput-replay-{source}-{target}"
-    settings = dict(text.split("=", 1) for text in config or [])
+    access = access_of(bootstrap_servers, cluster, command_config)
+    settings = {**access.librdkafka(), **dict(text.split("=", 1) for text in config or [])}
     with RecordsProgress(f"{source} to {target}") as bar:
 
         def tell(state: Mapping[int, Progress]) -> None:

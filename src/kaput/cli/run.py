@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli.which import CommandConfig
+
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
     from kaput.cli.choosing import Choice
+    from kaput.cli.existing import Existing
     from kaput.cli.scratch import Scratch
     from kaput.cli.series import Plan, Result, Series
     from kaput.dashboard.beside import Beside
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.java import Java
+    from kaput.run.site import Ground
     from kaput.scenario.model import Scenario
 
 DEFAULT_RUNS = Path("runs")
@@ -57,6 +62,17 @@ def run_command(
     kafka_home: Annotated[
         Path | None, typer.Option(help="Use this Kafka installation's jars instead of the locked ones.")
     ] = None,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT,...", help="Run it on this cluster, and start none (docs/EXISTING_CLUSTER.md)."
+        ),
+    ] = None,
+    command_config: CommandConfig = None,
+    use_existing_topic: Annotated[
+        bool,
+        typer.Option("--use-existing-topic", help="There: write to topics that kaput has not made, too."),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print findings.json on stdout; of several runs a list.")
     ] = False,
@@ -78,10 +94,33 @@ def run_command(
     from kaput.cli.choosing import choose
     from kaput.cli.showing import show_series
 
+    existing = _existing(bootstrap_servers, command_config, use_existing_topic, network, kafka_home)
     overrides = [*(set_ or []), *([f"cluster.network={network}"] if network else [])]
-    choices = choose(scenario or [], tag or [], overrides, vary or [])
-    with run_all(choices, seed, repeat, runs, kafka_home, dashboard, page) as series:
+    choices = choose(scenario or [], tag or [], overrides, vary or [], existing=existing is not None)
+    with run_all(choices, seed, repeat, runs, kafka_home, dashboard, page, existing) as series:
         show_series(series, json, as_list=repeat > 1 or len(choices) > 1, pages=page)
+
+
+def _existing(
+    servers: str | None,
+    command_config: Path | None,
+    use_topics: bool,
+    network: str | None,
+    kafka_home: Path | None,
+) -> Existing | None:
+    """The cluster to run on; None for one of kaput's own. Raises UsageError."""
+    from kaput.cli.existing import Existing
+    from kaput.errors import UsageError
+
+    if servers is None:
+        if use_topics or command_config is not None:
+            option = "--use-existing-topic" if use_topics else "--command-config"
+            raise UsageError(f"{option} goes with --bootstrap-servers: kaput's own clusters are new")
+        return None
+    if network is not None or kafka_home is not None:
+        option = "--network" if network is not None else "--kafka-home"
+        raise UsageError(f"{option} is for clusters that kaput starts, and --bootstrap-servers is for others")
+    return Existing(servers, command_config, use_topics)
 
 
 @contextmanager
@@ -93,10 +132,12 @@ def run_all(
     kafka_home: Path | None = None,
     dashboard: bool = False,
     pages: bool = True,
+    existing: Existing | None = None,
 ) -> Iterator[Series]:
     """Runs and judges each choice `repeat` times; every mistake is found before anything starts.
 
-    `dashboard`: whether there is one for as long as the block lasts. `pages`: whether the results that others
+    `existing`: the cluster to run on, if it is not kaput's. `dashboard`: whether there is one for as long as
+    the block lasts. `pages`: whether the results that others
     follow get their report.html.
 
     The results are there before Spark has gone: nobody needs to wait for that.
@@ -114,13 +155,17 @@ def run_all(
     with _beside(runs) if dashboard else nullcontext() as shown:
         # Browsers are outside of the namespace that kaput may start over in, so the dashboard is, too.
         with shown.handed_over() if shown else nullcontext():
-            _enter_network([choice.scenario for choice in choices], java, kafka_home)
+            _fetch_others([choice.scenario for choice in choices], java)
+            # Of an existing cluster the network is what it is.
+            own = [choice.scenario for choice in choices] if existing is None else []
+            _enter_network(own, java, kafka_home)
         first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         plans = _plans(choices, first_seed, repeat, runs, kafka_home)
+        ground = partial(_ground, java, existing)
         with interrupts(), Scratch() as scratch, Background(rehearse=True) as spark:
             reap_orphans()
             between = _keep if pages else lambda _result: None
-            yield play(plans, lambda plan: run_one(plan, java, spark, scratch, shown), between=between)
+            yield play(plans, lambda plan: run_one(plan, ground, spark, scratch, shown), between=between)
 
 
 def _beside(runs: Path) -> AbstractContextManager[Beside]:
@@ -165,6 +210,21 @@ def _plans(
     return plans
 
 
+def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
+    """The jars of Java clients of other versions than the cluster's, and of what it is upgraded to, before
+    anything starts. Raises DistributionError.
+    """
+    from kaput.cli.jars import distribution_for
+
+    wanted = {
+        version
+        for scenario in scenarios
+        for version in {*scenario.java_versions(), *scenario.upgrades()} - {scenario.cluster.kafka}
+    }
+    for version in sorted(wanted):
+        distribution_for(version, java, None)
+
+
 def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
     """Where a scenario needs network namespaces, kaput starts over in one: then everything is inside.
 
@@ -189,26 +249,40 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
     enter(sys.argv[1:], needs)
 
 
+def _ground(java: Java, existing: Existing | None, plan: Plan) -> tuple[Ground, Scenario]:
+    """Where a run takes place, and its scenario as it reads there. Raises LabError, UsageError."""
+    from kaput.cli.jars import distribution_for
+    from kaput.run.at_home import AtHome
+
+    if existing is not None:
+        return existing.ground_for(plan.scenario)
+    cluster = distribution_for(plan.scenario.cluster.kafka, java, plan.kafka_home)
+    successors = [distribution_for(version, java, None) for version in plan.scenario.upgrades()]
+    return AtHome(cluster, java, successors), plan.scenario
+
+
 def run_one(
-    plan: Plan, java: Java, spark: Background, scratch: Scratch, dashboard: Beside | None = None
+    plan: Plan,
+    ground_of: Callable[[Plan], tuple[Ground, Scenario]],
+    spark: Background,
+    scratch: Scratch,
+    dashboard: Beside | None = None,
 ) -> tuple[RunFolder, Findings]:
     """One run, judged. One that fails half-way says where its evidence is. `dashboard`: where it is shown."""
-    from kaput.cli.jars import distribution_for
     from kaput.cli.judging import judge_folder
     from kaput.cli.progress import RunProgress
     from kaput.cli.ready import ready
     from kaput.errors import KaputError
     from kaput.run.experiment import Experiment
 
-    distribution = distribution_for(plan.scenario.cluster.kafka, java, plan.kafka_home)
+    ground, scenario = ground_of(plan)
     with RunProgress(plan.label) as progress:
         experiment = Experiment(
             plan.name,
-            plan.scenario,
+            scenario,
             plan.seed,
             plan.runs,
-            distribution,
-            java,
+            ground,
             progress,
             varied=plan.varied,
             on_load=spark.prepare,

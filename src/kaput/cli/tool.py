@@ -29,7 +29,8 @@ def tool_command(
 ) -> None:
     """Run one of Kafka's tools; streams, Ctrl-C and exit status are the tool's own.
 
-    --bootstrap-server is added where a cluster stands (kaput up) and the arguments do not say it.
+    --bootstrap-server is added where a cluster stands (kaput up) and the arguments do not say it, and with it
+    how to be let in.
 
     Example: kaput tool topics --describe --topic orders
     """
@@ -60,7 +61,12 @@ def tool_command(
     if call.tool.more is not None:
         # Behind the others: the archive is of a class path that this one begins with.
         distribution = more_for(distribution, call.tool.more, java)
-    words = command(call, arguments or [], servers, distribution, java, archive)
+    access = None
+    if card is not None and card.client_properties is not None:
+        access = Path(card.client_properties)
+        if call.tool.config is None:
+            raise UsageError(f"{call.name} cannot sign in, and {card.name} lets nobody in who does not")
+    words = command(call, arguments or [], servers, distribution, java, archive, access)
     sys.stdout.flush()
     # The same process: signals, streams and exit status need nobody in between.
     os.execv(words[0], words)

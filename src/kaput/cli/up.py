@@ -33,6 +33,9 @@ def up_command(
     mode: Annotated[str | None, typer.Option(help="kraft, or zookeeper.")] = None,
     kafka: Annotated[str | None, typer.Option(metavar="VERSION", help="Which Kafka.")] = None,
     network: Annotated[str | None, typer.Option(help="loopback, or namespaces (Linux).")] = None,
+    security: Annotated[
+        str | None, typer.Option(help="none, or scram-tls: TLS, users with passwords, rules (KRaft).")
+    ] = None,
     config: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of every broker.")
     ] = None,
@@ -54,7 +57,10 @@ def up_command(
     wrong = [text for text in config or [] if "=" not in text]
     if wrong:
         raise UsageError(f"--config {wrong[0]}: write KEY=VALUE")
-    given = {"brokers": brokers, "controllers": controllers, "mode": mode, "kafka": kafka, "network": network}
+    given = {
+        "brokers": brokers, "controllers": controllers, "mode": mode, "kafka": kafka, "network": network,
+        "security": security,
+    }  # fmt: skip
     cluster: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if config:
         cluster["config"] = dict(text.split("=", 1) for text in config)
@@ -137,12 +143,15 @@ def _show(card: Card, json: bool) -> None:
             "bootstrap_servers": card.bootstrap_servers,
             "brokers": list(range(1, len(brokers) + 1)),
             "folder": card.folder,
+            "client_properties": card.client_properties,
         }
         typer.echo(library.dumps(said))
         return
     which = "" if card.name == "lab" else f" --cluster {card.name}"
     typer.echo(f"{card.name}: {len(brokers)} brokers of Kafka {card.kafka} at {card.bootstrap_servers}")
     typer.echo(f"  logs: {card.folder}/BROKER/server.log")
+    if card.client_properties is not None:
+        typer.echo(f"  clients are let in by: --command-config {card.client_properties}")
     typer.echo(
         f"  kaput status{which}; kaput fault inject kill --target 'broker 1'{which}; kaput down{which}"
     )

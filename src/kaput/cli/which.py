@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from kaput.cluster.access import Access
     from kaput.operate.homes import Card
 
 Servers = Annotated[
@@ -41,11 +42,22 @@ def card_of(cluster: str | None) -> Card:
     return cards[0]
 
 
-def access_of(command_config: Path | None) -> dict[str, Any]:
-    """How kafka-python is let in. Raises UsageError."""
-    from kaput.operate.clients import for_asking, read_properties
+def config_of(bootstrap_servers: str | None, cluster: str | None, command_config: Path | None) -> Path | None:
+    """The file by which clients are let in: as given, or that of the standing cluster; None where everybody
+    is. Raises UsageError.
+    """
+    if command_config is not None or bootstrap_servers is not None:
+        return command_config
+    known = card_of(cluster).client_properties
+    return None if known is None else Path(known)
 
-    return for_asking(read_properties(command_config), command_config) if command_config else {}
+
+def access_of(bootstrap_servers: str | None, cluster: str | None, command_config: Path | None) -> Access:
+    """How to be let in, by what config_of finds. Raises UsageError."""
+    from kaput.cluster.access import OPEN, Access
+
+    path = config_of(bootstrap_servers, cluster, command_config)
+    return OPEN if path is None else Access.read(path)
 
 
 def confirmed(question: str, yes: bool) -> bool:

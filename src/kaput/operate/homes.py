@@ -37,6 +37,7 @@ class Card:
     network: str
     kafka: str
     kafka_home: str | None = None  # of an installation that it runs from
+    client_properties: str | None = None  # the file by which clients are let in; None where everybody is
 
     @property
     def alive(self) -> bool:

@@ -41,6 +41,7 @@ class Keeper:
             lab.spec.network,
             lab.spec.kafka,
             None if kafka_home is None else str(kafka_home.absolute()),
+            None if lab.client_properties is None else str(lab.client_properties),
         )
         self._history: dict[str, dict[str, Any]] = {}
         self._timers: dict[str, threading.Timer] = {}

@@ -32,6 +32,8 @@ from kaput.scenario import loader
 from kaput.scenario.mistakes import from_validation, in_lines
 from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.model import Config, Topic
+from kaput.scenario.nearest import hint
+from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
 READY_TIMEOUT_S = 60.0
 
@@ -46,9 +48,9 @@ def lab(
     """A cluster of real brokers, started on entering the block and gone on leaving it.
 
     `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `controllers=1`, `kafka="4.3.1"`,
-    `mode`, `network`, `config={...}`). `scenario`: a built-in or a file, whose cluster and topics are taken.
-    `folder`: where configs and logs of the brokers stay; without it they go with the cluster. `note` is told
-    what takes long. Raises UsageError for a mistake in any of these.
+    `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a file: its cluster
+    and topics are taken. `folder`: where configs and logs of the brokers stay; without it they go with the
+    cluster. `note` is told what takes long. Raises UsageError for a mistake in any of these.
     """
     found = loader.load(str(scenario))[1] if scenario is not None else None
     given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
@@ -81,7 +83,7 @@ class Lab:
 
     def _find(self) -> tuple[Java, Distribution]:
         java = find_java()
-        return java, resolve(self.spec.kafka, java)
+        return java, resolve(self.spec.kafka, java, note=self._note)
 
     def __enter__(self) -> Lab:
         if self.spec.network == "namespaces" and not inside():
@@ -117,6 +119,21 @@ class Lab:
     def bootstrap_servers(self) -> str:
         """HOST:PORT of every broker, separated by commas, for clients."""
         return self.cluster.bootstrap_servers
+
+    @property
+    def client_properties(self) -> Path | None:
+        """With `security="scram-tls"`: how clients are let in, in Java's names (--command-config). It holds a
+        password, and can be read by nobody else. None where everybody is let in.
+        """
+        return self.cluster.access().path
+
+    def client_settings(self, user: str = CLIENT_USER) -> dict[str, str]:
+        """What a client of librdkafka needs to be told to reach the brokers as that user: `kaput`, who may do
+        everything, or `nobody`, who may do nothing. With a password where there is security.
+        """
+        if user not in USERS:
+            raise UsageError(f"there is no user {user}; {hint(user, USERS)}")
+        return {"bootstrap.servers": self.bootstrap_servers, **self.cluster.access(user).librdkafka()}
 
     @property
     def brokers(self) -> list[int]:

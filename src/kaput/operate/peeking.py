@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from kaput.cluster import requests
+from kaput.cluster.access import OPEN, Access
 from kaput.cluster.records import Record, read_records
 from kaput.cluster.requests import TopicPartition
 from kaput.cluster.segments import directory, headers, log_end, segments
-from kaput.cluster.wire import Endpoint, Unanswered, ask, error_name
+from kaput.cluster.wire import REFUSALS, Endpoint, Refused, Unanswered, ask, trouble
 from kaput.errors import LabError, UsageError
 
 _ANSWER_S = 10.0
@@ -51,12 +52,19 @@ class Wanted:
         return max(start, end + self.offset if self.offset < 0 else self.offset)
 
 
-def peek(servers: str, place: TopicPartition, replica: int, wanted: Wanted, folder: Path | None) -> Peek:
+def peek(
+    servers: str,
+    place: TopicPartition,
+    replica: int,
+    wanted: Wanted,
+    folder: Path | None,
+    access: Access = OPEN,
+) -> Peek:
     """Asks the broker, and where it does not answer reads its files below `folder`, if there is one.
 
     Raises UsageError where it is no replica of the partition, LabError where nobody tells.
     """
-    brokers, leader, replicas = _where(servers, place)
+    brokers, leader, replicas = _where(servers, place, access)
     if replica not in replicas:
         there = ", ".join(map(str, replicas))
         raise UsageError(f"broker {replica} has no replica of {place[0]}/{place[1]}; replicas are {there}")
@@ -64,6 +72,8 @@ def peek(servers: str, place: TopicPartition, replica: int, wanted: Wanted, fold
         if replica not in brokers:
             raise Unanswered(f"broker {replica} is down")
         return _from_broker(brokers[replica], place, replica, leader, wanted)
+    except Refused:
+        raise
     except Unanswered:
         data = None if folder is None else folder / str(replica) / "data"
         if data is None or not data.is_dir():
@@ -71,7 +81,9 @@ def peek(servers: str, place: TopicPartition, replica: int, wanted: Wanted, fold
         return _from_files(data, place, replica, leader, wanted)
 
 
-def _where(servers: str, place: TopicPartition) -> tuple[dict[int, Endpoint], int | None, list[int]]:
+def _where(
+    servers: str, place: TopicPartition, access: Access
+) -> tuple[dict[int, Endpoint], int | None, list[int]]:
     """The brokers that are up, the partition's leader, and its replicas."""
     why: LabError | None = None
     for server in servers.split(","):
@@ -79,13 +91,18 @@ def _where(servers: str, place: TopicPartition) -> tuple[dict[int, Endpoint], in
         if not host or not port.isdigit():
             raise UsageError(f"{server!r}: write HOST:PORT")
         try:
-            answer = ask((host, int(port)), requests.metadata([place[0]]), _ANSWER_S)
+            answer = ask(Endpoint(host, int(port), access), requests.metadata([place[0]]), _ANSWER_S)
+        except Refused:
+            raise
         except Unanswered as error:
             why = error
             continue
-        brokers = {b.node_id: (b.host, b.port) for b in answer.brokers}
+        brokers = {b.node_id: Endpoint(b.host, b.port, access) for b in answer.brokers}
         found = {p.partition_index: p for topic in answer.topics for p in topic.partitions}
         if place[1] not in found:
+            for topic in answer.topics:
+                if topic.error_code in REFUSALS:
+                    raise trouble(f"{access.principal} may not see topic {place[0]}", topic.error_code)
             has = f"it has partitions 0 to {len(found) - 1}" if found else "there is no such topic"
             raise UsageError(f"{place[0]}/{place[1]}: {has}")
         state = found[place[1]]
@@ -103,7 +120,7 @@ def _from_broker(
         answer = ask(endpoint, requests.fetch(place, at, _MAX_BYTES), _ANSWER_S)
         (told,) = answer.responses[0].partitions
         if told.error_code:
-            raise LabError(f"{place[0]}/{place[1]} at broker {replica}: {error_name(told.error_code)}")
+            raise trouble(f"{place[0]}/{place[1]} at broker {replica}", told.error_code)
         new = [record for record in read_records(bytes(told.records or b"")) if record.offset >= at]
         found += new
         # Markers of transactions are no records, and a batch of them is passed over one by one.
@@ -116,7 +133,7 @@ def _offset(endpoint: Endpoint, place: TopicPartition, of: Callable[[list[TopicP
     answer = ask(endpoint, of([place]), _ANSWER_S)
     (told,) = answer.topics[0].partitions
     if told.error_code:
-        raise LabError(f"{place[0]}/{place[1]} at {endpoint[0]}:{endpoint[1]}: {error_name(told.error_code)}")
+        raise trouble(f"{place[0]}/{place[1]} at {endpoint.host}:{endpoint.port}", told.error_code)
     return int(told.offset)
 
 

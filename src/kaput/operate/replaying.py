@@ -25,6 +25,7 @@ from confluent_kafka import (
 
 from kaput.errors import LabError, UsageError
 from kaput.workload.quiet import quiet_logger
+from kaput.workload.refusals import Refusals, RefusedError
 
 _ANSWER_S = 30.0
 _BATCH = 2000
@@ -73,6 +74,8 @@ def replay(wanted: Replay, tell: OnProgress = lambda _: None) -> dict[int, Progr
     except KafkaException as error:
         why = error.args[0].str()
         raise LabError(f"the replay {wanted.id} cannot go on: {why}; start it again") from None
+    except RefusedError as error:
+        raise LabError(str(error)) from None
 
 
 class _Copying:
@@ -81,6 +84,7 @@ class _Copying:
     def __init__(self, wanted: Replay, tell: OnProgress) -> None:
         self._wanted, self._tell = wanted, tell
         common = {"bootstrap.servers": wanted.servers, **(wanted.config or {})}
+        self._refusals = Refusals(common)
         self._consumer = Consumer(
             {
                 **common,
@@ -94,7 +98,13 @@ class _Copying:
         )
         self._producer = Producer(
             # Of those who have this id the last one goes on, and the transaction of a dead one is ended.
-            {**common, "transactional.id": wanted.id, "partitioner": "consistent", "linger.ms": 5},
+            {
+                **common,
+                "transactional.id": wanted.id,
+                "partitioner": "consistent",
+                "linger.ms": 5,
+                "error_cb": self._refusals.heard,
+            },
             logger=quiet_logger(),
         )
         self._state: dict[int, Progress] = {}
@@ -119,7 +129,7 @@ class _Copying:
         """Those of the source; the target must have as many at least. Raises UsageError."""
         found = {}
         for topic in (self._wanted.source, self._wanted.target):
-            known = self._consumer.list_topics(topic, _ANSWER_S).topics[topic]
+            known = self._refusals.find(self._producer, topic, _ANSWER_S)
             if known.error is not None:
                 raise UsageError(f"{topic}: {known.error.str()}")
             found[topic] = sorted(known.partitions)

@@ -15,6 +15,7 @@ from kaput.operate.tools import TOOLS
 
 CLUSTER = "KAPUT_CLUSTER"  # the verbs' --cluster, for what runs in the shell
 BOOTSTRAP_SERVERS = "BOOTSTRAP_SERVERS"
+CLIENT_PROPERTIES = "CLIENT_PROPERTIES"  # the file by which clients are let in, where not everybody is
 
 
 def enter(card: Card, command: Sequence[str]) -> None:
@@ -24,6 +25,7 @@ def enter(card: Card, command: Sequence[str]) -> None:
         **os.environ,
         CLUSTER: card.name,
         BOOTSTRAP_SERVERS: card.bootstrap_servers,
+        **({CLIENT_PROPERTIES: card.client_properties} if card.client_properties else {}),
         "PATH": os.pathsep.join([str(_tools(card)), os.environ.get("PATH", os.defpath)]),
     }
     found = shutil.which(wanted[0], path=env["PATH"])

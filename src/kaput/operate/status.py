@@ -21,6 +21,7 @@ def status_of(lab: Lab) -> dict[str, Any]:
         "kafka": lab.spec.kafka,
         "mode": lab.spec.mode,
         "network": lab.spec.network,
+        "security": lab.spec.security,
         "bootstrap_servers": lab.bootstrap_servers,
         "controller": _tried(lab.controller, unknown),
         "brokers": [node for node in nodes if node["role"] in ("broker", "combined")],

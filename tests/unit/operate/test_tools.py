@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,62 @@ def test_brokers_are_told_where_the_arguments_do_not(
     call = named(name)
     words = command(call, given, SERVERS, kafka, JAVA)
     assert behind(call.tool.mains[0], words) == told
+
+
+ME = Path("/home/me.properties")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "given", "told"),
+    [
+        (
+            "topics",
+            "4.3.1",
+            ["--list"],
+            ["--list", "--bootstrap-server", SERVERS, "--command-config", str(ME)],
+        ),
+        (
+            "topics",
+            "4.3.1",
+            ["--command-config", "x"],
+            ["--command-config", "x", "--bootstrap-server", SERVERS],
+        ),
+        ("topics", "4.3.1", ["--bootstrap-server", "other:1"], ["--bootstrap-server", "other:1"]),
+        ("topics", "4.3.1", ["--help"], ["--help"]),
+        (
+            "topics",
+            "4.3.1",
+            ["--config", "a=b"],
+            ["--config", "a=b", "--bootstrap-server", SERVERS, "--command-config", str(ME)],
+        ),
+        ("leader-election", "4.3.1", [], ["--bootstrap-server", SERVERS, "--command-config", str(ME)]),
+        ("leader-election", "3.9.2", [], ["--bootstrap-server", SERVERS, "--admin.config", str(ME)]),
+        (
+            "metadata-quorum",
+            "3.9.2",
+            ["describe"],
+            ["--bootstrap-server", SERVERS, "--command-config", str(ME), "describe"],
+        ),
+        ("dump-log", "4.3.1", ["--files", "x"], ["--files", "x"]),
+    ],
+)
+def test_who_is_told_the_brokers_is_told_how_to_be_let_in(
+    name: str, version: str, given: list[str], told: list[str], kafka: Distribution
+) -> None:
+    """By a file, never by a password on the command line; in the words of the tool's version."""
+    call = named(name)
+    words = command(call, given, SERVERS, replace(kafka, version=version), JAVA, properties=ME)
+    assert behind(call.tool.mains[0], words) == told
+
+
+def test_tools_that_take_other_names() -> None:
+    """Those of clients' own, before Kafka had one name for all; one tool cannot sign in at all."""
+    others = {name: tool.config for name, tool in TOOLS.items() if tool.config != "--command-config"}
+    assert others.pop("replica-verification") is None
+    assert {name for name, option in others.items() if option == "--producer.config"} == {
+        "console-producer", "producer-perf-test", "verifiable-producer",
+    }  # fmt: skip
+    assert all("consumer" in name for name, option in others.items() if option == "--consumer.config")
 
 
 def test_without_a_cluster_nothing_is_added(kafka: Distribution) -> None:

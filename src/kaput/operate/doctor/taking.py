@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kaput.cluster.access import OPEN, Access, read_properties
 from kaput.errors import LabError
-from kaput.operate.clients import for_asking, read_properties
 from kaput.operate.doctor.survey import Broker, Commit, Group, Partition, Quorum, Survey, Topic
+from kaput.operate.rights import knock, unseen
 
 with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -30,15 +31,18 @@ def take(servers: str, command_config: Path | None = None, client_config: Path |
     where the cluster cannot be reached.
     """
     client = read_properties(client_config) if client_config is not None else None
-    access = for_asking(read_properties(command_config), command_config) if command_config else {}
+    access = Access.read(command_config) if command_config else OPEN
+    knock(servers, access)
     try:
         admin = KafkaAdminClient(
-            bootstrap_servers=servers.split(","), request_timeout_ms=int(TIMEOUT_S * 1000), **access
+            bootstrap_servers=servers.split(","),
+            request_timeout_ms=int(TIMEOUT_S * 1000),
+            **access.kafka_python(),
         )
     except (KafkaError, OSError, ValueError) as error:
         raise LabError(f"{servers} cannot be reached: {_said(error)}") from None
     try:
-        return _Picture(admin).survey(client)
+        return _Picture(admin, access.principal).survey(client)
     except (KafkaError, OSError) as error:
         raise LabError(f"{servers} did not answer: {_said(error)}") from None
     finally:
@@ -48,13 +52,14 @@ def take(servers: str, command_config: Path | None = None, client_config: Path |
 class _Picture:
     """One picture in the making."""
 
-    def __init__(self, admin: Any) -> None:
-        self._admin = admin
+    def __init__(self, admin: Any, principal: str) -> None:
+        self._admin, self._principal = admin, principal
         self._unknown: list[str] = []
 
     def survey(self, client: Mapping[str, str] | None) -> Survey:
         cluster = self._admin.describe_cluster()
         described = [topic for topic in self._admin.describe_topics() if not topic["error_code"]]
+        self._look_at_rights(cluster.get("authorized_operations"), bool(described))
         topics = self._topics(described)
         return Survey(
             cluster["cluster_id"],
@@ -65,6 +70,11 @@ class _Picture:
             client,
             self._unknown,
         )
+
+    def _look_at_rights(self, rights: Sequence[str] | None, sees_topics: bool) -> None:
+        """What may not be described is not refused: it is simply not there. Raises LabError for nobody."""
+        if hidden := unseen(self._principal, rights, sees_topics):
+            self._unknown.append(hidden)
 
     def _tried(self, what: str, look: Callable[[], _T], otherwise: _T) -> _T:
         """A part that may be forbidden, or that the cluster does not have."""

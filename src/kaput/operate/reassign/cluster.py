@@ -12,8 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
+from kaput.cluster.access import Access
 from kaput.cluster.requests import TopicPartition as Place
 from kaput.errors import LabError
+from kaput.operate.rights import knock, unseen
 
 with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -80,16 +82,19 @@ class Cluster(Protocol):
 
 
 @contextmanager
-def connected(servers: str, access: Mapping[str, Any]) -> Iterator[Connection]:
-    """A cluster to work with. `access`: how to be let in, as kafka-python has it. Raises LabError."""
+def connected(servers: str, access: Access) -> Iterator[Connection]:
+    """A cluster to work with. Raises LabError."""
+    knock(servers, access)
     try:
         admin = KafkaAdminClient(
-            bootstrap_servers=servers.split(","), request_timeout_ms=int(TIMEOUT_S * 1000), **access
+            bootstrap_servers=servers.split(","),
+            request_timeout_ms=int(TIMEOUT_S * 1000),
+            **access.kafka_python(),
         )
     except (KafkaError, OSError, ValueError) as error:
         raise LabError(f"{servers} cannot be reached: {_said(error)}") from None
     try:
-        yield Connection(admin)
+        yield Connection(admin, access.principal)
     finally:
         admin.close()
 
@@ -97,13 +102,14 @@ def connected(servers: str, access: Mapping[str, Any]) -> Iterator[Connection]:
 class Connection:
     """The real one."""
 
-    def __init__(self, admin: Any) -> None:
-        self._admin = admin
+    def __init__(self, admin: Any, principal: str = "User:ANONYMOUS") -> None:
+        self._admin, self._principal = admin, principal
         self._there: list[int] = []  # brokers, at the last view
 
     def view(self) -> View:
         cluster = self._again("how the cluster stands", self._admin.describe_cluster)
         topics = self._again("the topics", self._admin.describe_topics)
+        unseen(self._principal, cluster.get("authorized_operations"), bool(topics))
         self._there = sorted(b["broker_id"] for b in cluster["brokers"] if not b.get("is_fenced"))
         return View(
             cluster["cluster_id"],
