@@ -1,5 +1,7 @@
 """A Chromium for the tests: the system's, else playwright's own; installed here where neither is there.
 
+playwright brings a Node, which needs a library that a bare system lacks: that is installed in the same way.
+
 Through the registries that the machine already uses: apt as root, else playwright's. Where nothing can be
 had, `Missing` says why, and the tests are skipped with that sentence.
 """
@@ -14,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import Browser, Error, Playwright
@@ -28,11 +31,24 @@ class Missing(Exception):
     """No browser can be had; the sentence says what was tried."""
 
 
+def check_driver() -> None:
+    """What playwright talks to a browser through can be started; else what it lacks is installed. Raises
+    Missing.
+    """
+    with _one_at_a_time():
+        if why := _driver():
+            lacking = _apt("libatomic1")
+            if lacking or (why := _driver()):
+                raise Missing(
+                    f"playwright's driver does not start: {'; '.join(filter(None, (why, lacking)))}"
+                )
+
+
 def launched(playwright: Playwright) -> Browser:
     """A running Chromium. Raises Missing."""
     with _one_at_a_time():
         tried = []
-        for install in (_nothing, _apt, _playwrights):
+        for install in (_nothing, partial(_apt, "chromium"), _playwrights):
             said = install()
             if said:
                 tried.append(said)
@@ -56,11 +72,15 @@ def _nothing() -> str:
     return ""
 
 
-def _apt() -> str:
+def _driver() -> str:
+    return _ran([sys.executable, "-m", "playwright", "--version"], _LAUNCH_MS // 1000, dict(os.environ))
+
+
+def _apt(package: str) -> str:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return "apt-get needs root"
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", "chromium"]
+    install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", package]
     return _ran(["apt-get", "update", "-q"], _APT_S, environment) or _ran(install, _APT_S, environment)
 
 
@@ -70,7 +90,7 @@ def _playwrights() -> str:
 
 def _ran(command: list[str], bound_s: int, environment: dict[str, str]) -> str:
     """What went wrong; nothing where all is well."""
-    name = " ".join(command[:3]) if command[0] != sys.executable else "playwright install"
+    name = " ".join(command[:3]) if command[0] != sys.executable else f"playwright {command[3]}"
     try:
         done = subprocess.run(
             command,

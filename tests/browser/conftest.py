@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from browser.chromium import Missing, launched
+from browser.chromium import Missing, check_driver, launched
 from fakes.isolation import judged
 from kaput.report.page import to_html
 
@@ -54,13 +54,14 @@ class Opens:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A Chromium; where none can be had, the tests that need it are skipped, and say why."""
-    with sync_playwright() as playwright:
-        try:
+    try:
+        check_driver()
+        with sync_playwright() as playwright:
             found = launched(playwright)
-        except Missing as why:
-            pytest.skip(str(why))
-        yield found
-        found.close()
+            yield found
+            found.close()
+    except Missing as why:
+        pytest.skip(str(why))
 
 
 @pytest.fixture(scope="session")

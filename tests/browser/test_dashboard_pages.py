@@ -33,7 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield found
 
 
-def _check(opened: Opened, site: Site) -> None:
+def _assert_sound(opened: Opened, site: Site) -> None:
     """Nothing complained of, and nothing asked of anybody else."""
     assert opened.complaints == []
     assert all(url.startswith((site.url, "data:")) for url in opened.asked), opened.asked
@@ -64,7 +64,7 @@ def test_runs_are_found_and_two_are_compared_by_keyboard(site: Site, opens: Open
     assert page.locator("#acked path").count() == 2 and page.locator("#p99 path").count() == 2
     assert len(page.locator("#acked path").first.get_attribute("d") or "") > 100
     expect(page.locator("tbody")).to_contain_text("lost")
-    _check(opened, site)
+    _assert_sound(opened, site)
 
 
 def test_the_list_is_that_of_now(site: Site, opens: Opens) -> None:
@@ -76,7 +76,7 @@ def test_the_list_is_that_of_now(site: Site, opens: Opens) -> None:
     expect(opened.page.locator("tbody")).to_contain_text("recording")
     shutil.rmtree(folder.path)
     expect(opened.page.locator("tbody tr")).to_have_count(2)
-    _check(opened, site)
+    _assert_sound(opened, site)
 
 
 def test_the_report_is_drawn_though_it_belongs_to_no_site(site: Site, opens: Opens) -> None:
@@ -84,7 +84,7 @@ def test_the_report_is_drawn_though_it_belongs_to_no_site(site: Site, opens: Ope
     opened = opens(f"{site.url}/runs/first")
     assert opened.page.locator("#chart-done svg").count() == 1
     assert opened.page.evaluate("origin") == "null"
-    _check(opened, site)
+    _assert_sound(opened, site)
 
 
 def test_a_run_is_watched_from_its_start_to_its_verdict(site: Site, opens: Opens) -> None:
@@ -126,7 +126,7 @@ def test_a_run_is_watched_from_its_start_to_its_verdict(site: Site, opens: Opens
     expect(page.locator("#verdict")).to_contain_text("lost")
     expect(page.locator("#provisional")).to_have_text("final: judged")
     page.wait_for_selector("body[data-ended=yes]", state="attached")
-    _check(opened, site)
+    _assert_sound(opened, site)
     shutil.rmtree(folder.path)
 
 
@@ -148,7 +148,7 @@ def test_a_run_is_replayed(site: Site, opens: Opens) -> None:
     assert _number(page, "acknowledged") == findings["totals"]["acked"]
     expect(page.locator("#faults")).to_contain_text("healed: isolate")
     expect(page.locator("#play")).to_have_text("Play")
-    _check(opened, site)
+    _assert_sound(opened, site)
 
 
 @pytest.mark.parametrize(

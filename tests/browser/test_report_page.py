@@ -108,6 +108,7 @@ def test_any_moment_can_be_pointed_at(wide: Opened) -> None:
     expect(page.locator(".cursor")).to_be_visible()
     page.mouse.move(5, 5)
     expect(readout).to_be_hidden()
+    assert wide.complaints == []
 
 
 def test_dragging_looks_closer_at_every_row(wide: Opened) -> None:
@@ -173,6 +174,7 @@ def test_words_are_explained_where_they_stand(wide: Opened) -> None:
     expect(page.get_by_role("tooltip")).to_have_count(0)
     page.locator(".figures dfn").first.hover()
     expect(page.get_by_role("tooltip")).to_contain_text("the client was told")
+    assert wide.complaints == []
 
 
 def test_dark_is_dark(wide: Opened) -> None:
@@ -207,9 +209,11 @@ def test_it_prints_on_a4(wide: Opened) -> None:
 
 def test_without_scripts_the_tables_are_there(report: Path, opens: Opens) -> None:
     """The verdict, a sentence in place of charts, and every figure."""
-    page = opens(report, ready=False, java_script_enabled=False).page
+    opened = opens(report, ready=False, java_script_enabled=False)
+    page = opened.page
     expect(page.locator("h1")).to_contain_text("HELD")
     expect(page.locator("p.note", has_text="switched off")).to_be_visible()
     page.locator("summary", has_text="The timeline as a table").click()
     expect(page.locator(".table tfoot").first).to_contain_text("3,000")
+    assert opened.complaints == []
     page.context.close()

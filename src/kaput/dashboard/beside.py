@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from kaput.dashboard.opening import HOST, PORT, bind, step_back
+from kaput.dashboard.opening import HOST, PORT, bind, step_back, step_forward
 from kaput.errors import LabError, UsageError
 from kaput.processes.records import own_marker
 from kaput.processes.signals import shielded
@@ -161,6 +161,8 @@ class _Ending:
 
     def _wait(self) -> None:
         sys.stdin.buffer.read()
+        # The run is over: what those who watch it wait for is nobody's burden any more.
+        step_forward()
         with self._lock:
             if self._server is None:
                 os._exit(0)

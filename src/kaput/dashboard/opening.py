@@ -17,6 +17,7 @@ from kaput.errors import UsageError
 
 HOST = "127.0.0.1"
 PORT = 8420
+_AUTOGROUP = Path("/proc/self/autogroup")
 _BEHIND = 10  # niceness: who looks on does not slow a run
 _STALLED_MS = 20_000  # after which the kernel drops a browser that takes nothing
 
@@ -64,4 +65,15 @@ def step_back() -> None:
         os.nice(_BEHIND)
     if os.getsid(0) == os.getpid():
         with suppress(OSError):
-            Path("/proc/self/autogroup").write_text(str(_BEHIND))
+            _AUTOGROUP.write_text(str(_BEHIND))
+
+
+def step_forward() -> None:
+    """Among all others again, as far as that is permitted: what a session of one's own was given may be taken
+    back, what a thread was by root alone.
+    """
+    with suppress(OSError):
+        _AUTOGROUP.write_text("0")
+    with suppress(OSError):
+        for thread in Path("/proc/self/task").iterdir():
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), 0)

@@ -11,7 +11,8 @@ import uvicorn
 from kaput.dashboard.app import Dashboard
 from kaput.dashboard.beneath import Runs
 
-_LAST_WORD_S = 2.0  # for browsers to be shown the verdict of a run that ends with its dashboard
+# For browsers to be shown the verdict of a run that ends with its dashboard, which works behind all others.
+_LAST_WORD_S = 7.0
 
 
 def server_of(runs: Runs, bound: socket.socket) -> Server:

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
 from kaput.report.layout import NOTHING, number
+from kaput.report.leaders import LIBRDKAFKA
 from kaput.report.statistics import summarise
 from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES
@@ -100,6 +101,15 @@ def _of_resized(findings: Findings) -> Iterator[ResizedForGroup]:
     return (group for topic in findings.resized for group in topic.groups)
 
 
+def _known_ms(findings: Findings) -> float | None:
+    """How long it took until the last producer knew of a new leader, where clients are compared."""
+    compared = any(key.endswith((".client", ".client-version")) for key in findings.run.varied)
+    learned = [known for change in findings.leader_changes for known in change.learned]
+    if not compared and all(known.client == LIBRDKAFKA for known in learned):
+        return None
+    return _longest(known.last_ms for known in learned)
+
+
 FIGURES = (
     Figure("sent", lambda f: f.totals.sent),
     Figure("acked", lambda f: f.totals.acked),
@@ -134,6 +144,7 @@ _OF_RESIZING = (
 _RARE = (
     Figure("failed", lambda f: f.totals.failed),
     Figure("unknown", lambda f: f.totals.unknown),
+    Figure("leader known ms", _known_ms),
     Figure("stuck", lambda f: _longest(sum(fault.stuck.values()) for fault in f.faults)),
     *(
         Figure(name, _count(name))

@@ -49,7 +49,9 @@ def _times(fault: FaultFindings, began_ns: int) -> Iterator[tuple[str, str, str]
         yield "healed", f"{(fault.healed_ns - fault.effective_ns) / 1e9:,.3f} s after that", ""
     yield "detect and elect", milliseconds(fault.election_ms), "election_ms"
     yield "first acknowledgement", milliseconds(fault.first_ack_after_ms), "first_ack_after_ms"
+    yield "first delivery", milliseconds(fault.first_delivery_after_ms), "first_delivery_after_ms"
     yield "longest unavailability", milliseconds(fault.unavailable_ms), "unavailable_ms"
+    yield "backlog drained", milliseconds(fault.backlog_drained_ms), "backlog_drained_ms"
     yield "ISR whole after the heal", milliseconds(fault.isr_restored_ms), "isr_restored_ms"
     if fault.lost:
         share = percent(fault.lost_share)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaput.evidence.findings import Findings, LeaderChange
+from kaput.evidence.findings_parts import Learned
 from kaput.report.layout import milliseconds, plural
 
+LIBRDKAFKA = "librdkafka"  # kaput's own client, of which nothing is said where there is no other
 _SHOWN = 5  # changes that lost nothing; those that did are all told
 
 
@@ -26,6 +28,8 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
     if change.first_ack_ns is not None:
         after = (change.first_ack_ns - change.elected_ns) / 1e6
         yield f"its first acknowledgement {milliseconds(max(0.0, after))} after the election"
+    if {known.client for known in change.learned} - {LIBRDKAFKA}:
+        yield f"known to {' and to '.join(map(_learned, change.learned))}"
     if not change.deposed_acks:
         yield "the old leader acknowledged nothing that was overwritten"
         return
@@ -45,6 +49,14 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
     if change.lost_after_heal:
         yield f"{change.lost_after_heal:,} of the {change.lost:,} lost were acknowledged after the heal"
     yield from _proof(change)
+
+
+def _learned(known: Learned) -> str:
+    """`java's producer 23,268 ms after it`: by its first acknowledgement."""
+    if known.producers == 1:
+        return f"{known.client}'s producer {milliseconds(known.first_ms)} after it"
+    to = "" if known.first_ms == known.last_ms else f" to {milliseconds(known.last_ms)}"
+    return f"{known.producers} producers of {known.client} {milliseconds(known.first_ms)}{to} after it"
 
 
 def _proof(change: LeaderChange) -> Iterator[str]:

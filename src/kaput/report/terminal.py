@@ -88,7 +88,9 @@ def _consequences(fault: FaultFindings) -> Iterator[str]:
     times = {
         "election": fault.election_ms,
         "first acknowledgement after it": fault.first_ack_after_ms,
+        "first delivery after it": fault.first_delivery_after_ms,
         "longest unavailability": fault.unavailable_ms,
+        "backlog drained": fault.backlog_drained_ms,
         "full ISR after the heal": fault.isr_restored_ms,
     }
     known = [f"{name} {milliseconds(ms)}" for name, ms in times.items() if ms is not None]

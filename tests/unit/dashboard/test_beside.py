@@ -62,6 +62,30 @@ def test_it_answers_for_as_long_as_the_block(tmp_path: Path) -> None:
     assert time.monotonic() - began < 10
 
 
+_FORWARD = """
+import os, threading, time
+from pathlib import Path
+from kaput.dashboard.opening import step_back, step_forward
+def told():
+    threads = [os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path("/proc/self/task").iterdir()]
+    return threads, Path("/proc/self/autogroup").read_text().split()[-1]
+os.setsid()
+step_back()
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print(told())
+step_forward()
+print(told())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="who is not root gets back what his session was given alone")
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="a kernel without sessions as groups")
+def test_it_comes_forward_for_the_verdict() -> None:
+    """Each of its threads, and its session."""
+    said = subprocess.run([sys.executable, "-c", _FORWARD], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines() == ["([10, 10], '10')", "([0, 0], '0')"]
+
+
 def test_one_that_has_not_even_started_ends_at_once(tmp_path: Path) -> None:
     """And one that hangs is not waited for."""
     with beside(tmp_path) as shown:

@@ -100,6 +100,24 @@ def test_any_other_anomaly_is_shown_where_there_is_one(raw: dict[str, Any]) -> N
     assert found.figures[0].name == "ghost" and found.figures[0].cells == ["0", "2"]
 
 
+def test_when_a_new_leader_is_known_is_told_where_clients_are_compared(raw: dict[str, Any]) -> None:
+    """By the last producer; not of kaput's own client alone."""
+    key = "workload.producers.0.client"
+
+    def run(client: str, ms: float, varied: dict[str, JsonValue]) -> Entry:
+        known = {"client": client, "producers": 2, "first_ms": 1.0, "last_ms": ms}
+        change = {"topic": "t", "partition": 0, "elected_ns": 1, "epoch": 1, "leader": 2, "old_leader": 1}
+        raw["leader_changes"] = [change | {"learned": [known]}]
+        raw["run"]["varied"] = varied
+        return entry(raw, 0, varied)
+
+    found = compare([run("librdkafka", 300, {key: "librdkafka"}), run("java", 900, {key: "java"})])
+    (figure,) = [figure for figure in found.figures if figure.name == "leader known ms"]
+    assert figure.cells == ["300", "900"]
+    plain = compare([run("librdkafka", 300, {ACKS: 1}), run("librdkafka", 900, {ACKS: 0})])
+    assert "leader known ms" not in [figure.name for figure in plain.figures]
+
+
 def test_a_table_that_is_too_wide_is_turned_over(raw: dict[str, Any]) -> None:
     """A column for each run, where that fits; where neither does, a line for each."""
     first = entry(raw, 23, {ACKS: 1})

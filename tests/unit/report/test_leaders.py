@@ -19,3 +19,22 @@ def test_a_leader_that_came_back_is_told_as_what_it_is(raw: dict[str, Any]) -> N
         "orders/0: broker 1 came back and led again (epoch 2), its first acknowledgement 300 ms after the "
         "election, without 1,200 that it had acknowledged before, 1,100 of them lost."
     ]
+
+
+def test_which_client_knew_when_is_told_where_there_is_another_than_kaputs_own(raw: dict[str, Any]) -> None:
+    """One producer of a kind, several, and librdkafka alone, of which nothing is said."""
+    ours = {"client": "librdkafka", "producers": 1, "first_ms": 300.0, "last_ms": 300.0}
+    java = {"client": "java 3.9.2", "producers": 3, "first_ms": 500.0, "last_ms": 2000.0}
+    change = {
+        "topic": "orders", "partition": 0, "elected_ns": 600_000_000, "epoch": 1, "leader": 2,
+        "old_leader": 1, "first_ack_ns": 900_000_000, "learned": [java, ours],
+    }  # fmt: skip
+    (both,) = leader_sentences(Findings.model_validate(raw | {"leader_changes": [change]}))
+    assert (
+        "300 ms after the election, known to 3 producers of java 3.9.2 500 ms to 2,000 ms after it and to "
+        "librdkafka's producer 300 ms after it," in both
+    )
+    (own,) = leader_sentences(
+        Findings.model_validate(raw | {"leader_changes": [change | {"learned": [ours]}]})
+    )
+    assert "known to" not in own

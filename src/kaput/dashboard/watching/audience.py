@@ -101,8 +101,11 @@ class Audience:
 
     @property
     def unsettled(self) -> bool:
-        """Whether anybody still watches a run that is not judged."""
-        return any(show.watchers for show in self.shows)
+        """Whether anybody still watches: nobody does once he was sent the verdict of the run.
+
+        A show may be over that has not been sent to all.
+        """
+        return any(show.watchers for show, _ in self._shows.values())
 
     @asynccontextmanager
     async def watching(self, name: str) -> AsyncIterator[Show]:

@@ -1,0 +1,54 @@
+"""The way back from a fault, step by step."""
+
+from __future__ import annotations
+
+import pytest
+from handmade_findings import document
+
+from kaput.evidence.findings import FaultFindings
+from kaput.report.recovery import recovery_bars
+
+MS = 1_000_000
+
+
+def fault(**known: object) -> FaultFindings:
+    """A kill that took hold at 0, of which that is known."""
+    written = {**document()["faults"][0], "effective_ns": 0, "healed_ns": None}
+    cleared = {name: None for name in written if name.endswith("_ms")}
+    return FaultFindings.model_validate(written | cleared | known)
+
+
+def test_each_step_begins_where_the_one_before_ended() -> None:
+    """All that is known, in the order of time."""
+    whole = fault(
+        healed_ns=9000 * MS, election_ms=2000.0, first_ack_after_ms=2250.0,
+        first_delivery_after_ms=2400.0, backlog_drained_ms=6400.0, isr_restored_ms=1500.0,
+    )  # fmt: skip
+    bars = [(bar.row, bar.begin, bar.end, bar.text) for bar in recovery_bars(whole)]
+    assert bars == [
+        ("the fault", 0.0, 9.0, "9.0 s until the heal"),
+        ("detect and elect", 0.0, 2.0, "2,000 ms"),
+        ("first acknowledgement", 2.0, 2.25, "250 ms after the election"),
+        ("first delivery", 2.25, 2.4, "150 ms after the first acknowledgement"),
+        ("backlog drained", 2.4, 6.4, "6.4 s after the fault"),
+        ("ISR whole again", 9.0, 10.5, "1,500 ms after the heal"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("known", "row", "begin"),
+    [
+        ({"first_delivery_after_ms": 500.0}, "first delivery", 0.0),
+        ({"first_ack_after_ms": 900.0, "first_delivery_after_ms": 500.0}, "first delivery", 0.5),
+        ({"backlog_drained_ms": 500.0}, "backlog drained", 0.0),
+    ],
+)
+def test_what_is_not_known_is_left_out(known: dict[str, float], row: str, begin: float) -> None:
+    """And no bar ends before it begins: a reader may be told before the writer."""
+    *_, last = recovery_bars(fault(**known))
+    assert (last.row, last.begin, last.end) == (row, begin, 0.5)
+
+
+def test_nothing_known_is_nothing_drawn() -> None:
+    """Not even an axis."""
+    assert list(recovery_bars(fault())) == []
