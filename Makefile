@@ -2,7 +2,7 @@
 # make test       install everything, then all checks and all tests
 # make test-fast  the checks, and the tests that need neither brokers nor Spark
 # make soak       5,000 generated histories against the oracle; make fuzz: 10,000 damaged run folders
-# make tools      every tool of Kafka's on a real cluster
+# make tools      every tool of Kafka's, its Java clients, and every verb on a secured cluster
 # make install    .venv with .venv/bin/kaput, Kafka's jars fetched, nothing run
 # make check      lint, format, types, import contracts
 # make bench      the benchmarks; make bench-quick: a short form of them
@@ -24,7 +24,7 @@ DEV_STAMP = .venv/.installed-dev
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url --no-emit-find-links
 
-.PHONY: wheel install demo test test-fast soak fuzz tools check bench bench-quick bench-reassign lock clean preflight setup setup-dev
+.PHONY: wheel install demo test test-all test-fast soak fuzz tools check bench bench-quick bench-reassign lock clean preflight setup setup-dev
 
 install: setup
 
@@ -33,9 +33,16 @@ demo: setup
 
 test: setup-dev
 	$(MAKE) --no-print-directory check
-	$(BIN)/pytest tests/functional -m alone
-	$(PYTEST) tests/functional -m "not alone and not tools"
-	$(PYTEST) tests --ignore=tests/functional
+	$(BIN)/pytest tests/functional tests/spark/test_background.py -m "alone and not long"
+	$(PYTEST) tests/functional -m "not alone and not tools and not long"
+	$(PYTEST) tests --ignore=tests/functional -m "not alone and not long"
+
+# With what has a sibling above: other signals, ZooKeeper's mode of the same, more of the built-in scenarios.
+test-all: test
+	$(BIN)/pytest tests/functional -m "alone and long"
+	$(PYTEST) tests/functional -m "not alone and long"
+	$(PYTEST) tests --ignore=tests/functional -m "long"
+	$(MAKE) --no-print-directory tools
 
 test-fast: $(DEV_STAMP)
 	$(MAKE) --no-print-directory check
@@ -52,9 +59,11 @@ fuzz: COUNT ?= 10000
 fuzz: setup-dev
 	cd tests && ../$(BIN)/python -m fuzz.fuzz_evidence --seed $(SEED) --count $(COUNT)
 
-# Every tool of Kafka's, each a JVM or several.
+# Every tool of Kafka's and its clients, each a JVM or several.
 tools: setup-dev
 	$(BIN)/pytest tests/functional/test_kafkas_tools.py
+	$(BIN)/pytest tests/functional/test_java_client.py -m tools
+	$(BIN)/pytest tests/functional/test_secured.py -m tools
 
 check: $(DEV_STAMP)
 	$(BIN)/ruff check .

@@ -6,6 +6,8 @@ is late on a busy machine finds nothing to lose, by themselves.
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,13 @@ settings.load_profile("kaput")
 _TOGETHER = {"spark": "spark", "property": "spark", "browser": "browser"}
 # Those there that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
 _COMMANDS = ("any_shape", "analyze_while_recording", "background", "hdfs", "judging_unwritable", "standalone")
+
+
+def pytest_configure() -> None:
+    """Two files of one name would be one module to pytest, which says so only when it meets the second."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    if twice := sorted(name for name, times in names.items() if times > 1):
+        raise pytest.UsageError(f"more than one file in tests/ is called {', '.join(twice)}")
 
 
 class ByDirectory(LoadScopeScheduling):

@@ -272,7 +272,7 @@ def test_what_cannot_be_done_here_is_the_tools_own_answer(kaput: Standing) -> No
 def test_replicas_are_compared_until_it_is_interrupted(kaput: Standing) -> None:
     """It reports until Ctrl-C, which is its own."""
     words = ["replica-verification", "--topics-include", "words", "--report-interval-ms", "500"]
-    _until("max lag is 0", [*KAPUT, "tool", *words], kaput.env)
+    assert _until("max lag is 0", [*KAPUT, "tool", *words], kaput.env) == 130
 
 
 @pytest.mark.tools
@@ -302,8 +302,8 @@ def test_a_mirror_is_filled(kaput: Standing, tmp_path: Path) -> None:
         assert mirror.wait(60) is not None
 
 
-def _until(prints: str, command: list[str], env: dict[str, str]) -> None:
-    """Runs it until it prints that, then interrupts it. Fails after a minute."""
+def _until(prints: str, command: list[str], env: dict[str, str]) -> int:
+    """Runs it until it prints that, then interrupts it: its exit status. Fails after a minute."""
     running = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert running.stdout is not None
     seen, lines = [], running.stdout
@@ -313,4 +313,5 @@ def _until(prints: str, command: list[str], env: dict[str, str]) -> None:
         assert eventually(lambda: prints.encode() in b"".join(seen), 60), seen
     finally:
         running.send_signal(signal.SIGINT)
-        assert running.wait(30) is not None
+        status = running.wait(30)
+    return status

@@ -66,9 +66,9 @@ def start(runs: Path, mode: str) -> subprocess.Popen[str]:
     ("number", "status", "mode"),
     [
         (signal.SIGINT, 130, "kraft"),
-        (signal.SIGTERM, 130, "kraft"),
         (signal.SIGKILL, -9, "kraft"),
-        (signal.SIGKILL, -9, "zookeeper"),
+        pytest.param(signal.SIGTERM, 130, "kraft", marks=pytest.mark.long),
+        pytest.param(signal.SIGKILL, -9, "zookeeper", marks=pytest.mark.long),
     ],
 )
 def test_an_ended_run_leaves_evidence_and_nothing_else(

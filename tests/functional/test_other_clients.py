@@ -16,25 +16,11 @@ import pytest
 import yaml
 
 from driving import Kaput, Result
+from fakes.liar import liar
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "clients"
 BUILD_TIMEOUT_S = 300
 MESSAGES, EACH = 2000, 100
-# Acknowledges what it is given, and then sends all but each hundredth message.
-LIAR = f"""
-import base64, json, sys
-from confluent_kafka import Producer
-told = json.loads(sys.stdin.readline())
-producer = Producer({{"bootstrap.servers": told["bootstrap_servers"]}})
-print(json.dumps({{"ready": True}}), flush=True)
-for text in sys.stdin:
-    line = json.loads(text)
-    print(json.dumps({{"seq": line["seq"], "outcome": "acked"}}), flush=True)
-    if line["seq"] % {EACH} != 37:
-        producer.produce(told["topic"], base64.b64decode(line["payload"]))
-    producer.poll(0)
-producer.flush()
-"""
 
 
 def python_command(_scratch: Path) -> str | None:
@@ -81,11 +67,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, dict[str, 
     """The run, and the number of each client's producer; the liar's is the last."""
     scratch = tmp_path_factory.mktemp("clients")
     commands = {name: made for name, make in CLIENTS.items() if (made := make(scratch)) is not None}
-    liar = scratch / "liar.py"
-    liar.write_text(LIAR)
+    program = scratch / "liar.py"
+    program.write_text(liar(EACH))
     sends = {"topic": "orders", "client": "command", "messages": MESSAGES, "rate": 500}
     reads = {"topics": ["orders"], "client": "command"}
-    produce = [f"{command} produce" for command in commands.values()] + [f"{sys.executable} {liar}"]
+    produce = [f"{command} produce" for command in commands.values()] + [f"{sys.executable} {program}"]
     scenario = {
         "version": 1,
         "title": "Other clients",

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 import kaput
 from driving import KAPUT
+from kaput.cluster.access import OPEN
 from kaput.operate.lab import Lab
 from kaput.operate.reassign.cluster import Connection, connected
 from kaput.operate.reassign.throttles import RATES, REPLICAS
@@ -34,7 +35,7 @@ def lab() -> Iterator[Lab]:
 @pytest.fixture
 def cluster(lab: Lab) -> Iterator[Connection]:
     """The same, to look at."""
-    with connected(lab.bootstrap_servers, {}) as connection:
+    with connected(lab.bootstrap_servers, OPEN) as connection:
         yield connection
 
 

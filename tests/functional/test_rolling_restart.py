@@ -17,13 +17,13 @@ topics:
   - {name: orders, partitions: 2, replication-factor: 1, assignment: [[1], [2]]}
 workload:
   producers:
-    - {topic: orders, acks: 1, messages: 20000, rate: 1000, partitioner: round-robin}
+    - {topic: orders, acks: 1, messages: 12000, rate: 1000, partitioner: round-robin}
 faults:
   - {at: 2s, fault: rolling-restart, target: all, for: 1s}
 """
 
 
-@pytest.mark.parametrize("mode", ["kraft", "zookeeper"])
+@pytest.mark.parametrize("mode", ["kraft", pytest.param("zookeeper", marks=pytest.mark.long)])
 def test_the_next_broker_waits_until_the_last_one_leads_again(
     kaput: Kaput, tmp_path: Path, mode: str
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow.dataset as ds
 import pytest
 
@@ -59,6 +61,7 @@ def test_lagging_followers_and_acks_1_lose_messages(kaput: Kaput) -> None:
     assert kill["unavailable_ms"] > 1_000
 
 
+@pytest.mark.long
 def test_lagging_followers_and_acks_all_lose_nothing(kaput: Kaput) -> None:
     """The same fault, and every acknowledged message is there."""
     result = kaput.run("leader-kill-lagging-acks-all")
@@ -92,7 +95,7 @@ def test_killing_the_leader_with_acks_all_loses_nothing(kaput: Kaput) -> None:
     assert result.count("unseen") == 0
 
 
-@pytest.mark.parametrize("acks", ["0", "1"])
+@pytest.mark.parametrize("acks", [pytest.param("0", marks=pytest.mark.long), "1"])
 def test_killing_the_leader_with_less_is_counted_exactly(kaput: Kaput, acks: str) -> None:
     """With acks 0 and 1 a loss is permitted; whatever it is, it is what the rows say."""
     result = kaput.run(f"leader-kill-acks-{acks}")
@@ -106,6 +109,7 @@ def test_killing_the_leader_with_less_is_counted_exactly(kaput: Kaput, acks: str
         assert "luck" in " ".join(result.findings["reasons"] + result.findings["notes"])
 
 
+@pytest.mark.long
 def test_a_rolling_restart_loses_nothing(kaput: Kaput) -> None:
     """Every broker is stopped and started once, one after the other, each time until the ISR is whole."""
     result = kaput.run("rolling-restart-acks-all")
@@ -121,10 +125,35 @@ def test_a_rolling_restart_loses_nothing(kaput: Kaput) -> None:
     assert order == [(kind, broker) for broker in (1, 2, 3) for kind in ("stopped", "started")]
 
 
+@pytest.mark.long
+def test_a_rolling_upgrade_loses_nothing(kaput: Kaput) -> None:
+    """Six nodes become Kafka 4 while 1,000 messages a second are sent and read; each log tells of both."""
+    result = kaput.run("rolling-upgrade")
+    assert_adds_up(result)
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    assert result.count("lost") == 0 == recount_lost(result)
+    upgrade = result.fault("rolling-upgrade")
+    assert upgrade["bit"] and upgrade["proof"].count("ISR whole") == 6, upgrade["proof"]
+    raised = re.search(r"all are Kafka 4\.3\.1; metadata\.version (\d+) has become (\d+)", upgrade["proof"])
+    assert raised is not None and int(raised[1]) < int(raised[2]), upgrade["proof"]
+    logs = list(result.folder.glob("brokers/*/server.log"))
+    assert len(logs) == 6
+    for log in logs:
+        said = re.findall(r"Kafka version: (\S+)", log.read_text())
+        assert (said[0], said[-1]) == ("3.9.2", "4.3.1"), log
+    events = [e for e in result.rows("cluster_events") if e["at_ns"] > upgrade["injected_ns"]]
+    # Each leader went, and after the last restart each came back to lead.
+    assert {e["leader"] for e in events if e["kind"] == "leader"} == {1, 2, 3}
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize(
     ("name", "brokers"),
-    [("broker-failover-2x1", 2), ("broker-failover-10x1", 10), ("broker-failover-10x10", 10)],
+    [
+        ("broker-failover-2x1", 2),
+        pytest.param("broker-failover-10x1", 10, marks=pytest.mark.long),
+        pytest.param("broker-failover-10x10", 10, marks=pytest.mark.long),
+    ],
 )
 def test_losing_a_share_of_the_brokers_affects_that_share_of_messages(
     kaput: Kaput, name: str, brokers: int

@@ -127,7 +127,14 @@ def killed(runs: Path, name: str, when: Callable[[], bool]) -> threading.Thread:
     return thread
 
 
-@pytest.mark.parametrize("moment", ["before it is ready", "between ready and go", "while it sends"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "between ready and go",
+        pytest.param("before it is ready", marks=pytest.mark.long),
+        pytest.param("while it sends", marks=pytest.mark.long),
+    ],
+)
 def test_a_producer_that_dies_ends_the_run_with_4(kaput: Kaput, tmp_path: Path, moment: str) -> None:
     """Never with 1, which is a verdict: one sentence with how it ended, and where the evidence is."""
     scenario = tmp_path / "two.yaml"

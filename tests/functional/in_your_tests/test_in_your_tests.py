@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 ROOT = Path(__file__).parents[3]
 PROJECT = Path(__file__).with_name("project.py")
@@ -28,6 +29,7 @@ def ran(*command: object, cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_a_project_of_its_own_breaks_brokers(tmp_path: Path) -> None:
     """A wheel is built and installed; pytest finds the plugin; three tests pass; nothing is left."""
     uv = Path(sys.executable).with_name("uv")

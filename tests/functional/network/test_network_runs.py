@@ -62,7 +62,7 @@ def network_namespaces() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("acks", ["1", "all"])
+@pytest.mark.parametrize("acks", ["1", pytest.param("all", marks=pytest.mark.long)])
 def test_isolation_loses_what_acks_1_acknowledged_and_nothing_else(kaput: Kaput, acks: str) -> None:
     """The deposed leader goes on alone: its acknowledgements are worth nothing, unless all must give one."""
     result = kaput.run(f"leader-isolated-acks-{acks}", *SHORT)
@@ -104,6 +104,7 @@ def test_a_leader_without_its_controller_loses_from_the_election_on(kaput: Kaput
     assert cut["first_lost_ack_ns"] >= elected_ns - 1_000_000_000
 
 
+@pytest.mark.long
 def test_without_a_fault_nothing_is_found_in_namespaces(kaput: Kaput) -> None:
     """The control: `--network namespaces` alone is no anomaly, and several runs share one namespace."""
     done = kaput.call("run", "noop", "--network", "namespaces", "--repeat", "2", "--json",

@@ -73,6 +73,7 @@ def test_acks_1_loses_what_the_leader_had_alone(kaput: Kaput, lagging: str) -> N
     assert sorted(events(result)[-1]["isr"]) == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_acks_all_loses_nothing(kaput: Kaput, lagging: str) -> None:
     """The same fault, another promise."""
     options = ("workload.producers.0.acks=all", "topics.0.config.min.insync.replicas=2")
@@ -82,6 +83,7 @@ def test_acks_all_loses_nothing(kaput: Kaput, lagging: str) -> None:
     assert result.fault("kill")["election_ms"] > 0
 
 
+@pytest.mark.long
 def test_noop_finds_nothing(kaput: Kaput) -> None:
     """What is found in other runs is not the lab's doing; a built-in runs in this mode by its own name."""
     result = kaput.run("noop", "--set", "cluster.mode=zookeeper")

@@ -1,0 +1,120 @@
+"""Kafka's own clients, in Java, beside kaput's: each reads what the other sends, and all adds up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driving import Kaput, Result
+
+MESSAGES = 1000
+_BOTH = f"""
+version: 1
+title: Java and librdkafka side by side
+cluster: {{brokers: 1}}
+topics:
+  - {{name: orders, partitions: 2, replication-factor: 1}}
+workload:
+  drain: {{timeout: 60s}}
+  producers:
+    - {{topic: orders, acks: 1, messages: {MESSAGES}, rate: 500, client: java, key: 7}}
+    - {{topic: orders, acks: all, messages: {MESSAGES}, rate: 500}}
+  groups:
+    - {{id: java, topics: [orders], client: java, config: {{max.poll.records: 100}}}}
+    - {{id: share, topics: [orders], type: share, client: java}}
+    - {{id: ours, topics: [orders]}}
+faults:
+  - {{at: {{message: 500}}, fault: noop, target: broker 1}}
+expect: {{verdict: held, lost: 0, unseen: 0}}
+"""
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """The run."""
+    scratch = tmp_path_factory.mktemp("java")
+    path = scratch / "both.yaml"
+    path.write_text(_BOTH)
+    return Kaput(scratch / "runs").run(str(path))
+
+
+def test_all_is_accounted_for(played: Result) -> None:
+    """Whoever sent it: acknowledged where it is stored, and every group was handed it once."""
+    assert (played.status, played.findings["verdict"]) == (0, "held"), played.findings["reasons"]
+    assert {a["name"]: a["count"] for a in played.findings["anomalies"] if a["count"]} == {}
+    sends = played.rows("sends")
+    assert Counter((row["producer"], row["outcome"]) for row in sends) == {
+        (0, "acked"): MESSAGES,
+        (1, "acked"): MESSAGES,
+    }
+    stored = {(row["partition"], row["offset"]): (row["producer"], row["seq"]) for row in played.rows("log")}
+    assert all(stored[row["partition"], row["offset"]] == (row["producer"], row["seq"]) for row in sends)
+    groups = {group["group"]: group for group in played.findings["groups"]}
+    assert all(group["drained"] for group in groups.values())
+    assert {name: group["delivered_messages"] for name, group in groups.items()} == dict.fromkeys(
+        ("java", "share", "ours"), 2 * MESSAGES
+    )
+
+
+def test_times_lie_where_they_must(played: Result) -> None:
+    """An attempt before its acknowledgement and before what a broker wrote down, at the ordered pace."""
+    java = [row for row in played.rows("sends") if row["producer"] == 0]
+    written_ms = {row["seq"]: row["timestamp_ms"] for row in played.rows("log") if row["producer"] == 0}
+    for row in java:
+        assert row["attempt_ns"] <= row["done_ns"]
+        # Java stamps a record as it is sent: within a moment of its log's line.
+        assert abs(row["attempt_ns"] // 1_000_000 - written_ms[row["seq"]]) < 2000
+    times = [row["attempt_ns"] for row in sorted(java, key=lambda row: row["seq"])]
+    assert times == sorted(times) and times[-1] - times[0] > 0.9 * MESSAGES / 500 * 1e9
+
+
+def test_what_the_java_member_said_is_on_record(played: Result) -> None:
+    """It joined, was assigned both partitions, committed behind what it was handed, and left."""
+    events = [row for row in played.rows("group_events") if row["group"] == "java"]
+    assert {"joined", "assigned", "committed", "left"} <= {row["kind"] for row in events}
+    assert {row["partition"] for row in events if row["kind"] == "assigned"} == {0, 1}
+    confirmed = [row for row in played.rows("share_events") if row["kind"] == "accepted"]
+    assert len(confirmed) == 2 * MESSAGES
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize("mode", ["kraft", "zookeeper"])
+@pytest.mark.parametrize("acks", ["1", "all"])
+def test_it_loses_what_librdkafka_loses(acks: str, mode: str, kaput: Kaput) -> None:
+    """Where a leader is killed whose followers lag: with acks=1 what it had alone, with acks=all nothing."""
+    options = ["workload.producers.0.client=java", "workload.groups.0.client=java", f"cluster.mode={mode}"]
+    result = kaput.run(f"leader-kill-lagging-acks-{acks}", *(word for o in options for word in ("--set", o)))
+    assert result.status == 0, result.findings["reasons"]
+    lost = {(row["producer"], row["seq"]) for row in result.lost()}
+    assert result.count("lost") == len(lost) and bool(lost) == (acks == "1")
+    if lost:
+        assert result.causes("lost") == {"deposed-leader": len(lost)}
+
+
+@pytest.mark.tools
+def test_killed_members_and_another_version(kaput: Kaput) -> None:
+    """A killed Java member's partitions go to the others; clients of 3.9.2 on a cluster of 4.3.1."""
+    options = ["workload.producers.0.client=java", "workload.producers.0.client-version=3.9.2"]
+    for group in range(2):
+        options += [f"workload.groups.{group}.client=java"]
+    options += ["workload.groups.1.client-version=3.9.2"]
+    result = kaput.run("consumer-failover", *(word for o in options for word in ("--set", o)))
+    assert result.status == 0, result.findings["reasons"]
+    killed: list[dict[str, Any]] = [row for row in result.rows("group_events") if row["kind"] == "killed"]
+    assert [(row["group"], row["member"]) for row in killed] == [("billing", "member-2")]
+
+
+@pytest.mark.tools
+def test_a_setting_that_java_refuses_is_a_sentence(kaput: Kaput, tmp_path: Path) -> None:
+    """Java's own, and the lab's trouble: there is nothing to judge."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text(_BOTH.replace("key: 7", "config: {linger.ms: soon}"))
+    done = kaput.call("run", str(path), "--runs", str(tmp_path / "runs"))
+    assert done.returncode == 4 and "Traceback" not in done.stderr
+    assert (
+        "Kafka's Java producer" in done.stderr
+        and "Invalid value soon for configuration linger.ms" in done.stderr
+    )
