@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -29,6 +31,15 @@ def lab() -> Iterator[Lab]:
     """Three brokers, on the first of which everything is."""
     with kaput.lab(brokers=3, config={"offsets.topic.replication.factor": 1}) as started:
         started.create_topic("orders", assignment=[[1]] * PARTITIONS, partitions=PARTITIONS)
+        yield started
+
+
+@pytest.fixture
+def racks() -> Iterator[Lab]:
+    """Four brokers in two racks; everything is on the two in one of them."""
+    config = {"offsets.topic.replication.factor": 1}
+    with kaput.lab(brokers=4, controllers=1, racks=["east", "west"], config=config) as started:
+        started.create_topic("orders", assignment=[[1, 3]] * PARTITIONS, partitions=PARTITIONS)
         yield started
 
 
@@ -128,3 +139,49 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: Connection, tm
 
     assert eventually(back, 60), cluster.view()
     assert stored(lab) == list(range(RECORDS))
+
+
+def test_racks_balance_and_a_broker_that_is_emptied(racks: Lab, tmp_path: Path) -> None:
+    """Each by as few copies as it takes, which the doctor and the cluster bear out; nothing is lost."""
+    fill(racks)
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+
+    def ids() -> set[str]:
+        said = _said("doctor", "--fail-on", "never", at=racks, env=env)
+        return {found["id"] for found in said["findings"] if "orders" in json.dumps(found)}
+
+    def copies(*goal: str) -> int:
+        said = _said("reassign", "--topic", "orders", *goal, "--yes", "--throttle", FAST, at=racks, env=env)
+        assert said["applied"] is True
+        return int(said["copies"])
+
+    with connected(racks.bootstrap_servers, OPEN) as cluster:
+
+        def replicas() -> list[set[int]]:
+            states = cluster.view().partitions
+            return [set(states["orders", partition].replicas) for partition in range(PARTITIONS)]
+
+        assert "KP006" in ids()  # all replicas in one rack
+        assert copies("--spread-racks") == PARTITIONS
+        assert eventually(lambda: all(len({b % 2 for b in held}) == 2 for held in replicas()), 60), replicas()
+        assert "KP006" not in ids()
+        there = sum(4 in held for held in replicas())
+        assert copies("--away-from", "4") == there > 0
+        assert eventually(lambda: not any(4 in held for held in replicas()), 60), replicas()
+        assert copies("--balance") >= 2
+
+        def even() -> bool:
+            often = Counter(broker for held in replicas() for broker in held)
+            return often == dict.fromkeys((1, 2, 3, 4), PARTITIONS // 2)
+
+        assert eventually(even, 60), replicas()
+        assert all(len({broker % 2 for broker in held}) == 2 for held in replicas())
+    assert stored(racks) == list(range(RECORDS))
+
+
+def _said(*arguments: str, at: Lab, env: dict[str, str]) -> dict[str, Any]:
+    """What kaput prints of that cluster, as JSON."""
+    command = [*KAPUT, *arguments, "--json", "--bootstrap-servers", at.bootstrap_servers]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=env)
+    assert done.returncode == 0, (arguments, done.returncode, done.stdout, done.stderr)
+    return dict(json.loads(done.stdout))

@@ -30,6 +30,9 @@ def up_command(
     controllers: Annotated[
         int | None, typer.Option(min=1, help="That many dedicated controllers; without it brokers vote.")
     ] = None,
+    rack: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Brokers are in these racks, in turn.")
+    ] = None,
     mode: Annotated[str | None, typer.Option(help="kraft, or zookeeper.")] = None,
     kafka: Annotated[str | None, typer.Option(metavar="VERSION", help="Which Kafka.")] = None,
     network: Annotated[str | None, typer.Option(help="loopback, or namespaces (Linux).")] = None,
@@ -59,7 +62,7 @@ def up_command(
         raise UsageError(f"--config {wrong[0]}: write KEY=VALUE")
     given = {
         "brokers": brokers, "controllers": controllers, "mode": mode, "kafka": kafka, "network": network,
-        "security": security,
+        "security": security, "racks": rack or None,
     }  # fmt: skip
     cluster: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if config:

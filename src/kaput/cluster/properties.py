@@ -68,7 +68,13 @@ def write_properties(
 ) -> None:
     """Writes the server.properties of a broker or controller. `security`: settings of security.py's."""
     identity = _zookeeper_identity if spec.mode == "zookeeper" else _kraft_identity
-    settings = {**_lab_settings(spec), **identity(place, plan), **security, **_texts(spec)}
+    settings = {
+        **_lab_settings(spec),
+        **identity(place, plan),
+        **_rack(place, spec),
+        **security,
+        **_texts(spec),
+    }
     place.folder.mkdir(parents=True, exist_ok=True)
     place.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
@@ -106,6 +112,11 @@ def _kraft_identity(place: Place, plan: list[Place]) -> dict[str, str]:
     if place.role != "controller":
         settings["inter.broker.listener.name"] = "PLAINTEXT"
     return settings
+
+
+def _rack(place: Place, spec: Cluster) -> dict[str, str]:
+    rack = spec.rack(place.id) if place.role != "controller" else None
+    return {} if rack is None else {"broker.rack": rack}
 
 
 def _lab_settings(spec: Cluster) -> dict[str, str]:

@@ -47,10 +47,10 @@ def lab(
 ) -> Lab:
     """A cluster of real brokers, started on entering the block and gone on leaving it.
 
-    `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `controllers=1`, `kafka="4.3.1"`,
-    `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a file: its cluster
-    and topics are taken. `folder`: where configs and logs of the brokers stay; without it they go with the
-    cluster. `note` is told what takes long. Raises UsageError for a mistake in any of these.
+    `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `racks=["a", "b"]`, `controllers=1`,
+    `kafka="4.3.1"`, `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a
+    file: its cluster and topics are taken. `folder`: where configs and logs of the brokers stay; without it
+    they go with the cluster. `note` is told what takes long. Raises UsageError for a mistake in any of these.
     """
     found = loader.load(str(scenario))[1] if scenario is not None else None
     given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}

@@ -28,6 +28,7 @@ from kaput.scenario.values import (
     Count,
     DurationMs,
     Positive,
+    RackName,
     Rate,
     format_duration,
     no_bool,
@@ -58,6 +59,8 @@ class Cluster(Block):
     """Where the metadata lives: Kafka's own quorum, or ZooKeeper (Kafka 3.9 and older)."""
     brokers: Count = 3
     """How many brokers; they are numbered from 1."""
+    racks: list[RackName] = []
+    """Names of racks, which the brokers take in turn (`broker.rack`). Empty: no broker is in one."""
     controllers: Literal["combined"] | Count = "combined"
     """`combined`: brokers 1 to 3 vote themselves. A number: that many dedicated controllers. KRaft only."""
     zookeepers: Annotated[Literal[1, 3], BeforeValidator(no_bool)] = 1
@@ -83,6 +86,10 @@ class Cluster(Block):
     def broker_ids(self) -> list[int]:
         """1 to N."""
         return list(range(1, self.brokers + 1))
+
+    def rack(self, broker: int) -> str | None:
+        """The rack of a broker; None for none."""
+        return self.racks[(broker - 1) % len(self.racks)] if self.racks else None
 
     def may_have(self, broker: int) -> bool:
         """Whether there is a broker of that number."""

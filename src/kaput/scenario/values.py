@@ -246,6 +246,8 @@ Acknowledgements = Annotated[
     WithJsonSchema({"enum": [0, 1, "0", "1", "all", -1]}),
 ]
 Config = dict[str, bool | int | float | str]
+# It becomes a line of server.properties.
+RackName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
 Positive = Annotated[int, Field(ge=1), BeforeValidator(no_bool)]
 # Of things that are counted out one by one: brokers, partitions, processes.
 Count = Annotated[int, Field(ge=1, le=1_000_000), BeforeValidator(no_bool)]

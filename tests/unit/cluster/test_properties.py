@@ -51,6 +51,14 @@ def test_listeners_of_each_role(tmp_path: Path) -> None:
     assert "inter.broker.listener.name" not in controller
 
 
+def test_brokers_take_racks_in_turn(tmp_path: Path) -> None:
+    """Also those that are added later; a controller has none."""
+    spec = Cluster(brokers=3, controllers=1, racks=["east", "west"])
+    found = [properties(spec, node, tmp_path).get("broker.rack") for node in (1, 2, 3, 101)]
+    assert found == ["east", "west", "east", None] and spec.rack(4) == "west"
+    assert "broker.rack" not in properties(Cluster(), 1, tmp_path)
+
+
 def test_the_scenario_wins(tmp_path: Path) -> None:
     """A scenario's own setting replaces the lab's; truth values are written in Kafka's way."""
     config = {"offsets.topic.num.partitions": 50, "unclean.leader.election.enable": True}
