@@ -40,7 +40,7 @@ def tool_command(
     from kaput.java import find_java
     from kaput.operate.homes import find, standing
     from kaput.operate.tools import TOOLS, command, named
-    from kaput.scenario.model import Cluster
+    from kaput.scenario.options import NEWEST_KAFKA
 
     if list_:
         width = max(map(len, TOOLS))
@@ -53,7 +53,7 @@ def tool_command(
     cards = [find(cluster)] if cluster is not None else standing()
     card = cards[0] if len(cards) == 1 else None
     java = find_java()
-    version = kafka or (card.kafka if card is not None else Cluster().kafka)
+    version = kafka or (card.kafka if card is not None else NEWEST_KAFKA)
     home = card.kafka_home if card is not None and kafka is None else None
     distribution = distribution_for(version, java, None if home is None else Path(home))
     servers = card.bootstrap_servers if card is not None else None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from handmade_findings import document
 
-HEAVY = ("pyspark", "numpy", "polars", "pyarrow", "altair", "vl_convert", "jinja2")
+HEAVY = ("pyspark", "numpy", "polars", "pyarrow", "kafka", "altair", "vl_convert", "jinja2")
 _CODE = f"""
 import json, sys
 from kaput.cli.main import main
@@ -23,9 +23,9 @@ print(json.dumps([name for name in {HEAVY} if name in sys.modules]))
 """
 
 
-@pytest.mark.parametrize("command", [["--help"], ["scenarios"], ["report"]])
+@pytest.mark.parametrize("command", [["--help"], ["scenarios"], ["report"], ["tool", "--list"]])
 def test_light_commands_load_nothing_heavy(command: list[str], tmp_path: Path) -> None:
-    """Help, the list of scenarios, the report of a run that was judged."""
+    """Help, the list of scenarios, the report of a run that was judged, what comes before a tool."""
     if command == ["report"]:
         (tmp_path / "findings.json").write_text(json.dumps(document()))
         command = ["report", str(tmp_path)]
