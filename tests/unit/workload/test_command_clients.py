@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import re
 import sys
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pytest
 from confluent_kafka import Producer
+from crew_at_work import CrewAtWork
 
 from kaput.errors import LabError
-from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
-from kaput.workload.crew import Crew
 from kaput.workload.quiet import quiet_logger
 from waiting import eventually
 
@@ -44,14 +40,8 @@ def scenario(produce: str, consume: str = "", patience: str = "20s") -> Scenario
     return Scenario.model_validate({"version": 1, "title": "t", "topics": topics, "workload": workload})
 
 
-class Play:
+class Play(CrewAtWork):
     """A crew that is played to its end."""
-
-    def __init__(self, owner: Owner, tmp_path: Path) -> None:
-        self._owner, self._path = owner, tmp_path
-        (tmp_path / "run").mkdir()
-        self.folder = RunFolder(tmp_path / "run")
-        self.thresholds: list[int] = []
 
     def program(self, text: str) -> str:
         """The command line of a Python program."""
@@ -59,14 +49,9 @@ class Play:
         path.write_text(text)
         return f"{sys.executable} {path}"
 
-    def crew(self, of: Scenario, servers: str = "nobody:1") -> Crew:
-        """A crew of that scenario."""
-        heard = lambda n, at_ns: self.thresholds.append(n)  # noqa: E731
-        return Crew(self._owner, of, self.folder, uuid.UUID(int=3), servers, [50], heard)
-
     def __call__(self, of: Scenario, servers: str = "nobody:1", read: bool = False) -> list[str]:
         """Plays it; its troubles."""
-        crew = self.crew(of, servers)
+        crew = self.crew_of(of, servers)
         crew.start()
         crew.go()
         assert eventually(lambda: crew.all_said("done"), 60)
@@ -91,15 +76,6 @@ class Play:
                 except (pa.ArrowInvalid, OSError):
                     pass
         return rows
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """A sealed table."""
-        found: list[dict[str, Any]] = ds.dataset(self.folder.table(table)).to_table().to_pylist()
-        return found
-
-    def outcomes(self) -> dict[str, int]:
-        """How many sends had which outcome."""
-        return dict(Counter(row["outcome"] for row in self.rows("sends")))
 
 
 @pytest.fixture
@@ -231,7 +207,7 @@ def test_a_program_that_never_gets_ready_ends_the_run_in_a_sentence(
 ) -> None:
     """There is nothing to judge."""
     with pytest.raises(LabError, match=f"producer-0 ended on its own .*its command: {said}"):
-        play.crew(scenario(command)).start()
+        play.crew_of(scenario(command)).start()
 
 
 MEMBER = (
@@ -251,7 +227,7 @@ MEMBER = (
 def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play) -> None:
     """What it was delivered before is on record: records without a payload are others'."""
     good = play.program(READY + "for t in sys.stdin: say(seq=json.loads(t)['seq'], outcome='acked')\n")
-    crew = play.crew(scenario(good, play.program(text)))
+    crew = play.crew_of(scenario(good, play.program(text)))
     crew.start()
     crew.go()
     assert eventually(lambda: crew.all_said("done"), 60)
@@ -269,7 +245,7 @@ def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play)
 
 def test_nothing_of_a_program_is_left(play: Play) -> None:
     """Also of one that listens to nobody, and when kaput's own process is killed."""
-    crew = play.crew(scenario(play.program(READY + "time.sleep(600)\n")))
+    crew = play.crew_of(scenario(play.program(READY + "time.sleep(600)\n")))
     crew.start()
     adapter = crew.producers[0].process
     (program,) = psutil.Process(adapter.pid).children()

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import sys
 import time
-import uuid
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
-import pyarrow.dataset as ds
 import pytest
+from crew_at_work import RUN, CrewAtWork
 
 from kaput.errors import LabError
-from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.evidence.text import prefix_of
 from kaput.processes.ownership import Owner
@@ -28,7 +25,7 @@ from kaput.workload.crew import Crew
 from kaput.workload.java_commands import JavaTools
 from waiting import eventually
 
-RUN, MESSAGES = uuid.UUID(int=3), 200
+MESSAGES = 200
 PREFIX = prefix_of(RUN, 0)
 SAY = f"""
 import json, os, signal, sys, time
@@ -95,14 +92,8 @@ class Stands(JavaTools):
         return [sys.executable, str(self._folder / name)]
 
 
-class Play:
+class Play(CrewAtWork):
     """A crew with such programs."""
-
-    def __init__(self, owner: Owner, path: Path) -> None:
-        self._owner, self._path = owner, path
-        (path / "run").mkdir()
-        self.folder = RunFolder(path / "run")
-        self.thresholds: list[int] = []
 
     def crew(self, produce: str, consume: str = "", **more: Any) -> Crew:
         """One producer, and perhaps a member."""
@@ -111,8 +102,7 @@ class Play:
         workload = {"producers": [sends], "groups": [group] if consume else []}
         topics = [{"name": "orders", "replication-factor": 1}]
         of = Scenario.model_validate({"version": 1, "title": "t", "topics": topics, "workload": workload})
-        heard = lambda n, at_ns: self.thresholds.append(n)  # noqa: E731
-        crew = Crew(self._owner, of, self.folder, RUN, "nobody:1", [50], heard)
+        crew = self.crew_of(of)
         crew._orders = replace(crew._orders, java=Stands(self._path, produce, consume))
         return crew
 
@@ -126,15 +116,6 @@ class Play:
         crew.tidy()
         seal(self.folder)
         return troubles
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """A sealed table."""
-        found: list[dict[str, Any]] = ds.dataset(self.folder.table(table)).to_table().to_pylist()
-        return found
-
-    def outcomes(self) -> dict[str, int]:
-        """How many sends had which outcome."""
-        return dict(Counter(row["outcome"] for row in self.rows("sends")))
 
 
 @pytest.fixture
