@@ -9,7 +9,7 @@ Not here: checking tables that others wrote (reading.py).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -29,15 +29,22 @@ ROW_GROUP_ROWS = 1_000_000
 Note = Callable[[list[str]], None]
 
 
-def seal(folder: RunFolder, hold: Hold | None = None, note: Note = lambda said: None) -> list[str]:
+def seal(
+    folder: RunFolder,
+    hold: Hold | None = None,
+    note: Note = lambda said: None,
+    killed: Collection[int] = (),
+) -> list[str]:
     """Seals every table; sentences about what a crash had torn off.
+
+    `killed`: producers that a fault has killed: of what they had under way nobody was to tell the outcome.
 
     `hold`: the recorder's own, whose writers have closed; without it the folder must be nobody's. `note` is
     told the sentences when all tables are whole, before anything is removed. Raises EvidenceError naming the
     file, StillRecording, OSError where the folder cannot be written to.
     """
     with hold_alone(folder.path) if hold is None else nullcontext(hold) as mine:
-        said, done = _seal_all(folder)
+        said, done = _seal_all(folder, killed)
         note(said)
         for path in done:
             path.unlink()
@@ -52,7 +59,7 @@ def needs_sealing(folder: RunFolder) -> bool:
     )
 
 
-def _seal_all(folder: RunFolder) -> tuple[list[str], list[Path]]:
+def _seal_all(folder: RunFolder, killed: Collection[int]) -> tuple[list[str], list[Path]]:
     """Makes every Parquet file; what was torn, and what is not needed any more, in the order to remove it."""
     said: list[str] = []
     streams: list[Path] = []
@@ -64,7 +71,7 @@ def _seal_all(folder: RunFolder) -> tuple[list[str], list[Path]]:
             streams.append(stream)
     attempts = sorted(folder.table("sends").glob(f"*{SUFFIX}"))
     for path in attempts:
-        said += _seal_attempts(path)
+        said += _seal_attempts(path, killed)
     # Attempts first: without the stream's outcomes they would all be unknown.
     return said, attempts + streams
 
@@ -80,6 +87,8 @@ def _seal_stream(table: Table, stream: Path) -> list[str]:
 
 def _whole_batches(table: Table, stream: Path, torn: list[str]) -> Iterator[pa.RecordBatch]:
     size = stream.stat().st_size
+    if size == 0:
+        return  # its writer ended before it had anything to keep: nothing is torn
     with pa.OSFile(str(stream), "rb") as file:
         try:
             reader = pa.ipc.open_stream(file)
@@ -158,7 +167,7 @@ def _conform(table: Table, rows: pa.Table) -> pa.Table:
     return pa.table(columns, schema=table.schema)
 
 
-def _seal_attempts(path: Path) -> list[str]:
+def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
     """Adds the attempts that have no outcome to the producer's sends, as `unknown`."""
     attempts = read_attempts(path)
     said: list[str] = []
@@ -168,10 +177,11 @@ def _seal_attempts(path: Path) -> list[str]:
         known = pq.ParquetFile(sealed) if sealed.exists() else None
         unresolved = _without_outcome(known, len(attempts.attempt_ns))
         if len(unresolved):
-            said.append(
-                f"{sealed}: {len(unresolved)} of {len(attempts.attempt_ns)} attempts of producer "
-                f"{attempts.producer} have no outcome (their producer ended first): unknown"
-            )
+            if attempts.producer not in killed:
+                said.append(
+                    f"{sealed}: {len(unresolved)} of {len(attempts.attempt_ns)} attempts of producer "
+                    f"{attempts.producer} have no outcome (their producer ended first): unknown"
+                )
             count = len(unresolved)
             rows = {
                 "producer": pa.repeat(pa.scalar(attempts.producer, pa.int32()), count),

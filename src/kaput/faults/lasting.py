@@ -19,6 +19,11 @@ class Lasting:
         self.scene = scene
         self._abandoned = threading.Event()
 
+    @property
+    def stops(self) -> list[int]:
+        """Ids of the nodes whose processes it ends: recorded as hit, so that their ends are its doing."""
+        return []
+
     def abandon(self) -> None:
         """The run is being ended: nothing is waited for any more."""
         self._abandoned.set()

@@ -181,7 +181,7 @@ class Nemesis:
             return _Injection(step.target, [], of_topic, inject, heal)
         if step.fault in CLUSTER_CATALOGUE:
             of_cluster = CLUSTER_CATALOGUE[step.fault](scene)
-            return _Injection(step.target, [], of_cluster, of_cluster.inject, of_cluster.heal)
+            return _Injection(step.target, of_cluster.stops, of_cluster, of_cluster.inject, of_cluster.heal)
         ids = resolve(step.target, self._admin, self._brokers, step.seed)
         if step.fault == Command.name:
             return self._by_commands(step, ids, scene)

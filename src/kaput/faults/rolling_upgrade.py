@@ -27,6 +27,11 @@ class RollingUpgrade(Lasting):
         self._turns = _Turns(scene)
         self._nodes = sorted(scene.nodes.values(), key=lambda node: (node.role != "controller", node.id))
 
+    @property
+    def stops(self) -> list[int]:
+        """Every node."""
+        return [node.id for node in self._nodes]
+
     def abandon(self) -> None:
         """Nobody else has a turn."""
         super().abandon()

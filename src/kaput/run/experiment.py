@@ -263,7 +263,7 @@ class Experiment:
     def _seal(self) -> None:
         self._begin("seal")
         self._crew.tidy()
-        seal(self.folder, self._hold, self._sealed)
+        seal(self.folder, self._hold, self._sealed, self._crew.killed_producers())
 
     def _sealed(self, said: list[str]) -> None:
         self._begin("judge")

@@ -47,6 +47,10 @@ class Client:
     """What is wrong with a client that is somebody else's program."""
     body: int | None = None
     """The process that really sends or reads, where that is another one."""
+    producer: int | None = None
+    """The number of what it sends, if it does."""
+    killed: bool = False
+    """Whether a fault has ended it so that it could not tell any more."""
 
     @property
     def pid(self) -> int:
@@ -65,6 +69,7 @@ class Client:
         """SIGKILL of the process that sends or reads, and the moment (ns) at which it was gone; all that it
         had said is on record. Raises LabError.
         """
+        self.killed = True
         if self.body is None:
             return self.process.kill()
         self.signal(signal.SIGKILL)

@@ -119,6 +119,12 @@ class Crew:
         ended = [said for seat in self.members for said in seat.told_troubles()]
         return ended + [said for client in self._clients() for said in client.findings]
 
+    def killed_producers(self) -> set[int]:
+        """Numbers of producers whose process a fault has killed."""
+        return {
+            client.producer for client in self._clients() if client.killed and client.producer is not None
+        }
+
     def stop_members(self, groups: Collection[str] | None = None, timeout_s: float = 30) -> None:
         """Members (of these groups alone) leave in good order; one that does not is ended with the owner."""
         among = [seat for seat in self.members if groups is None or seat.group in groups]
@@ -156,4 +162,6 @@ class Crew:
 
     def _start(self, task: Task, on_said: OnSaid) -> Client:
         module = f"kaput.workload.{task.module}"
-        return start(self._owner, self._scratch, task.name, module, task.order, on_said)
+        client = start(self._owner, self._scratch, task.name, module, task.order, on_said)
+        client.producer = task.producer
+        return client

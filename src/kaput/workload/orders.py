@@ -43,6 +43,13 @@ class Task(NamedTuple):
     module: str
     order: ProducerOrder | MemberOrder
 
+    @property
+    def producer(self) -> int | None:
+        """The number of what the process sends, if it does."""
+        if isinstance(self.order, ProducerOrder):
+            return self.order.producer
+        return int(self.order.outputs["producer"]) if isinstance(self.order, PipeOrder) else None
+
 
 @dataclass(frozen=True)
 class Orders:

@@ -106,6 +106,7 @@ class TransactionalSender(Sender):
             self._id, self.order.producer, self._number, self._first, last, outcome, self._begin_ns,
             time.time_ns(), self.broken,
         )  # fmt: skip
+        self._transactions.flush()  # a SIGKILL must not take the outcomes of those before along
         self._begin_ns = None
         self._number += 1
         return outcome

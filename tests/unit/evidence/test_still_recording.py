@@ -229,6 +229,19 @@ def test_sealing_that_was_interrupted_is_repeated(tmp_path: Path, at: str) -> No
     ]
 
 
+def test_whom_a_fault_killed_could_not_tell(tmp_path: Path) -> None:
+    """Its attempts are unknown like anybody's, but no trouble; nor is it that it had no time for a row."""
+    with Recorder(tmp_path, "sends", "producer-0") as recorder, AttemptWriterOf(tmp_path) as attempts:
+        for seq in range(3):
+            attempts.attempt(seq, 10)
+        recorder.row(0, 0, "orders", 0, 10, 20, "acked", 0)
+    folder = RunFolder(tmp_path)
+    folder.table("transactions").mkdir(parents=True)
+    (folder.table("transactions") / "producer-0.arrows").touch()
+    assert seal(folder, killed=[0]) == []
+    assert seqs(tmp_path) == [0, 1, 2] and not needs_sealing(folder)
+
+
 class AttemptWriterOf:
     """Attempts of producer 0, closed at the end of the block."""
 

@@ -397,6 +397,7 @@ def test_each_node_becomes_what_a_step_says(tmp_path: Path) -> None:
 
     (row,), _ = play(tmp_path / "able", [step], lambda _nemesis: None, upgrade=upgrade, nodes=nodes)
     assert row["bit"] and [node.version for node in nodes.values()] == ["4.3.1"] * 3, row["proof"]
+    assert row["brokers"] == [1, 2, 3], "whose ends are its doing, and no trouble of the lab"
     (row,), _ = play(tmp_path / "unable", [step], lambda _nemesis: None)
     assert not row["bit"] and "the nodes of this cluster cannot become Kafka 4.3.1" in row["proof"]
 

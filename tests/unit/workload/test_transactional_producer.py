@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import KafkaException
@@ -19,12 +20,14 @@ from kaput.workload.counters import Counters
 from kaput.workload.order import ProducerOrder
 from kaput.workload.transactional_producer import TransactionalSender
 
+Made = Callable[..., tuple[TransactionalSender, Client]]
+
 
 @pytest.fixture
-def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any], list[str]]]:
-    """Sends ten messages, four a transaction; the rows of `transactions`, and what the client was asked."""
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """A sender of ten messages, four a transaction, and its client, whose calls may fail."""
 
-    def play(share: str = "0%", **fails: list[KafkaException | None]) -> tuple[list[Any], list[str]]:
+    def make(share: str = "0%", **fails: list[KafkaException | None]) -> tuple[TransactionalSender, Client]:
         counters = tmp_path / "counters"
         Counters(counters, 1, create=True)
         client = Client(fails)
@@ -50,6 +53,17 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tup
         monkeypatch.setattr(transactional_producer, "Producer", lambda *_, **__: client)
         sender = TransactionalSender(order)
         sender.client = client  # type: ignore[assignment]
+        return sender, client
+
+    return make
+
+
+@pytest.fixture
+def played(made: Made, tmp_path: Path) -> Callable[..., tuple[list[Any], list[str]]]:
+    """Sends all of it; the rows of `transactions`, and what the client was asked."""
+
+    def play(share: str = "0%", **fails: list[KafkaException | None]) -> tuple[list[Any], list[str]]:
+        sender, client = made(share, **fails)
         sender.send_all()
         sender.finish()
         seal(RunFolder(tmp_path))
@@ -72,6 +86,18 @@ def test_every_message_is_of_a_transaction(played: Any) -> None:
     assert done == [*whole, *whole, "begin", "send", "send", "commit"]
     assert all(r["producer"] == 0 and r["transactional_id"] == "t" and r["error"] is None for r in rows)
     assert all(r["begin_ns"] <= r["end_ns"] for r in rows)
+
+
+def test_a_sigkill_takes_no_outcome_along(made: Made, tmp_path: Path) -> None:
+    """Each is on the disk as soon as it is known."""
+    sender, _ = made()
+    sender.send_all()
+    (path,) = (tmp_path / "evidence" / "transactions").glob("*.arrows")
+    with path.open("rb") as file:
+        assert told(pa.ipc.open_stream(file).read_all().to_pylist()) == [
+            (0, 0, 3, "committed"), (1, 4, 7, "committed"),
+        ]  # fmt: skip
+    sender.finish()
 
 
 def test_a_share_is_aborted_on_purpose(played: Any) -> None:
