@@ -29,7 +29,8 @@ def peek_command(
 ) -> None:
     """Read a partition from one named replica, leader or not; a follower shows what is new a moment later.
 
-    Of a standing cluster also one whose broker is down: from its files.
+    All that it has is shown, records of aborted transactions too. Of a standing cluster also a replica whose
+    broker is down: from its files.
 
     Example: kaput peek orders/0 --replica 2 --offset -5
     """
