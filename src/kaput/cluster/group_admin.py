@@ -17,6 +17,8 @@ from kaput.cluster.wire import Endpoint, Refused, ask, error_name, trouble
 from kaput.errors import LabError
 from kaput.scenario.model import Config
 
+OFFSETS = "__consumer_offsets"
+
 
 class Endpoints(Protocol):
     """Whom to ask: lab.Cluster, or anything that knows where its nodes listen."""
@@ -60,12 +62,38 @@ class GroupAdmin:
         return trouble(f"{' or '.join(sorted(who))} has no right: {what}", code, said)
 
     def groups(self) -> list[str]:
-        """The ids of all groups that commit offsets, each as its coordinator knows it."""
-        answers = self._asker.ask_all(self._cluster.broker_endpoints, requests.list_groups).values()
-        # A share group's offsets are its own; a group of Connect or of others has none.
+        """The ids of all groups that commit offsets, each as its coordinator knows it.
+
+        Raises LabError at once where a coordinator does not tell: its groups would be left out.
+        """
+        brokers = self._cluster.broker_endpoints
+        answers = self._asker.ask_all(brokers, requests.list_groups, ANSWER_TIMEOUT_S)
+        for broker, answer in answers.items():
+            if answer.error_code:
+                raise self._trouble(f"the groups of broker {broker}", answer.error_code)
+        if silent := {leader for leader in self._coordinators() if leader not in answers}:
+            who = " and ".join("nobody" if one < 0 else f"broker {one}, silent," for one in sorted(silent))
+            raise LabError(f"not all groups are known: {who} leads a partition of {OFFSETS}")
+        # A share group's offsets are its own; a group of Connect or of others has none. One of which nobody
+        # was ever a member, whose offsets a program has committed by itself, has no type.
         return sorted(
-            {g.group_id for answer in answers for g in answer.groups if g.protocol_type == "consumer"}
+            {
+                group.group_id
+                for answer in answers.values()
+                for group in answer.groups
+                if group.protocol_type in ("consumer", "")
+            }
         )
+
+    def _coordinators(self) -> set[int]:
+        """Who leads the partitions in which groups are kept; -1 where one has no leader."""
+        told = self._asker.ask_any(
+            self._cluster.broker_endpoints,
+            lambda: requests.metadata([OFFSETS]),
+            f"who leads {OFFSETS}",
+            ANSWER_TIMEOUT_S,
+        )
+        return {partition.leader_id for topic in told.topics for partition in topic.partitions}
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates a consumer group."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kaput.cluster.admin import Admin
+from kaput.cluster.group_admin import OFFSETS
 from kaput.errors import LabError
-
-OFFSETS = "__consumer_offsets"
 
 
 def kept_in(group: str, admin: Admin) -> str:

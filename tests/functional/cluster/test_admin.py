@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.collecting import collect_cluster_events
@@ -52,6 +52,27 @@ def test_topics_are_made_as_the_scenario_says(admin: Admin) -> None:
     assert (found[("assigned", 0)].leader, found[("assigned", 0)].replicas) == (2, [2, 3])
     assert (found[("assigned", 1)].leader, found[("assigned", 1)].replicas) == (3, [3, 1])
     assert all(set(state.isr) == set(state.replicas) for state in found.values())
+
+
+def test_groups_whose_coordinator_is_silent_are_not_left_out(admin: Admin, cluster: Cluster) -> None:
+    """That there is no such group would be another answer than that nobody can tell."""
+    admin.create_topics([Topic(name="read", replication_factor=3)])
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "readers", "log_level": 0}
+    reader = Consumer(settings)
+    reader.commit(offsets=[TopicPartition("read", 0, 5)], asynchronous=False)
+    reader.close()
+    assert "readers" in admin.groups()
+    with paused(cluster, admin.coordinator("readers")), pytest.raises(LabError, match="not all groups are"):
+        admin.groups()
+    assert eventually(lambda: known(admin, "readers"), 60)
+
+
+def known(admin: Admin, group: str) -> bool:
+    """Whether every coordinator tells, and one of them of this group."""
+    try:
+        return group in admin.groups()
+    except LabError:
+        return False
 
 
 def test_a_topic_that_kafka_refuses_is_a_sentence(admin: Admin) -> None:
