@@ -74,9 +74,8 @@ def _jepsen(evidence: Evidence, scratch: Path, out: Path | None) -> None:
         written = stack.enter_context(_beside(out)) if out is not None else sys.stdout
         for line in history.lines():
             written.write(line)
-    left_out = (
-        f"; {history.strangers:,} records that are no messages are left out" if history.strangers else ""
-    )
+    strangers = history.strangers
+    left_out = f"; {strangers:,} records that are no messages of this run are left out" if strangers else ""
     keys = ", ".join(f"{number} is {place}" for number, place in enumerate(history.keys))
     sys.stderr.write(f"{history.operations:,} operations; keys: {keys}{left_out}\n")
 

@@ -5,11 +5,10 @@ Partitions and members are numbers here; what they stand for is in `Names`. Not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,9 @@ import pyarrow.compute as pc
 from kaput.evidence.nulls import NULL_LONG
 from kaput.evidence.parquet import open_file
 from kaput.evidence.reading import Evidence
+from kaput.export.columns import among, ints, mapped, nowhere
 from kaput.export.merging import Rows
+from kaput.export.sent import Sent
 
 FOREVER = 2**63 - 1
 _BATCH_ROWS = 1 << 16
@@ -61,6 +62,10 @@ class Names:
         """The number of a member of a group."""
         return self.members.setdefault((group, member), len(self.members))
 
+    def of_groups(self, groups: Collection[str]) -> frozenset[int]:
+        """The numbers of these groups' members."""
+        return frozenset(number for (group, _), number in self.members.items() if group in groups)
+
     def error(self, text: str) -> int:
         """The number of an error; `texts` has the way back."""
         if text not in self.errors:
@@ -92,6 +97,11 @@ class Events:
                 }
         return places
 
+    @property
+    def of_share_groups(self) -> frozenset[int]:
+        """Members to whom nobody promised an order."""
+        return self.names.of_groups(self._evidence.words["share_events", "group"])
+
     def of_clients(self) -> Iterator[Rows]:
         """Everything but the drain, in no order."""
         yield from self._sends()
@@ -108,12 +118,11 @@ class Events:
             rows = _rows(len(known))
             rows[TIME] = rows[KEY] = self._keys(known)
             rows[KIND] = Kind.STORED
-            rows[WHO] = rows[OFFSET] = _ints(known, "offset")
-            rows[PRODUCER], rows[SEQ] = _ints(known, "producer"), _ints(known, "seq")
-            yield rows
+            rows[WHO] = rows[OFFSET] = ints(known, "offset")
+            rows[PRODUCER], rows[SEQ] = ints(known, "producer"), ints(known, "seq")
+            yield self._messages(rows)
 
     def _sends(self) -> Iterator[Rows]:
-        elsewhere = self._places_of_the_unplaced()
         names = [
             "producer",
             "seq",
@@ -128,35 +137,41 @@ class Events:
         for batch in self._batches("sends", names):
             rows = _rows(len(batch))
             rows[KIND] = Kind.ATTEMPT
-            rows[TIME] = _ints(batch, "attempt_ns")
-            rows[WHO] = rows[PRODUCER] = _ints(batch, "producer")
-            rows[SEQ] = _ints(batch, "seq")
-            rows[KEY] = self._keys(batch, elsewhere)
-            rows[OFFSET] = _ints(batch, "offset")
+            rows[TIME] = ints(batch, "attempt_ns")
+            rows[WHO] = rows[PRODUCER] = ints(batch, "producer")
+            rows[SEQ] = ints(batch, "seq")
+            rows[KEY] = self._keys(batch, self._sent.keys)
+            rows[OFFSET] = ints(batch, "offset")
             yield rows.copy()
-            done = _ints(batch, "done_ns")
+            done = ints(batch, "done_ns")
             rows[TIME] = np.maximum(np.where(done == NULL_LONG, FOREVER, done), rows[TIME])
-            rows[KIND] = _mapped(batch, "outcome", lambda word: _OUTCOMES[word])
+            rows[KIND] = mapped(batch, "outcome", lambda word: _OUTCOMES[word])
             self._judge_transactions(rows)
-            rows[ERROR] = _mapped(batch, "error", self.names.error)
+            rows[ERROR] = mapped(batch, "error", self.names.error)
             yield rows
 
     def _judge_transactions(self, rows: Rows) -> None:
         """What was acknowledged within a transaction became of it what became of the transaction."""
+        ends = self._ends(rows)
+        judged = (rows[KIND] == Kind.ACKED) & (ends != NULL_LONG)
+        rows[KIND, judged] = ends[judged]
+
+    def _ends(self, rows: Rows) -> Rows:
+        """How the transaction of each message ended; NULL_LONG where it was in none."""
+        ends = np.full(rows.shape[1], NULL_LONG, np.int64)
         for producer, (first, last, kind) in self._transactions.items():
-            acked = np.flatnonzero((rows[PRODUCER] == producer) & (rows[KIND] == Kind.ACKED))
-            seqs = rows[SEQ, acked]
-            at = np.searchsorted(first, seqs, side="right") - 1
-            inside = (at >= 0) & (seqs <= last[at])
-            rows[KIND, acked[inside]] = kind[at[inside]]
+            own = np.flatnonzero(rows[PRODUCER] == producer)
+            at = among(first, last, rows[SEQ, own])
+            ends[own[at >= 0]] = kind[at[at >= 0]]
+        return ends
 
     @cached_property
     def _transactions(self) -> dict[int, tuple[Rows, Rows, Rows]]:
         """By producer: first and last seq of its transactions in order, and how a message in each ended."""
         parts: list[Rows] = []
         for batch in self._batches("transactions", ["producer", "first_seq", "last_seq", "outcome"]):
-            kinds = _mapped(batch, "outcome", lambda word: _TRANSACTIONS[word])
-            parts.append(np.stack([_ints(batch, n) for n in ("producer", "first_seq", "last_seq")] + [kinds]))
+            kinds = mapped(batch, "outcome", lambda word: _TRANSACTIONS[word])
+            parts.append(np.stack([ints(batch, n) for n in ("producer", "first_seq", "last_seq")] + [kinds]))
         if not parts:
             return {}
         every = np.concatenate(parts, axis=1)
@@ -165,36 +180,40 @@ class Events:
         own = {int(producer): every[1:, every[0] == producer] for producer in np.unique(every[0])}
         return {producer: (rows[0], rows[1], rows[2]) for producer, rows in own.items()}
 
-    def _places_of_the_unplaced(self) -> dict[tuple[int, int], int]:
-        """By message that was sent to no known partition: the key under which it is stored nevertheless."""
-        unplaced: list[Rows] = []
+    @cached_property
+    def _sent(self) -> Sent:
+        """Every message that was sent; those to no known partition have the key where they turned up."""
+        sent = Sent()
         for batch in self._batches("sends", ["producer", "seq", "partition"]):
-            none = batch.filter(_nowhere(batch))
-            if len(none):
-                unplaced.append(np.stack((_ints(none, "producer"), _ints(none, "seq"))))
-        if not unplaced:
-            return {}
-        wanted = np.sort(_identity(*np.concatenate(unplaced, axis=1)))
-        found: dict[tuple[int, int], int] = {}
-        for batch in self._batches("log", ["topic", "partition", "producer", "seq", "intact"]):
-            known = batch.filter(pc.and_(batch["intact"], pc.is_valid(batch["seq"])))
-            producer, seq = _ints(known, "producer"), _ints(known, "seq")
-            hits = np.flatnonzero(np.isin(_identity(producer, seq), wanted))
-            keys = self._keys(known)
-            for at in hits.tolist():
-                found.setdefault((int(producer[at]), int(seq[at])), int(keys[at]))
-        return found
+            unplaced = nowhere(batch).to_numpy().astype(np.bool_)
+            sent.add(ints(batch, "producer"), ints(batch, "seq"), unplaced)
+        for table in () if sent.all_placed else ("log", "deliveries"):
+            keys: dict[tuple[int, int], int] = {}
+            for batch in self._batches(table, ["topic", "partition", "producer", "seq", "intact"]):
+                known = _intact(batch)
+                found = sent.found(ints(known, "producer"), ints(known, "seq"), self._keys(known))
+                for message, key in found.items():
+                    keys[message] = min(keys.get(message, key), key)
+            sent.keys = keys | sent.keys
+        return sent
 
     def _deliveries(self) -> Iterator[Rows]:
         names = ["group", "member", "topic", "partition", "offset", "producer", "seq", "intact", "polled_ns"]
         for batch in self._batches("deliveries", names):
             known = self._known(batch)
             rows = _rows(len(known))
-            rows[TIME], rows[KIND] = _ints(known, "polled_ns"), Kind.DELIVERED
+            rows[TIME], rows[KIND] = ints(known, "polled_ns"), Kind.DELIVERED
             rows[WHO] = self._members(known)
-            rows[KEY], rows[OFFSET] = self._keys(known), _ints(known, "offset")
-            rows[PRODUCER], rows[SEQ] = _ints(known, "producer"), _ints(known, "seq")
-            yield rows
+            rows[KEY], rows[OFFSET] = self._keys(known), ints(known, "offset")
+            rows[PRODUCER], rows[SEQ] = ints(known, "producer"), ints(known, "seq")
+            # To read what was aborted is what read_uncommitted is for.
+            aborted = np.isin(rows[WHO], self._uncommitted()) & (self._ends(rows) == Kind.FAILED)
+            yield self._messages(rows[:, ~aborted])
+
+    def _uncommitted(self) -> list[int]:
+        """The members whose groups read what is not committed."""
+        groups = self._evidence.manifest.groups
+        return list(self.names.of_groups({g.group for g in groups if g.isolation == "read_uncommitted"}))
 
     def _assignments(self) -> Iterator[Rows]:
         """What each member had from when on; a key of -1 stands for all that it had."""
@@ -219,14 +238,20 @@ class Events:
                 yield pa.Table.from_batches([batch]).select(names).cast(schema)
 
     def _known(self, batch: pa.Table) -> pa.Table:
-        """The intact messages of this run."""
-        known = batch.filter(pc.and_(batch["intact"], pc.is_valid(batch["seq"])))
+        """The records that have a message."""
+        known = _intact(batch)
         self.strangers += len(batch) - len(known)
         return known
 
+    def _messages(self, rows: Rows) -> Rows:
+        """What was sent in this run, where it was sent to."""
+        sent = self._sent.has(rows[PRODUCER], rows[SEQ], rows[KEY])
+        self.strangers += int((~sent).sum())
+        return rows[:, sent]
+
     def _keys(self, batch: pa.Table, elsewhere: dict[tuple[int, int], int] | None = None) -> Rows:
         topics = batch["topic"].combine_chunks().dictionary_encode()
-        words, partition = topics.dictionary.to_pylist(), _ints(batch, "partition")
+        words, partition = topics.dictionary.to_pylist(), ints(batch, "partition")
         topic = topics.indices.to_numpy(zero_copy_only=False)
         keys = np.zeros(len(batch), np.int64)
         for number, word in enumerate(words):
@@ -250,24 +275,5 @@ def _rows(count: int) -> Rows:
     return np.full((_COLUMNS, count), NULL_LONG, np.int64)
 
 
-def _ints(batch: pa.Table, name: str) -> Rows:
-    """A column of numbers; NULL_LONG for null."""
-    found: Rows = batch[name].cast(pa.int64()).fill_null(NULL_LONG).to_numpy()
-    return found
-
-
-def _nowhere(batch: pa.Table) -> Any:
-    return pc.or_kleene(pc.is_null(batch["partition"]), pc.less(batch["partition"], 0))
-
-
-def _mapped(batch: pa.Table, name: str, number: Any) -> Rows:
-    """The numbers of a column's words; NULL_LONG for null."""
-    encoded = batch[name].combine_chunks().dictionary_encode()
-    words = np.array([*(int(number(word)) for word in encoded.dictionary.to_pylist()), NULL_LONG], np.int64)
-    found: Rows = words[encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)]
-    return found
-
-
-def _identity(producer: Rows, seq: Rows) -> Rows:
-    """One number for a message, of which two are alike too seldom to matter: what is found is compared."""
-    return producer * np.int64(1 << 40) ^ seq
+def _intact(batch: pa.Table) -> pa.Table:
+    return batch.filter(pc.and_(batch["intact"], pc.is_valid(batch["seq"])))

@@ -2,7 +2,8 @@
 
 Each message is a transaction of one send; what a member was handed together is one poll, and the drain's
 reading of the whole log the last polls. A process has one operation under way at a time, so that a producer
-has as many processes as it had messages on their way at once. Times are ns since the start of the run.
+has as many processes for a partition as it had messages on their way there at once. Times are ns since the
+start of the run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import groupby, islice
 from pathlib import Path
 
@@ -23,6 +25,7 @@ _DRAINED_TOGETHER = 500
 _TYPES = {int(Kind.ACKED): "ok", int(Kind.FAILED): "fail", int(Kind.UNKNOWN): "info"}
 
 Row = list[int]
+Sender = tuple[int, int]  # a producer and a key
 
 
 class History:
@@ -57,7 +60,8 @@ class History:
                 self._last_ns = max(self._last_ns, ns)
             match kind:
                 case Kind.DELIVERED:
-                    yield from self._poll(self._processes.of_member(who), self._last_ns, list(some))
+                    handed = self._share if who in self._shared else self._poll
+                    yield from handed(self._processes.of_member(who), list(some))
                 case Kind.GIVEN_UP | Kind.ASSIGNED:
                     yield from self._assignment(who, kind, list(some))
                 case Kind.ATTEMPT:
@@ -68,24 +72,35 @@ class History:
                         yield self._outcome(row)
         yield from self._drain()
 
+    @cached_property
+    def _shared(self) -> frozenset[int]:
+        """Members of share groups. Whoever is handed something is known before the first row comes."""
+        return self._events.of_share_groups
+
     def _rows(self, batches: Iterable[Rows]) -> Iterator[Row]:
         for rows in in_order(batches, self._scratch, self._chunk_rows):
             yield from rows.T.tolist()
 
     def _attempt(self, row: Row) -> str:
-        process = self._processes.begin(row[PRODUCER], row[SEQ])
+        process = self._processes.begin((row[PRODUCER], row[KEY]), (row[PRODUCER], row[SEQ]))
         return self._line("invoke", process, "send", f"[[:send {row[KEY]} {_value(row)}]]")
 
     def _outcome(self, row: Row) -> str:
         kind = _TYPES[row[1]]
-        process = self._processes.end(row[PRODUCER], row[SEQ], free=kind != "info")
+        process = self._processes.end((row[PRODUCER], row[SEQ]), row[OFFSET], free=kind != "info")
         value = f"{_value(row)}"
         if kind == "ok":
             value = f"[{'nil' if row[OFFSET] == NULL_LONG else row[OFFSET]} {value}]"
         error = "" if row[ERROR] == NULL_LONG else f", :error {self._error(row[ERROR])}"
         return self._line(kind, process, "send", f"[[:send {row[KEY]} {value}]]", error)
 
-    def _poll(self, process: int, ns: int, rows: list[Row]) -> Iterator[str]:
+    def _share(self, process: int, rows: list[Row]) -> Iterator[str]:
+        """Records that come in any order: nothing goes on from one poll to the next, nor within one."""
+        yield from self._assign(process, [])
+        keys = " ".join(map(str, sorted({row[KEY] for row in rows})))
+        yield from self._poll(process, rows, f", :rebalance-log [{{:keys [{keys}]}}]")
+
+    def _poll(self, process: int, rows: list[Row], more: str = "") -> Iterator[str]:
         """Records of a partition in the order of their offsets."""
         rows.sort(key=lambda row: (row[KEY], row[OFFSET]))
         by_key = (
@@ -93,7 +108,7 @@ class History:
             for key, some in groupby(rows, key=lambda row: row[KEY])
         )
         yield self._line("invoke", process, "poll", "[[:poll]]")
-        yield self._line("ok", process, "poll", f"[[:poll {{{', '.join(by_key)}}}]]")
+        yield self._line("ok", process, "poll", f"[[:poll {{{', '.join(by_key)}}}]]", more)
 
     def _assignment(self, who: int, kind: int, rows: list[Row]) -> Iterator[str]:
         """What the member owns from now on: only there does it have to go on where it was."""
@@ -120,7 +135,7 @@ class History:
         yield from self._assign(process, keys, ", :seek-to-beginning? true")
         rows = self._rows(self._events.of_the_drain())
         while some := list(islice(rows, _DRAINED_TOGETHER)):
-            yield from self._poll(process, self._last_ns, some)
+            yield from self._poll(process, some)
 
     def _error(self, number: int) -> str:
         """EDN's strings have JSON's escapes; what is beyond ASCII stands as it is."""
@@ -139,13 +154,18 @@ def _value(row: Row) -> int:
 
 
 class _Processes:
-    """Numbers for who does an operation: one at a time each."""
+    """Numbers for who does an operation: one at a time each.
+
+    A process sends to one partition. Jepsen compares the offsets of what a process sent one after the other:
+    of those that are free, the one that has come furthest sends next, so that nothing that falls behind
+    what was acknowledged before it was attempted goes unnoticed.
+    """
 
     def __init__(self) -> None:
         self._count = 0
         self._members: dict[int, int] = {}
-        self._free: dict[int, list[int]] = {}  # by producer
-        self._busy: dict[tuple[int, int], int] = {}
+        self._free: dict[Sender, list[tuple[int, int]]] = {}  # the offset that it is at, below 0; process
+        self._busy: dict[tuple[int, int], tuple[Sender, int, int]] = {}
 
     def _new(self) -> int:
         self._count += 1
@@ -157,16 +177,17 @@ class _Processes:
             self._members[who] = self._new()
         return self._members[who]
 
-    def begin(self, producer: int, seq: int) -> int:
-        """One of the producer's that has nothing to do."""
-        free = self._free.setdefault(producer, [])
-        process = heapq.heappop(free) if free else self._new()
-        self._busy[producer, seq] = process
+    def begin(self, sender: Sender, message: tuple[int, int]) -> int:
+        """One of the sender's that has nothing to do."""
+        free = self._free.setdefault(sender, [])
+        behind, process = heapq.heappop(free) if free else (0, self._new())
+        self._busy[message] = sender, behind, process
         return process
 
-    def end(self, producer: int, seq: int, free: bool) -> int:
+    def end(self, message: tuple[int, int], offset: int, free: bool) -> int:
         """Who sent it. Whose operation has no definite end does nothing more."""
-        process = self._busy.pop((producer, seq))
+        sender, behind, process = self._busy.pop(message)
         if free:
-            heapq.heappush(self._free[producer], process)
+            at = behind if offset == NULL_LONG else -offset
+            heapq.heappush(self._free[sender], (at, process))
         return process
