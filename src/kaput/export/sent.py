@@ -7,12 +7,15 @@ key, Jepsen's checker ends with :no-writer-of-value and judges nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from kaput.evidence.nulls import NULL_LONG
 from kaput.export.columns import among, identity
 from kaput.export.merging import Rows
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Sent:
@@ -24,7 +27,7 @@ class Sent:
         self._stretches: dict[int, Rows] = {}  # by producer: first and last seqs, in order
         self._unplaced = np.empty(0, np.int64)
 
-    def add(self, producer: Rows, seq: Rows, unplaced: Rows) -> None:
+    def add(self, producer: Rows, seq: Rows, unplaced: Mask) -> None:
         """Some more; `unplaced`: which of them were sent to no known partition."""
         for each in np.unique(producer).tolist():
             own = seq[producer == each]
@@ -45,13 +48,14 @@ class Sent:
             keys[message] = min(keys.get(message, int(key[at])), int(key[at]))
         return keys
 
-    def has(self, producer: Rows, seq: Rows, key: Rows) -> Rows:
+    def has(self, producer: Rows, seq: Rows, key: Rows) -> Mask:
         """Which of these messages were sent, under that key as far as it was not known."""
         sent = np.zeros(len(seq), np.bool_)
         for each in np.unique(producer).tolist():
             if each in self._stretches:
                 own = np.flatnonzero(producer == each)
-                sent[own] = among(*self._stretches[each], seq[own]) >= 0
+                firsts, lasts = self._stretches[each]
+                sent[own] = among(firsts, lasts, seq[own]) >= 0
         for at, message in self._met(producer, seq):
             sent[at] &= self.keys.get(message, key[at]) == key[at]
         return sent
