@@ -168,11 +168,13 @@ def test_racks_balance_and_a_broker_that_is_emptied(racks: Lab, tmp_path: Path) 
         there = sum(4 in held for held in replicas())
         assert copies("--away-from", "4") == there > 0
         assert eventually(lambda: not any(4 in held for held in replicas()), 60), replicas()
-        assert copies("--balance") >= 2
+        assert copies("--balance") >= 1
 
         def even() -> bool:
-            often = Counter(broker for held in replicas() for broker in held)
-            return often == dict.fromkeys((1, 2, 3, 4), PARTITIONS // 2)
+            # Kafka's own topic counts, too, wherever it happens to be.
+            every = cluster.view().partitions.values()
+            often = Counter(broker for state in every for broker in state.replicas)
+            return max(often.values()) - min(often[broker] for broker in (1, 2, 3, 4)) <= 1
 
         assert eventually(even, 60), replicas()
         assert all(len({broker % 2 for broker in held}) == 2 for held in replicas())
