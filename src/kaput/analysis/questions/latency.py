@@ -11,7 +11,7 @@ import math
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.run import Ints, spread
+from kaput.analysis.runs.run import Ints, picked, spread
 from kaput.analysis.sums import times
 
 SHARES = (0.5, 0.99, 0.999)
@@ -69,8 +69,8 @@ def end_to_end(
     often = np.bincount(part, minlength=size)[part]
     attempt, poll = row[part], deliveries["row"].to_numpy()
     once, more = (attempt >= 0) & (often == 1), (attempt >= 0) & (often > 1)
-    when = polls[spread(poll[once], n[once])]
-    took = when - attempts[spread(attempt[once], n[once])]
+    when = picked(polls, poll[once], n[once])
+    took = when - picked(attempts, attempt[once], n[once])
     if not more.any():
         return when, took
     at, polled = spread(attempt[more], n[more]), spread(poll[more], n[more])

@@ -61,7 +61,7 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
 
 def _with_clocks(rows: pl.DataFrame, lines: Lines, time: str) -> pl.DataFrame:
     """The rows with CLOCKS as they were at that time of each, and when the next of each kind happened."""
-    found = rows.with_row_index("line").sort(time)
+    found = rows.select(*READER, time).with_row_index("line").sort(time)
     found = _by_then(found, time, lines.commits, _GROUP, exact=False)
     found = _by_then(found, time, lines.changes, READER, exact=True)
     found = _by_then(found, time, lines.assignments, _GROUP, exact=True)
@@ -70,7 +70,7 @@ def _with_clocks(rows: pl.DataFrame, lines: Lines, time: str) -> pl.DataFrame:
         pl.col("owns").fill_null(False),
         pl.col("assigned_ns").fill_null(_EVER_NS),
     )
-    return known.sort("line").drop("line")
+    return rows.hstack(known.sort("line").select(*CLOCKS, *_NEXT))
 
 
 class Lines(NamedTuple):

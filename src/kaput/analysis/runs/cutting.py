@@ -114,8 +114,9 @@ def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFram
     )
     last = pl.col(axis.along) + pl.col("n") - 1
     found = (
-        runs.drop_nulls(axis.columns)
-        .with_columns(last=last)
+        runs.select(*axis.columns, last=last)
+        .with_row_index("line")
+        .drop_nulls(axis.columns)
         .sort("last")
         .join_asof(
             stretches.sort("begin"),
@@ -126,4 +127,4 @@ def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFram
         )
         .filter(pl.col("end") > pl.col(axis.along))
     )
-    return found.select(runs.columns)
+    return runs[found["line"]]

@@ -56,6 +56,7 @@ def sends(rows: Rows) -> Encoded:
     """SENDS, the columns of a run; beside them attempts and dones."""
     frame = _with_blocks(_ordered(rows, ("producer", "seq"), rows.frame.height // _BEARABLE))
     runs = rows.with_same(encode(frame, _differing(frame, SENDS)))
+    runs = runs.with_columns(pl.col("error").cast(pl.String))
     runs = runs.select(*SENDS, *STEPS, "n", row=pl.col("n").cum_sum() - pl.col("n"))
     return Encoded(runs, {"attempts": numbers(frame["attempt_ns"]), "dones": numbers(frame["done_ns"])})
 

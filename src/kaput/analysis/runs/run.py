@@ -88,7 +88,7 @@ def numbers(column: pl.Series) -> Ints:
     if column.dtype == pl.String:
         column = column.cast(pl.Categorical)
     if column.dtype in (pl.Categorical, pl.Enum):
-        column = column.to_physical().cast(pl.Int64)
+        column = column.to_physical()
     if column.null_count():
         column = column.cast(pl.Int64).fill_null(NULL)
     found: Ints = column.to_numpy()
@@ -98,9 +98,9 @@ def numbers(column: pl.Series) -> Ints:
 def shaped(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str], begin: Ints) -> pl.DataFrame:
     """The runs that begin at these positions, which hold all of `begins`."""
     n = np.diff(np.append(begin, rows.height))
-    runs = rows[begin].select(*same, *STEPS, *(pl.col(name).alias(f"{name}_first") for name in times))
-    last = rows[begin + n - 1].select(pl.col(name).alias(f"{name}_last") for name in times)
-    return runs.with_columns(pl.Series("n", n, pl.Int64)).hstack(last)
+    runs = rows.select(*same, *STEPS, *(pl.col(name).alias(f"{name}_first") for name in times))[begin]
+    last = (rows[name][begin + n - 1].alias(f"{name}_last") for name in times)
+    return runs.with_columns(pl.Series("n", n, pl.Int64), *last)
 
 
 def spread(first: Ints, n: Ints) -> Ints:
@@ -109,13 +109,19 @@ def spread(first: Ints, n: Ints) -> Ints:
     return found
 
 
+def picked(values: Ints, first: Ints, n: Ints) -> Ints:
+    """The values from `first` on, `n` of each, one after the other: nearly always all that there are."""
+    ends = np.cumsum(n)
+    every = len(values) == (ends[-1] if len(ends) else 0) and bool((first == ends - n).all())
+    return values if every else values[spread(first, n)]
+
+
 def kept(name: str, values: Ints, first: Ints, n: Ints) -> list[pl.Series]:
     """Two columns: a list for each run of its rows' values, which are in `values` from `first` on, and what
     they are counted from (NAME_from): as int32 where they fit, since lists are most of what is shuffled.
     """
     ends = np.append(0, np.cumsum(n))
-    whole = len(values) == ends[-1] and bool((first == ends[:-1]).all())
-    taken = values if whole else values[spread(first, n)]
+    taken = picked(values, first, n)
     base = values[first] if len(first) else np.empty(0, np.int64)
     apart = taken - np.repeat(base, n)
     narrow = len(apart) == 0 or (apart.min() > -_NARROW and apart.max() < _NARROW)

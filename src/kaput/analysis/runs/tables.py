@@ -56,7 +56,7 @@ _ALWAYS = ("seq", "offset", "attempt_ns", "done_ns", "polled_ns", "first_seq", "
 _TYPES: Mapping[str, pl.DataType] = {
     "intact": pl.Boolean(),
     "visible": pl.Boolean(),
-    "error": pl.String(),
+    "error": pl.Categorical(),
     "outcome": pl.Enum(list(dict.fromkeys((*OUTCOMES, *TRANSACTION_OUTCOMES)))),
 }
 
@@ -173,14 +173,16 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
     coded = array.unify_dictionaries() if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     coded = coded.combine_chunks()
     words = words_of(unit.path, name, coded.dictionary)
-    indices = coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False).astype(np.int64)
+    known = coded.indices.fill_null(len(words)) if coded.null_count else coded.indices
+    indices = known.to_numpy(zero_copy_only=False).astype(np.uint32)  # below 0: far too great
     if len(indices) and indices.max() > len(words):
         raise broken(unit.path, f"column {name!r} has words that its dictionary has not")
     # A dictionary may have words that no row uses: only the used ones must be known.
     used = np.zeros(len(words) + 1, bool)
     used[indices] = True
     values = [_value(unit, name, word, names) if used[at] else None for at, word in enumerate(words)]
-    return pl.Series([*values, None], dtype=type_of(name)).gather(indices).alias(name)
+    # Polars takes a Series for positions at once, and looks at each number of an array.
+    return pl.Series([*values, None], dtype=type_of(name)).gather(pl.Series(indices)).alias(name)
 
 
 def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
