@@ -148,7 +148,7 @@ def _settings(scratch: Path, master: str) -> dict[str, str]:
         # As many workers run as there are cores: none of them needs more than one.
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
         # Columns of a million rows come and go: to give each back and to get it anew costs the kernel more
-        # than the work on them. So glibc keeps 256 MB at most.
+        # than the work on them. So glibc keeps the last 256 MB.
         "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**25),
         "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**28),
     }
