@@ -54,6 +54,15 @@ def test_a_missing_tool_is_named_with_its_package(machine: Path, absent: str) ->
     assert "apt-get install util-linux " in said(LabError) and "dnf install" in said(LabError)
 
 
+def test_a_chroot_is_told_for_one(machine: Path) -> None:
+    """Rights would not help there."""
+    script(
+        machine / "unshare",
+        "echo unshare: cannot change root filesystem propagation: Invalid argument; exit 1",
+    )
+    assert "as in a chroot" in said() and "CAP_SYS_ADMIN" not in said()
+
+
 def test_only_what_every_system_has_is_asked_for(machine: Path) -> None:
     """No ip, tc, nft, ss: unshare and nsenter are all, and a way in is found."""
     assert sorted(path.name for path in machine.iterdir()) == ["nsenter", "unshare"]

@@ -93,7 +93,9 @@ def _try(way: Sequence[str], needs: Collection[str]) -> None:
 
 
 def _not_allowed(complaint: str) -> str:
-    if os.geteuid() == 0:
+    if "root filesystem propagation" in complaint:
+        remedy = "the root directory is no mount point, as in a chroot; use a container or pivot_root"
+    elif os.geteuid() == 0:
         remedy = "this root has not the right to; give the container CAP_SYS_ADMIN and CAP_NET_ADMIN"
     else:
         off = [setting for file, (value, setting) in _SWITCHES.items() if _reads(file) == value]
