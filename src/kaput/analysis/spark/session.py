@@ -148,9 +148,9 @@ def _settings(scratch: Path, master: str) -> dict[str, str]:
         # As many workers run as there are cores: none of them needs more than one.
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
         # Columns of a million rows come and go: to give each back and to get it anew costs the kernel more
-        # than the work on them. So glibc keeps the last 256 MB.
+        # than the work on them. So glibc keeps the last 64 MB.
         "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**25),
-        "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**28),
+        "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**26),
     }
     if master.startswith("local"):
         # Elsewhere, Python workers are started by a Spark that may not have this module at hand.
