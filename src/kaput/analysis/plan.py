@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kaput.analysis.questions.silence import EXACT_NS, WIDTH_NS
-from kaput.analysis.questions.steps import FINEST_NS, width_ns
+from kaput.analysis.questions import silence, steps
 from kaput.analysis.runs.tables import Unit, units
 from kaput.analysis.stages.pieces import Parts
 from kaput.evidence.reading import Evidence
@@ -26,7 +25,7 @@ class Plan:
     tasks: Sequence[Sequence[Unit]]
     parts: Parts
     width_ns: int
-    step_ns: int = FINEST_NS
+    step_ns: int = steps.FINEST_NS
 
 
 def plan(evidence: Evidence, cores: int | None = None) -> Plan:
@@ -34,11 +33,13 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     cores = cores or os.cpu_count() or 1
     rows = sum(evidence.tables[table].rows for table in BIG)
     every = [unit for table in BIG for unit in units(evidence, table)]
+    run_ns = _length_ns(evidence)
     if rows <= SMALL_ROWS:
-        return Plan([every], Parts(1, 1), EXACT_NS, width_ns(_length_ns(evidence), few=True))
+        return Plan([every], Parts(1, 1), silence.EXACT_NS, steps.width_ns(run_ns, few=True))
     parts = max(cores, math.ceil(evidence.tables["sends"].rows / _PART_MESSAGES))
     tasks = list(_shared_out(every, max(cores, math.ceil(rows / TASK_ROWS))))
-    return Plan(tasks, Parts(parts, parts), WIDTH_NS, width_ns(_length_ns(evidence), few=False))
+    width_ns, step_ns = silence.width_ns(run_ns), steps.width_ns(run_ns, few=False)
+    return Plan(tasks, Parts(parts, parts), width_ns, step_ns)
 
 
 def _length_ns(evidence: Evidence) -> int | None:

@@ -22,6 +22,11 @@ class Sum(NamedTuple):
     least: Sequence[str] = ()
     greatest: Sequence[str] = ()
 
+    @property
+    def columns(self) -> list[str]:
+        """All that a sum has, in the order of `of`."""
+        return [*self.keys, *self.added, *self.least, *self.greatest]
+
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """One row for each of the keys."""
         return frame.group_by(self.keys).agg(
@@ -32,13 +37,22 @@ class Sum(NamedTuple):
 
 
 Sums = Mapping[str, pl.DataFrame]
+_WAITING_ROWS = 1_000_000
 
 
 def total(parts: Iterable[Sums], kinds: Mapping[str, Sum]) -> dict[str, pl.DataFrame]:
-    """The sums of all parts, each of which has some of `kinds`; of those that none has, nothing."""
-    every = list(parts)
-    found = {name: [part[name] for part in every if name in part] for name in kinds}
-    return {name: kinds[name].of(pl.concat(some)) for name, some in found.items() if some}
+    """The sums of all parts, each of which has some of `kinds`; of those that none has, nothing.
+
+    Parts are taken as they come, and let go: what waits to be added is no more than has been, or a million
+    rows.
+    """
+    waiting: dict[str, list[pl.DataFrame]] = {}
+    for part in parts:
+        for name in kinds.keys() & part.keys():
+            first, *others = some = [*waiting.get(name, ()), part[name].select(kinds[name].columns)]
+            enough = sum(frame.height for frame in others) > max(first.height, _WAITING_ROWS)
+            waiting[name] = [kinds[name].of(pl.concat(some))] if enough else some
+    return {name: kinds[name].of(pl.concat(waiting[name])) for name in kinds if name in waiting}
 
 
 def times(values: Ints) -> tuple[Ints, Ints]:

@@ -2,8 +2,9 @@
 
 Of a stream (a producer and a partition, or a partition over all producers) from its first attempt to the
 last that is known of it. Acknowledgements are kept as spells: the first and the last of each time in which
-they came less than WIDTH_NS after one another. A silence of WIDTH_NS or more is always between two spells,
-so it is exact; where the longest is shorter, the spells are taken again, narrower.
+they came less than a width after one another. A silence of that width or more is always between two spells,
+so it is exact; where the longest is shorter, the spells are taken again, narrower. The width grows with the
+run, so that spells do not grow with messages.
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.run import NULL
 
 WIDTH_NS = 10_000_000
+NARROWER = 10  # times: of a stream without a silence of some width, there are few spells of a tenth of it
+_MOST_SPELLS = 20_000  # of a stream, in a run as long as its manifest says
 EXACT_NS = 1  # every acknowledgement's time
 STREAM = ("producer", "place")
+
+
+def width_ns(run_ns: int | None) -> int:
+    """How wide the spells of a large run are. `run_ns`: how long it took, where that is known."""
+    return max(WIDTH_NS, (run_ns or 0) // _MOST_SPELLS)
 
 
 def spells(acked: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:

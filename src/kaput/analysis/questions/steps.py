@@ -13,10 +13,12 @@ import polars as pl
 
 from kaput.analysis.runs.run import NULL, Ints
 from kaput.analysis.sums import Sum, times
+from kaput.scenario.vocabulary import OUTCOMES
 
 FINEST_NS = 100_000_000
 SECOND_NS = 1_000_000_000
 MOST_STEPS = 20_000  # of a run as long as its manifest says: grades stay few on their way to the driver
+WHAT = pl.Enum(["attempted", *OUTCOMES, "delivered", "lost"])  # what happens in a step
 _SHIFT = 18  # of a float's 23 bits of mantissa 5 are left
 _COUNTED = 2**23  # a range up to so wide is counted rather than sorted
 _FAR = 2**62  # damaged times: their steps' borders may not fit
@@ -126,23 +128,20 @@ def _middle_us(grades: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
 def _frame(what: str, steps: Ints, width_ns: int, **columns: Ints) -> pl.DataFrame:
     found = [pl.Series(name, values, pl.Int64) for name, values in columns.items()]
     return pl.DataFrame([pl.Series("at_ns", steps * width_ns, pl.Int64), *found]).select(
-        "at_ns", pl.lit(what).alias("what"), *columns
+        "at_ns", pl.lit(what, WHAT).alias("what"), *columns
     )
 
 
 def percentiles(grades: pl.DataFrame, longest: pl.DataFrame) -> pl.DataFrame:
     """(at_ns, what, p50, p99, max): in ms, of GRADES and LONGEST. No percentile is above the longest."""
     ordered = grades.sort("at_ns", "what", "grade")
-    ranked = ordered.with_columns(
-        pl.Series("us", _middle_us(ordered["grade"].to_numpy())),
-        end=pl.col("times").cum_sum().over("at_ns", "what"),
-        total=pl.col("times").sum().over("at_ns", "what"),
-    )
+    times, us = pl.col("times"), pl.Series("us", _middle_us(ordered["grade"].to_numpy()))
 
     def at(share: float) -> pl.Expr:
-        return pl.col("us").filter(pl.col("end") >= pl.col("total") * share).first()
+        return pl.col("us").filter(times.cum_sum() >= times.sum() * share).first()
 
-    found = ranked.group_by("at_ns", "what").agg(at(0.5).alias("p50"), at(0.99).alias("p99"))
+    steps = ordered.with_columns(us).group_by("at_ns", "what")
+    found = steps.agg(at(0.5).alias("p50"), at(0.99).alias("p99"))
     both = found.join(longest, on=["at_ns", "what"], how="inner").with_columns(pl.col("us") / 1000)
     shown = (pl.min_horizontal(pl.col(name) / 1000, "us").alias(name) for name in ("p50", "p99"))
     return both.select("at_ns", "what", *shown, max="us").sort("at_ns", "what")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -40,19 +41,19 @@ class Job:
         """What encoding has summed."""
 
         def add(_: int, pieces: Iterable[Piece]) -> list[bytes]:
-            found = [encode.nothing(), *(pickle.loads(piece.data) for piece in pieces)]
-            return [_packed(total(found, encode.SUMS))]
+            found = (pickle.loads(piece.data) for piece in pieces)
+            return [_packed(total(chain([encode.nothing()], found), encode.SUMS))]
 
         (found,) = self._on([self._encoding.parts.sums], add)
         return dict(_unpacked(found))
 
-    def messages(self, context: by_message.MessageContext) -> list[by_message.MessageResults]:
-        """The messages of all parts, examined."""
+    def messages(self, context: by_message.MessageContext) -> Iterator[by_message.MessageResults]:
+        """The messages of all parts, examined; what was found is small only until it is looked at."""
 
         def examine(part: int, pieces: Iterable[Piece]) -> list[bytes]:
             return [_packed(by_message.examine(pieces, context, part))]
 
-        return [_unpacked(found) for found in self._on(range(context.parts.messages), examine)]
+        return map(_unpacked, self._on(range(context.parts.messages), examine))
 
     def keys(self, context: by_key.KeyContext) -> Tables:
         """What became of keys, of all parts."""
@@ -97,7 +98,7 @@ class Job:
                 yield from over_sends.scan(task, context)
 
         found = self._spark.parallelize(units, max(1, len(units))).mapPartitions(scan).collect()
-        return total([over_sends.nothing(), *map(pickle.loads, found)], over_sends.SUMS)
+        return total(chain([over_sends.nothing()], map(pickle.loads, found)), over_sends.SUMS)
 
     def _encoded(self, tasks: Sequence[Sequence[Unit]]) -> Any:
         context = self._encoding

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import polars as pl
@@ -34,24 +35,36 @@ class OfMessages(NamedTuple):
     sums: Tables
 
 
-def add(results: Sequence[MessageResults], given: Inputs, account: Account) -> OfMessages:
+def add(found: Iterable[MessageResults], given: Inputs, account: Account) -> OfMessages:
     """Adds the results of messages to the account. Raises EvidenceError, AccountingError."""
+    sums, results = _added_up(found)
     _refuse(results, given.names)
-    found = total([part.sums for part in results], by_message.SUMS)
     tally = account.tally
-    _tally(tally, found)
+    _tally(tally, sums)
     check(tally, given.groups, given.evidence.tables["sends"].rows)
-    account.first_acks = dict(found["first_acks"].drop_nulls().iter_rows())
-    account.first_deliveries = dict(found["first_deliveries"].drop_nulls().iter_rows())
-    account.latencies |= end_to_end(found["end_to_end"], len(given.groups))
-    _odd(found["transactions"], account, given.names)
-    account.too_early = {(group, topic): n for group, topic, n in found["too_early"].iter_rows()}
-    account.under = _under(found["under"], given.names)
-    cases.add(found["cases"], [part.shown for part in results], by_message.order, account, given.names)
+    account.first_acks = dict(sums["first_acks"].drop_nulls().iter_rows())
+    account.first_deliveries = dict(sums["first_deliveries"].drop_nulls().iter_rows())
+    account.latencies |= end_to_end(sums["end_to_end"], len(given.groups))
+    _odd(sums["transactions"], account, given.names)
+    account.too_early = {(group, topic): n for group, topic, n in sums["too_early"].iter_rows()}
+    account.under = _under(sums["under"], given.names)
+    cases.add(sums["cases"], [part.shown for part in results], by_message.order, account, given.names)
     pieces: dict[int, list[Piece]] = {}
     for number, piece in (keyed for part in results for keyed in part.pieces):
         pieces.setdefault(number, []).append(piece)
-    return OfMessages(found["under"], pieces, found)
+    return OfMessages(sums["under"], pieces, sums)
+
+
+def _added_up(found: Iterable[MessageResults]) -> tuple[Tables, list[MessageResults]]:
+    """All sums, and the results without theirs, which are many: each is let go when it has been added."""
+    rest: list[MessageResults] = []
+
+    def sums() -> Iterator[Tables]:
+        for part in found:
+            rest.append(replace(part, sums={}))
+            yield part.sums
+
+    return total(sums(), by_message.SUMS), rest
 
 
 def _refuse(results: Sequence[MessageResults], names: Names) -> None:

@@ -79,7 +79,7 @@ def silences(job: Job, given: Inputs, account: Account, sums: Tables, width_ns: 
                 short |= {given.names.code(place) for place in reach.places}
         if width_ns == silence.EXACT_NS or not short:
             break
-        width_ns = max(silence.EXACT_NS, width_ns // 100)
+        width_ns = max(silence.EXACT_NS, width_ns // silence.NARROWER)
         streams = spans.filter(pl.col("place").is_in(sorted(short))).select(silence.STREAM).unique()
         narrow = job.rescan_sends(SendContext(given.names, streams=streams, width_ns=width_ns))["spells"]
         spells = pl.concat([spells.join(streams, on=list(silence.STREAM), how="anti"), narrow])
