@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from browser.chromium import Missing, check_driver, launched
 from fakes.isolation import judged
@@ -31,6 +32,7 @@ class Opens:
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
+        self._windows: list[BrowserContext] = []
 
     def __call__(self, path: Path | str, width: int = 1280, ready: bool = True, **context: Any) -> Opened:
         """The page at a path or an address, its charts drawn.
@@ -38,6 +40,7 @@ class Opens:
         `context`: playwright's (color_scheme, java_script_enabled ...).
         """
         window = self._browser.new_context(viewport={"width": width, "height": 900}, **context)
+        self._windows.append(window)
         opened = Opened(window.new_page())
         page = opened.page
         page.set_default_timeout(READY_MS)
@@ -49,6 +52,11 @@ class Opens:
         if ready:
             page.wait_for_selector("body[data-ready]", state="attached")
         return opened
+
+    def close(self) -> None:
+        """Closes all of them: pages of a dashboard would ask for it for ever."""
+        for window in self._windows:
+            window.close()
 
 
 @pytest.fixture(scope="session")
@@ -64,10 +72,18 @@ def browser() -> Iterator[Browser]:
         pytest.skip(str(why))
 
 
-@pytest.fixture(scope="session")
-def opens(browser: Browser) -> Opens:
-    """Opens pages; those that nobody closes end with the browser."""
-    return Opens(browser)
+@pytest.fixture
+def opens(browser: Browser) -> Iterator[Opens]:
+    """Opens pages, for one test."""
+    with closing(Opens(browser)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def opens_for_all(browser: Browser) -> Iterator[Opens]:
+    """The same for all tests of a file."""
+    with closing(Opens(browser)) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
@@ -79,9 +95,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def _wide(report: Path, opens: Opens) -> Opened:
-    return opens(report)
+@pytest.fixture(scope="module")
+def _wide(report: Path, opens_for_all: Opens) -> Opened:
+    return opens_for_all(report)
 
 
 @pytest.fixture

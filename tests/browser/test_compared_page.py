@@ -19,7 +19,7 @@ expect.set_options(timeout=READY_MS)
 
 
 @pytest.fixture(scope="module")
-def compared(report: Path, opens: Opens) -> Opened:
+def compared(report: Path, opens_for_all: Opens) -> Opened:
     """A run beside one whose acknowledgements took longer, and that is violated."""
     folder = RunFolder(report.parent)
     findings = Findings.model_validate_json(folder.findings_path.read_text())
@@ -30,7 +30,7 @@ def compared(report: Path, opens: Opens) -> Opened:
     entries = [Entry(acks, acks, "leader-isolated", {"acks": acks}, told) for acks, told in runs.items()]
     path = report.parent / "compared.html"
     path.write_text(to_html([(folder, told) for told in runs.values()], entries), encoding="utf-8")
-    return opens(path)
+    return opens_for_all(path)
 
 
 def test_timelines_lie_below_each_other(compared: Opened) -> None:

@@ -14,6 +14,13 @@ _SQL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
+    # Nor is it worth it to make Java of a plan and to compile that.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    # Each column would note where in our code it was made, through Java and back.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
 
