@@ -1,6 +1,6 @@
 # make demo       install everything, then show what kaput is for
 # make test       install everything, then all checks and all tests
-# make test-fast  the checks, and the tests that need neither brokers nor Spark
+# make test-fast  the checks, and the quick ones of the tests that need neither brokers nor Spark: a minute
 # make soak       5,000 generated histories against the oracle; make fuzz: 10,000 damaged run folders
 # make tools      every tool of Kafka's, its Java clients, and every verb on a secured cluster
 # make install    .venv with .venv/bin/kaput, Kafka's jars fetched, nothing run
@@ -46,7 +46,7 @@ test-all: test
 
 test-fast: $(DEV_STAMP)
 	$(MAKE) --no-print-directory check
-	$(PYTEST) tests/unit
+	$(PYTEST) tests/unit -m "not slow"
 
 # Long, and so not part of the tests, which have a sample of either. SEED and COUNT are yours to set.
 soak: SEED ?= 1

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -33,8 +34,8 @@ with beside(Path(sys.argv[1])) as shown:
 """
 
 
-def _status(port: int, timeout_s: float = _BOUND_S) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+def _status(port: int) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_BOUND_S)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status
@@ -42,12 +43,14 @@ def _status(port: int, timeout_s: float = _BOUND_S) -> int:
         connection.close()
 
 
-def _free(port: int) -> bool:
-    """No dashboard answers there: nobody does, or somebody who was given the port since."""
-    try:
-        return _status(port, timeout_s=20) != 200
-    except (OSError, http.client.HTTPException):
-        return True
+def _left(session: int) -> list[int]:
+    """The processes of a session that are not over. (Its port says nothing: others are given it next.)"""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
 
 
 def test_it_answers_for_as_long_as_the_block(tmp_path: Path) -> None:
@@ -58,7 +61,7 @@ def test_it_answers_for_as_long_as_the_block(tmp_path: Path) -> None:
         assert psutil.Process(shown.pid).nice() >= 10 and os.getsid(shown.pid) == shown.pid
         assert shown.live("a b") == f"http://127.0.0.1:{shown.port}/runs/a%20b/live"
         began = time.monotonic()
-    assert not psutil.pid_exists(shown.pid) and _free(shown.port)
+    assert not psutil.pid_exists(shown.pid) and _left(shown.pid) == []
     assert time.monotonic() - began < 10
 
 
@@ -118,14 +121,7 @@ def test_it_is_adopted_over_an_exec_and_ends_with_its_process(tmp_path: Path, nu
             process.communicate("\n", timeout=_BOUND_S)
         else:
             process.send_signal(number)
-        assert eventually(lambda: not _lives(int(dashboard)) and _free(int(port)), _BOUND_S)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+        assert eventually(lambda: not _left(int(dashboard)), _BOUND_S)
 
 
 def test_somebody_elses_mark_is_not_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
