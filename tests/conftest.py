@@ -23,26 +23,27 @@ _TOGETHER = {"spark": "spark", "property": "spark", "browser": "browser"}
 # Those there that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
 _COMMANDS = ("any_shape", "analyze_while_recording", "background", "hdfs", "judging_unwritable", "standalone")
 # Those of tests/unit that start many processes or draw many cases: marked `slow`.
-_SLOW = {
+_SLOW = (
     *("beside", "command_clients", "crew", "damage", "dashboard_command", "exit_status", "export"),
     *("java_clients", "nemesis", "orphans", "ownership", "page", "pipe_member", "rebalances", "recording"),
     *("resized", "seat", "sequence_command", "share_groups", "still_recording", "transactions", "watching"),
-}
+)
+_SLOW_FILES = {f"test_{name}.py" for name in _SLOW}
 
 
 def pytest_configure() -> None:
     """Two files of one name would be one module to pytest, which says so only when it meets the second."""
-    names = Counter(path.stem.removeprefix("test_") for path in Path(__file__).parent.rglob("test_*.py"))
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
     if twice := sorted(name for name, times in names.items() if times > 1):
-        raise pytest.UsageError(f"more than one file in tests/ is called test_ and {', '.join(twice)}")
-    if gone := sorted(_SLOW - names.keys()):
+        raise pytest.UsageError(f"more than one file in tests/ is called {', '.join(twice)}")
+    if gone := sorted(_SLOW_FILES - names.keys()):
         raise pytest.UsageError(f"tests/conftest.py calls slow what is not there: {', '.join(gone)}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what is slow."""
     for item in items:
-        if item.path.stem.removeprefix("test_") in _SLOW:
+        if item.path.name in _SLOW_FILES:
             item.add_marker("slow")
 
 

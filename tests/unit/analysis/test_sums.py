@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import polars as pl
 
 from kaput.analysis.questions import silence
@@ -13,7 +15,7 @@ _MANY = 700_000  # rows: two such parts are more than wait to be added
 class Watched(Sum):
     """A sum that tells how many rows it is made of, each time."""
 
-    seen: list[int] = []  # noqa: RUF012
+    seen: ClassVar[list[int]] = []
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
         self.seen.append(frame.height)

@@ -18,7 +18,7 @@ from kaput.scenario.vocabulary import OUTCOMES
 FINEST_NS = 100_000_000
 SECOND_NS = 1_000_000_000
 MOST_STEPS = 20_000  # of a run as long as its manifest says: grades stay few on their way to the driver
-WHAT = pl.Enum(["attempted", *OUTCOMES, "delivered", "lost"])  # what happens in a step
+_WHAT = pl.Enum(["attempted", *OUTCOMES, "delivered", "lost"])  # what happens in a step
 _SHIFT = 18  # of a float's 23 bits of mantissa 5 are left
 _COUNTED = 2**23  # a range up to so wide is counted rather than sorted
 _FAR = 2**62  # damaged times: their steps' borders may not fit
@@ -128,17 +128,17 @@ def _middle_us(grades: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
 def _frame(what: str, steps: Ints, width_ns: int, **columns: Ints) -> pl.DataFrame:
     found = [pl.Series(name, values, pl.Int64) for name, values in columns.items()]
     return pl.DataFrame([pl.Series("at_ns", steps * width_ns, pl.Int64), *found]).select(
-        "at_ns", pl.lit(what, WHAT).alias("what"), *columns
+        "at_ns", pl.lit(what, _WHAT).alias("what"), *columns
     )
 
 
 def percentiles(grades: pl.DataFrame, longest: pl.DataFrame) -> pl.DataFrame:
     """(at_ns, what, p50, p99, max): in ms, of GRADES and LONGEST. No percentile is above the longest."""
     ordered = grades.sort("at_ns", "what", "grade")
-    times, us = pl.col("times"), pl.Series("us", _middle_us(ordered["grade"].to_numpy()))
+    often, us = pl.col("times"), pl.Series("us", _middle_us(ordered["grade"].to_numpy()))
 
     def at(share: float) -> pl.Expr:
-        return pl.col("us").filter(times.cum_sum() >= times.sum() * share).first()
+        return pl.col("us").filter(often.cum_sum() >= often.sum() * share).first()
 
     steps = ordered.with_columns(us).group_by("at_ns", "what")
     found = steps.agg(at(0.5).alias("p50"), at(0.99).alias("p99"))
