@@ -60,8 +60,8 @@ class Standalone:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._ui}/json/", timeout=5) as answer:
                 return dict(json.load(answer))
-        except OSError:
-            return None
+        except (OSError, ValueError):
+            return None  # not there, or there with pages alone: what answers in JSON is attached later
 
     def kill_worker(self) -> None:
         """Kills one worker, its executors and their Python, as a machine that loses power would."""
