@@ -35,6 +35,7 @@ FLUSH_ROWS = 8192
 FLUSH_S = 0.2
 PURGE_S = 10  # within which what was purged is reported
 POLL_EVERY = 64  # sends between two looks at the callbacks
+TICK_S = 0.001  # librdkafka waits for whole milliseconds: told to wait for less it does not wait at all
 
 
 class Sender:
@@ -80,7 +81,7 @@ class Sender:
                 return
             due = int((now - start) * order.rate) + 1 - seq if order.rate else POLL_EVERY
             if due <= 0:
-                self.serve(min(start + seq / order.rate - now, 0.05))
+                self.serve(min(max(start + seq / order.rate - now, TICK_S), 0.05))
                 continue
             last = seq + min(due, POLL_EVERY)
             seq = self._advance(seq, last if order.messages is None else min(last, order.messages))

@@ -28,7 +28,7 @@ class Client:
         self._sender, self._trouble = sender, trouble
         self.taken: list[tuple[int, bytes | None, int]] = []
         self.counted: list[int] = []
-        self.polls = 0
+        self.polls: list[float] = []
 
     def produce(self, topic: str, payload: bytes, key: bytes | None, partition: int) -> None:
         identity = Codec(RUN).decode(payload).identity
@@ -40,8 +40,8 @@ class Client:
         self.taken.append((identity.seq, key, partition))
         self.counted.append(self._sender.counts[0])
 
-    def poll(self, _timeout_s: float) -> int:
-        self.polls += 1
+    def poll(self, timeout_s: float) -> int:
+        self.polls.append(timeout_s)
         return 0
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ def test_every_message_is_sent_once_and_noted(tmp_path: Path) -> None:
     sender.send_all()
     sender.finish()
     assert client.taken == [(seq, None, 0) for seq in range(200)]
-    assert sender.counts[0] == 200 and client.polls >= 3
+    assert sender.counts[0] == 200 and len(client.polls) >= 3
     attempts = read_attempts(tmp_path / "evidence" / "sends" / "producer-0.attempts")
     assert attempts is not None and len(attempts.attempt_ns) == 200
 
@@ -159,6 +159,14 @@ def test_a_paced_sender_keeps_its_rate(tmp_path: Path) -> None:
     assert attempts is not None
     passed_ms = (attempts.attempt_ns - attempts.attempt_ns[0]) / 1e6
     assert all(passed_ms[seq] >= seq - 5 for seq in range(200))
+
+
+def test_a_paced_sender_does_not_spin(tmp_path: Path) -> None:
+    """At 5,000 a second messages are 0.2 ms apart, and no wait is shorter than a client can wait."""
+    sender, client = sender_of(tmp_path, rate=5000.0)
+    sender.send_all()
+    waits = [timeout_s for timeout_s in client.polls if timeout_s]
+    assert waits and min(waits) >= 0.001
 
 
 def test_a_sender_that_is_stopped_knows_what_it_gave_up(tmp_path: Path) -> None:
