@@ -26,7 +26,7 @@ from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.workload.order import Told, file_name, write_order
 
 READY_TIMEOUT_S = 60
-_LAST_WORDS_S = 1.0
+_LAST_WORDS_S = 10.0  # where a process that it left behind holds its pipe
 _POLL_S = 0.001
 # The message as it was said: `kind`, and what goes with it (order.py).
 OnSaid = Callable[[Mapping[str, Any]], None]
@@ -51,6 +51,8 @@ class Client:
     """The number of what it sends, if it does."""
     killed: bool = False
     """Whether a fault has ended it so that it could not tell any more."""
+    heard: threading.Event = field(default_factory=threading.Event)
+    """Set once all that it will ever say has been read."""
 
     @property
     def pid(self) -> int:
@@ -105,9 +107,15 @@ class Client:
 
     def check(self, kind: str) -> None:
         """Raises LabError where it has ended without having said `kind`."""
-        # The pipe is read by another thread: an ended client may have said it a moment before.
-        if not self.process.running and not self.said[kind].wait(_LAST_WORDS_S):
+        if not self.process.running and not self.has_said(kind):
             raise LabError(self.ended())
+
+    def has_said(self, kind: str) -> bool:
+        """Whether it has said `kind`; of one that has ended, whether it ever did."""
+        # The pipe is read by another thread: what was said a moment before the end may not be read yet.
+        if not self.process.running:
+            self.heard.wait(_LAST_WORDS_S)
+        return self.said[kind].is_set()
 
     def ended(self) -> str:
         """How it ended on its own, in a sentence."""
@@ -127,7 +135,14 @@ class Client:
             return False
         return True
 
-    def _listen(self, on_said: OnSaid) -> None:
+    def listen(self, on_said: OnSaid) -> None:
+        """Takes in what it says until there is no more."""
+        try:
+            self._take_in(on_said)
+        finally:
+            self.heard.set()
+
+    def _take_in(self, on_said: OnSaid) -> None:
         assert self.process.popen.stdout is not None
         for line in self.process.popen.stdout:
             try:
@@ -160,7 +175,7 @@ def start(owner: Owner, scratch: Path, name: str, module: str, order: Any, on_sa
             stderr=errors,
         )
     client = Client(name, process, stderr)
-    threading.Thread(target=client._listen, args=(on_said,), name=f"listen-{name}", daemon=True).start()
+    threading.Thread(target=client.listen, args=(on_said,), name=f"listen-{name}", daemon=True).start()
     return client
 
 

@@ -157,7 +157,7 @@ class Seat:
     def _note_end(self) -> None:
         if not self._clients or self._intended or self.running:
             return
-        if self.client.trouble or not self.client.said["done"].is_set():
+        if not self.client.has_said("done") or self.client.trouble:
             self.troubles.append(self.client.ended())
             self._intended = True
 

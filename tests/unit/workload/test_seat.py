@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,8 +18,10 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.identity import Codec
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
+from kaput.workload.client import Client, OnSaid
 from kaput.workload.crew import Crew
 from kaput.workload.quiet import quiet_logger
+from kaput.workload.seat import Seat
 from waiting import eventually
 
 RUN = uuid.UUID(int=3)
@@ -115,6 +120,24 @@ def test_an_end_that_nobody_intended_is_a_trouble_also_after_a_restart(crew_of: 
     seat.start()
     said = ["billing-member-1 ended on its own (killed by SIGKILL): it said nothing"]
     assert seat.told_troubles() == said == seat.told_troubles()
+
+
+def test_what_was_said_before_the_end_counts_when_it_is_read_after_it(owner: Owner, tmp_path: Path) -> None:
+    """A busy machine reads a member's last line when its process has ended long since: that is no trouble."""
+    ended = threading.Event()
+
+    def launch(_number: int, name: str, _on_said: OnSaid) -> Client:
+        command = [sys.executable, "-c", "print('{\"kind\": \"slow\"}\\n{\"kind\": \"done\"}')"]
+        client = Client(name, owner.spawn(command, name=name, stdout=subprocess.PIPE), tmp_path / "err")
+        client.stderr.touch()
+        threading.Thread(target=client.listen, args=(lambda _: ended.wait(30),), daemon=True).start()
+        return client
+
+    seat = Seat(tmp_path, "billing", 1, launch)
+    seat.start()
+    assert eventually(lambda: not seat.running, 30)
+    threading.Timer(0.2, ended.set).start()
+    assert seat.told_troubles() == []
 
 
 def test_members_without_partitions_are_ready(crew_of: Make, tmp_path: Path) -> None:
