@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import polars as pl
-from polars import selectors
 
 
 class Piece(NamedTuple):
@@ -40,15 +39,14 @@ class Parts(NamedTuple):
 
 
 def pack(frame: pl.DataFrame) -> bytes:
-    """A frame as Arrow's stream, its numbers as narrow as they fit."""
+    """A frame as Arrow's stream."""
     buffer = io.BytesIO()
-    narrow = frame.with_columns(column.shrink_dtype() for column in frame if column.dtype == pl.Int64)
-    narrow.write_ipc_stream(buffer, compression="uncompressed")
+    frame.write_ipc_stream(buffer, compression="uncompressed")
     return buffer.getvalue()
 
 
 def unpack(data: bytes) -> pl.DataFrame:
-    """The frame again, whose numbers may be narrow still."""
+    """The frame again."""
     return pl.read_ipc_stream(data)
 
 
@@ -69,9 +67,7 @@ def gathered(pieces: Iterable[Piece], empty: Mapping[str, pl.DataFrame]) -> dict
     found: dict[str, list[pl.DataFrame]] = {}
     for piece in pieces:
         found.setdefault(piece.table, []).append(unpack(piece.data))
-    return {table: _joined(found[table]) if table in found else frame for table, frame in empty.items()}
-
-
-def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    rows = pl.concat(frames, how="vertical_relaxed", rechunk=True)
-    return rows.with_columns(selectors.integer().cast(pl.Int64))
+    return {
+        table: pl.concat(found[table], how="vertical_relaxed", rechunk=True) if table in found else frame
+        for table, frame in empty.items()
+    }
