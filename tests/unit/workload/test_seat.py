@@ -127,7 +127,7 @@ def test_what_was_said_before_the_end_counts_when_it_is_read_after_it(owner: Own
     ended = threading.Event()
 
     def launch(_number: int, name: str, _on_said: OnSaid) -> Client:
-        command = [sys.executable, "-c", "print('{\"kind\": \"slow\"}\\n{\"kind\": \"done\"}')"]
+        command = [sys.executable, "-c", 'print(\'{"kind": "slow"}\\n{"kind": "done"}\')']
         client = Client(name, owner.spawn(command, name=name, stdout=subprocess.PIPE), tmp_path / "err")
         client.stderr.touch()
         threading.Thread(target=client.listen, args=(lambda _: ended.wait(30),), daemon=True).start()
