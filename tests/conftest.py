@@ -1,7 +1,7 @@
-"""Two workers share the tests (`make test`): of those without brokers, one judges with Spark, in one session.
+"""Workers share the tests (`make test`): of those without brokers, one judges with Spark, in one session.
 
-Tests of brokers run before them, a file at a time in each worker; those marked `alone`, in which a fault that
-is late on a busy machine finds nothing to lose, by themselves.
+Tests of brokers run before them, in two workers, a file at a time in each; those marked `alone`, in which a
+fault that is late on a busy machine finds nothing to lose, by themselves.
 """
 
 from __future__ import annotations
