@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kaput.analysis.latency import ACK, END_TO_END
+from kaput.analysis.account import ACK, END_TO_END
 from reference.load import Frames
 
 

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import polars as pl
+
 from kaput.analysis.deposed import Deposed, Under
-from kaput.analysis.examples import Case
+from kaput.analysis.examples import Case, as_cases, first
 from kaput.analysis.faults import Attempted, Reach, Span
-from kaput.analysis.latency import Latency
-from kaput.analysis.names import Place
+from kaput.analysis.names import Names, Place
 from kaput.analysis.partitions import Partitions
 from kaput.analysis.rebalances import Rebalances
 from kaput.analysis.replicas import Seen
 from kaput.analysis.tally import Tally
 from kaput.analysis.timeline import FOREVER_NS, Timeline
 from kaput.verdict.facts import Circumstances
+
+ACK, END_TO_END = -2, -1  # of `Account.latencies`; a group's index stands for its own end-to-end latency
+
+
+class Latency(NamedTuple):
+    """Percentiles 50, 99 and 99.9, and the longest, in microseconds."""
+
+    p: Sequence[float]
+    longest_us: int
 
 
 class LossRow(NamedTuple):
@@ -103,14 +113,13 @@ class WindowCounts(NamedTuple):
 
 @dataclass
 class Account:
-    """Keys by fault are fault ids; `latencies` by what they are of (latency.py); `shared`: records by group,
-    member and kind of share_events, all three as numbers; `transactions`: by outcome, as a number, how many
-    there are and of how many messages; `delivered` by group and member; `per_second`:
-    by what happened and second since the epoch, how often; `begins`: by
-    group and place, the first offset that was delivered; `too_early`: by group and topic, what of `unseen`
-    was stored before a group that begins at the end first looked; `redelivered` by
-    rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of `rebalances`; `stuck`:
-    messages by fault and group.
+    """Keys by fault are fault ids; `latencies` by what they are of (ACK, END_TO_END); `shared`: records by
+    group, member and kind of share_events, all three as numbers; `transactions`: by outcome, as a number, how
+    many there are and of how many messages; `delivered` by group and member; `per_second`: by what happened
+    and second since the epoch, how often; `begins`: by group and place, the first offset that was delivered;
+    `too_early`: by group and topic, what of `unseen` was stored before a group that begins at the end first
+    looked; `redelivered` by rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of
+    `rebalances`; `stuck`: messages by fault and group.
     """
 
     partitions: Partitions
@@ -152,6 +161,23 @@ class Account:
         """Messages acknowledged and not stored."""
         return self.tally.fates["acked", "0"]
 
+    def add_cases(
+        self,
+        counts: pl.DataFrame,
+        shown: Sequence[Mapping[str, pl.DataFrame]],
+        order: Callable[[str], Sequence[str]],
+        names: Names,
+    ) -> None:
+        """Adds the cases of anomalies that tasks have counted (stages/cases.py: COUNTED), and of those that
+        each has `shown` the first. `order`: how each name's are ordered.
+        """
+        for name, group, flag, n in counts.iter_rows():
+            self.cases[name, group, flag] += n
+        for name in shown[0]:
+            every = pl.concat([part[name] for part in shown], how="diagonal_relaxed")
+            by = [column for column in order(name) if column in every.columns]
+            self.examples += as_cases(name, first(every, by), names)
+
     def counted(self, name: str, group: int | None = None) -> int:
         """How many cases of that name there are, in that group where it is a group's."""
         return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
@@ -167,18 +193,18 @@ class Account:
     def lost_acks(self, fault: str) -> tuple[int, int | None, int | None]:
         """(count, first and last acknowledgement in ns) of the losses attributed to a fault."""
         rows = [row for row in self.losses if row.fault == fault]
-        first = min((row.first_ns for row in rows if row.first_ns is not None), default=None)
-        last = max((row.last_ns for row in rows if row.last_ns is not None), default=None)
-        return sum(row.messages for row in rows), first, last
+        from_ns = min((row.first_ns for row in rows if row.first_ns is not None), default=None)
+        to_ns = max((row.last_ns for row in rows if row.last_ns is not None), default=None)
+        return sum(row.messages for row in rows), from_ns, to_ns
 
     def spans(self) -> list[Span]:
         """The windows to count attempts in, of faults that reached a partition or lost something."""
         spans = []
         for reach in self.reaches:
-            _, first, last = self.lost_acks(reach.fault.id)
+            _, lost_from_ns, lost_to_ns = self.lost_acks(reach.fault.id)
             reached = reach.fault.effective_ns is not None and bool(reach.places)
-            if reached or first is not None:
+            if reached or lost_from_ns is not None:
                 to_ns = self.first_acks.get(reach.fault.id, FOREVER_NS) if reached else None
                 from_ns = reach.fault.effective_ns if reached else None
-                spans.append(Span(reach.fault.id, from_ns, to_ns, first, last))
+                spans.append(Span(reach.fault.id, from_ns, to_ns, lost_from_ns, lost_to_ns))
         return spans

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kaput.analysis import groups, measured, slumps, stories, transactions
-from kaput.analysis.account import Account
+from kaput.analysis import groups, measured, slumps, stories, transaction_findings
+from kaput.analysis.account import ACK, END_TO_END, Account
 from kaput.analysis.deposed import leader_changes
 from kaput.analysis.faults import Reach
 from kaput.analysis.inputs import Inputs
-from kaput.analysis.latency import ACK, END_TO_END
 from kaput.analysis.names import Names
 from kaput.analysis.partition_tables import partition_tables
 from kaput.analysis.resized import resized_topic
@@ -78,7 +77,7 @@ def findings(given: Inputs, account: Account) -> Findings:
         ),
         faults=[_fault(reach, account) for reach in account.reaches],
         unread_partitions=list(facts.unread_partitions),
-        transactions=transactions.transactions(given, account),
+        transactions=transaction_findings.transactions(given, account),
         leader_changes=leader_changes(
             account.timeline, account.deposed, account.under, account.seen, given.clients
         ),
@@ -153,7 +152,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
             name: account.cases[name, None, True] for name in ("torn-transaction", "lost-commit")
         },
         hanging_within_grace=account.cases["hanging-transaction", None, True],
-        standstill_s=transactions.standstill_s(given),
+        standstill_s=transaction_findings.standstill_s(given),
         polled_ns=polled_ns(given.cluster_events),
         stuck=max((sum(waiting.values()) for waiting in account.stuck.values()), default=0),
         slump_s=max((one.longest_s for one in slumps.slumps(given, account)), default=None),

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark import SparkContext
 
-from kaput.analysis import inputs, replicas, tables
+from kaput.analysis import inputs, replicas, written
 from kaput.analysis.account import Account
 from kaput.analysis.assemble import findings
 from kaput.analysis.failures import readable
@@ -59,7 +59,7 @@ def analyse(
 
 def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> Account:
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
-    tables.clear(given)
+    written.clear(given)
     events = events_frame(given)
     times = Times(work.width_ns, work.step_ns, after_encoding.moments(given))
     job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, times))
@@ -75,8 +75,8 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     keys.add(job, given, account, sums)
     after_sends.add(job, given, account, results, affected)
     after_sends.silences(job, given, account, sums, work.width_ns)
-    tables.write(given, results, sums["steps"], ledger)
-    tables.write_course(given, account, stepwise.levels(sums, of_messages.sums, results, work.step_ns))
+    written.write(given, results, sums["steps"], ledger)
+    written.write_course(given, account, stepwise.levels(sums, of_messages.sums, results, work.step_ns))
     account.seen = replicas.seen(given)
     return account
 

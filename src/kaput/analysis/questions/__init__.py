@@ -1,2 +1,1 @@
-"""What is asked of the evidence: one file a question, with its definition, from frames of runs to
-findings."""
+"""What is asked of the evidence: one file a question, with its definition, from frames of runs to cases."""

@@ -1,4 +1,4 @@
-"""lost [lost-write] and its cause: acknowledged, stored 0 times, its partition read to the end.
+"""Why messages are lost [lost-write]: acknowledged, stored 0 times (messages.py: LOST).
 
 Looked at are all acknowledgements that the log does not bear out: the lost ones, and those whose offset
 holds somebody else while their message is stored elsewhere (they explain inconsistent offsets). Each gets

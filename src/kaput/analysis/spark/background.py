@@ -66,8 +66,7 @@ class Background:
             self._promise = self._pool.submit(self._start)
 
     def _start(self) -> SparkContext:
-        from kaput.analysis.rehearsal import rehearse
-        from kaput.analysis.spark.session import start
+        from kaput.analysis.spark.session import start  # and no more: the JVM takes longest
 
         scratch: list[Path] = []
 
@@ -77,6 +76,8 @@ class Background:
 
         session = start(self._master, self._conf, own=own, spawned=self._spawned, behind=self._kept_behind)
         if self._rehearse and not self._wanted:
+            from kaput.analysis.rehearsal import rehearse
+
             # Where it goes with the session's own files, whatever happens to this process.
             rehearse(session, scratch[0] / "rehearsal")
         return session

@@ -63,7 +63,7 @@ def order(name: str) -> list[str]:
 class PlaceContext:
     """What the tasks of places work with. `events`: group_events; `under`: (producer, place, epoch,
     first_ns); `ends`: the offset after the last; `silent`: producers with acks=0; `attempted` and
-    `fault_windows`: of faults; `healed`: when each fault ended; `lost`: the directory of lost messages;
+    `fault_windows`: of faults; `healed`: when each fault ended; `lost_directory`: for lost messages;
     `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
     of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads.
@@ -78,7 +78,7 @@ class PlaceContext:
     attempted: Sequence[Attempted]
     fault_windows: Sequence[FaultWindow]
     healed: Mapping[str, int | None]
-    lost: str
+    lost_directory: str
     handovers: pl.DataFrame
     share_groups: Mapping[int, int | None] = field(default_factory=dict)
     drained: Collection[int] = ()
@@ -113,7 +113,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     rows = _explained(astray, times, log, context)
     lost = rows.filter("lost").sort(_WHO)
     if lost.height:
-        write(losses.table(lost, context.names), context.lost, part)
+        write(losses.table(lost, context.names), context.lost_directory, part)
     owed = _owed(log, ordered, context)
     again = commits.redelivered(ordered, _committed(context))
     cases = _of_groups(log, ordered, owed, context) | _of_offsets(astray, log, deliveries)
@@ -146,11 +146,11 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
 
 
 def _explained(
-    claims: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame, context: PlaceContext
+    said: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame, context: PlaceContext
 ) -> pl.DataFrame:
     """What was said to be at an offset, and why it is not there."""
     return losses.explained(
-        losses.beside_the_log(claims, times, log),
+        losses.beside_the_log(said, times, log),
         context.under,
         context.timeline,
         context.ends,
@@ -193,8 +193,8 @@ def _of_groups(
     skips, back = (pl.concat(each) for each in zip(*stepped, strict=True))
     committed = _committed(context)
     return {
-        "poll-skip": _steps(skips),
-        "nonmonotonic-poll": _steps(back),
+        "poll-skip": _polled(skips),
+        "nonmonotonic-poll": _polled(back),
         "unassigned-delivery": polls.unassigned(deliveries, assigned),
         "commit-ahead": commits.ahead(owed, committed).with_columns(n=pl.lit(1, pl.Int64)),
     }
@@ -240,9 +240,9 @@ def _committed(context: PlaceContext) -> pl.DataFrame:
     return rows.select("group", "place", "offset", "at_ns", "member")
 
 
-def _steps(steps: pl.DataFrame) -> pl.DataFrame:
-    """One row a step: of a run the first delivery alone is one."""
-    return steps.with_columns(n=pl.lit(1, pl.Int64)).rename(
+def _polled(moves: pl.DataFrame) -> pl.DataFrame:
+    """A case for each step of a member: of a run the first delivery alone is one."""
+    return moves.with_columns(n=pl.lit(1, pl.Int64)).rename(
         {"polled_ns_first": "at_ns", "before": "other_offset"}
     )
 

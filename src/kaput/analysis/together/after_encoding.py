@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from kaput.analysis import faults, rebalances
-from kaput.analysis.account import Account, Delivered
+from kaput.analysis.account import ACK, Account, Delivered
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.lag import drained_ns
-from kaput.analysis.latency import ACK
 from kaput.analysis.names import Place
 from kaput.analysis.partitions import Partitions
 from kaput.analysis.plan import Plan

@@ -22,7 +22,6 @@ from kaput.analysis.stages.job import Tables
 from kaput.analysis.stages.pieces import Piece
 from kaput.analysis.sums import total
 from kaput.analysis.tally import Tally, check
-from kaput.analysis.together import cases
 from kaput.analysis.together.percentiles import end_to_end
 from kaput.errors import EvidenceError
 
@@ -48,7 +47,7 @@ def add(found: Iterable[MessageResults], given: Inputs, account: Account) -> OfM
     _odd(sums["transactions"], account, given.names)
     account.too_early = {(group, topic): n for group, topic, n in sums["too_early"].iter_rows()}
     account.under = _under(sums["under"], given.names)
-    cases.add(sums["cases"], [part.shown for part in results], by_message.order, account, given.names)
+    account.add_cases(sums["cases"], [part.shown for part in results], by_message.order, given.names)
     pieces: dict[int, list[Piece]] = {}
     for number, piece in (keyed for part in results for keyed in part.pieces):
         pieces.setdefault(number, []).append(piece)
@@ -89,7 +88,7 @@ def _odd(found: pl.DataFrame, account: Account, names: Names) -> None:
     """The transactions that are torn, or lost."""
     odd = transactions.odd(found)
     shown = [{name: few(rows, transactions.order(name)) for name, rows in odd.items()}]
-    cases.add(counted(odd), shown, transactions.order, account, names)
+    account.add_cases(counted(odd), shown, transactions.order, names)
 
 
 def _least(found: Sequence[pl.DataFrame], by: list[str]) -> list[dict[str, int]]:

@@ -18,7 +18,6 @@ from kaput.analysis.stages import by_place, for_places
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
 from kaput.analysis.stages.pieces import Parts, Piece
 from kaput.analysis.sums import total
-from kaput.analysis.together import cases
 from kaput.verdict.facts import Circumstances
 
 
@@ -105,7 +104,7 @@ def fault_windows(given: Inputs, account: Account) -> list[FaultWindow]:
 def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict[str, int]:
     """Adds the results of places to the account. By fault: how many lost messages it affected."""
     found = total([part.sums for part in results], by_place.SUMS)
-    cases.add(found["cases"], [part.shown for part in results], by_place.order, account, names)
+    account.add_cases(found["cases"], [part.shown for part in results], by_place.order, names)
     account.losses = [_loss(row) for row in found["losses"].iter_rows(named=True)]
     account.vanished = [
         VanishedRow(**{n: row[n] for n in VanishedRow._fields if n != "known"}, known=_known(row))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from kaput.analysis.latency import END_TO_END, Latency
+from kaput.analysis.account import END_TO_END, Latency
 from kaput.analysis.questions import latency
 
 
 def percentiles(what: int, counts: pl.DataFrame) -> dict[int, Latency]:
-    """By what they are of (latency.py), from (us, times): nothing where nothing was measured."""
+    """By what they are of (account.py), from (us, times): nothing where nothing was measured."""
     found = latency.percentiles(counts)
     return {} if found is None else {what: Latency(*found)}
 
