@@ -27,10 +27,10 @@ from kaput.analysis.stages.job import Job, Tables
 from kaput.analysis.stages.pieces import Piece
 from kaput.analysis.together import (
     after_encoding,
+    after_keys,
     after_messages,
     after_places,
     after_sends,
-    keys,
     stepwise,
 )
 from kaput.analysis.watching import Progress, ignored, watched
@@ -72,7 +72,7 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     beside = after_places.beside(of_messages.pieces, after_places.standstills(given, work.parts))
     results = _of_places(job, context, beside, sums)
     affected = after_places.add(results, account, given.names)
-    keys.add(job, given, account, sums)
+    after_keys.add(job, given, account, sums)
     after_sends.add(job, given, account, results, affected)
     after_sends.silences(job, given, account, sums, work.width_ns)
     written.write(given, results, sums["steps"], ledger)
