@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -72,9 +73,17 @@ def _eventually(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-def _threads(pid: int) -> list[int]:
+def _of_threads(pid: int, ask: Callable[[int], int]) -> set[int]:
+    """What every thread of a process and of its descendants answers; one that ends meanwhile is none."""
     pids = [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
-    return [int(task.name) for each in pids for task in Path(f"/proc/{each}/task").iterdir()]
+    found = set()
+    for each in pids:
+        with suppress(OSError):
+            tids = [int(task.name) for task in Path(f"/proc/{each}/task").iterdir()]
+            for tid in tids:
+                with suppress(ProcessLookupError):
+                    found.add(ask(tid))
+    return found
 
 
 def _sessions(pid: int) -> set[int]:
@@ -103,15 +112,15 @@ def test_the_jvms_session_is_behind_until_it_is_waited_for(waiting: Waiting) -> 
 def test_every_thread_of_jvm_and_workers_is_behind_until_it_is_waited_for(waiting: Waiting) -> None:
     """Those of the workers as well, and nobody is left with a low priority afterwards."""
     jvm = int(waiting.said())
-    assert {os.sched_getscheduler(tid) for tid in _threads(jvm)} == {os.SCHED_IDLE}
+    assert _of_threads(jvm, os.sched_getscheduler) == {os.SCHED_IDLE}
     assert waiting.said() == "ready"
     assert len(psutil.Process(jvm).children(recursive=True)) > 0
-    assert {os.sched_getscheduler(tid) for tid in _threads(jvm)} == {os.SCHED_IDLE}
+    assert _of_threads(jvm, os.sched_getscheduler) == {os.SCHED_IDLE}
     waiting.go_on()
     assert waiting.said() == "10"
-    assert {os.sched_getscheduler(tid) for tid in _threads(jvm)} == {os.SCHED_OTHER}
+    assert _of_threads(jvm, os.sched_getscheduler) == {os.SCHED_OTHER}
     own = os.getpriority(os.PRIO_PROCESS, waiting.popen.pid)
-    assert {os.getpriority(os.PRIO_PROCESS, tid) for tid in _threads(jvm)} == {own}
+    assert _of_threads(jvm, lambda tid: os.getpriority(os.PRIO_PROCESS, tid)) == {own}
     _goes(waiting, jvm)
 
 
