@@ -107,13 +107,13 @@ class Client:
 
     def check(self, kind: str) -> None:
         """Raises LabError where it has ended without having said `kind`."""
-        if not self.process.running and not self.has_said(kind):
+        if not self.process.running and not self.had_said(kind):
             raise LabError(self.ended())
 
-    def has_said(self, kind: str) -> bool:
-        """Whether it has said `kind`; of one that has ended, whether it ever did."""
+    def had_said(self, kind: str) -> bool:
+        """Whether one that has ended ever said `kind`."""
         # The pipe is read by another thread: what was said a moment before the end may not be read yet.
-        if not self.process.running:
+        if not self.said[kind].is_set():
             self.heard.wait(_LAST_WORDS_S)
         return self.said[kind].is_set()
 

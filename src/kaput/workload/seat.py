@@ -157,7 +157,7 @@ class Seat:
     def _note_end(self) -> None:
         if not self._clients or self._intended or self.running:
             return
-        if not self.client.has_said("done") or self.client.trouble:
+        if not self.client.had_said("done") or self.client.trouble:
             self.troubles.append(self.client.ended())
             self._intended = True
 
