@@ -5,16 +5,13 @@ from __future__ import annotations
 from fakes.histories import History, at
 
 
-def everything(shares: bool = True) -> History:
-    """A row or more in every table, with words of all sorts, and losses that a replica was seen to hold.
-
-    `shares`: with a share group, which the reference in SQL does not know.
-    """
+def everything() -> History:
+    """A row or more in every table, with words of all sorts, and losses that a replica was seen to hold."""
     history = History(
         producers=[{"topic": "orders", "acks": 1, "count": 3}],
         topics=[{"name": name, "partitions": 2} for name in ("orders", "bills.v2")],
-        groups={"billing": True, "ärger 'n' \\ \"quotes\"": False, **({"queue": True} if shares else {})},
-        blocks={"queue": {"type": "share"}} if shares else {},
+        groups={"billing": True, "ärger 'n' \\ \"quotes\"": False, "queue": True},
+        blocks={"queue": {"type": "share"}},
     )
     history.acked(0, 0, 0, attempt_ns=at(10), done_ns=at(11))
     for seq, ms in ((1, 150), (2, 500), (3, 1100)):
@@ -31,7 +28,7 @@ def everything(shares: bool = True) -> History:
             history.event("joined", 1, **who, topic=None, partition=None).event("assigned", 2, 0, **who)
             history.handed(0, 0, 0, 20, **who).handed(2, 1, 1, 1300, **who)
             history.event("committed", 1400, 3, **who).event("revoked", 1500, **who)
-    for offset, kind in ((0, "accepted"), (1, "rejected"), (2, "released")) if shares else ():
+    for offset, kind in ((0, "accepted"), (1, "rejected"), (2, "released")):
         who = {"group": "queue", "member": "s-\N{SNOWMAN}"}
         history.shared("acquired", offset, 30, 1, **who).shared(kind, offset, 31, **who)
     history.led(1, 0, 0, [1, 2, 3]).led(2, 1, 400, [2, 3])

@@ -110,14 +110,15 @@ def expected(parts: Sequence[Part]) -> Told:
     causes: dict[tuple[int, int], str] = {}
     for part in parts:
         history = together([part])
-        total = _sum(total, _of(history, first))
+        total = _sum(total, of_history(history, first))
         if isinstance(part, Failovers):
             causes |= {(first, seq): cause for seq, cause in part.causes.items()}
         first += len(part.producers)
     return total | {"causes": causes}
 
 
-def _of(history: History, first: int) -> Told:
+def of_history(history: History, first: int = 0) -> Told:
+    """What the oracle finds in one history, whose producers are numbered from `first` on."""
     oracle = Oracle(history)
     why = Causes(oracle)
     causes, permitted = why.lost()

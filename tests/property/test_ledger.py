@@ -1,4 +1,4 @@
-"""The analysis against the oracle, and against the analysis in SQL, on histories made from seeds.
+"""The analysis against the oracle on histories made from seeds.
 
 Many histories share a folder, so that Spark is asked once for all of them; where they disagree, halves of
 them are judged until the history is found that does so alone.
@@ -30,7 +30,6 @@ from property.agreement import by_pipeline, culprits, parts_of
 from property.exchanges import Exchange
 from property.shares import Queue
 from property.worlds import together
-from reference import pipeline as reference
 
 SEED = 20_261
 BATCH = 100
@@ -56,16 +55,6 @@ def test_transactions_equal_oracle(spark: SparkContext) -> None:
     parts = [Exchange(SEED, number) for number in range(5_000, 5_150)]
     found = culprits(parts, by_pipeline(spark))
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
-
-
-def test_analysis_equals_sql(spark: SparkContext, tmp_path: Path) -> None:
-    """The analysis in SQL finds the same: findings, with their examples, and every table."""
-    exchanges = [Exchange(SEED, number) for number in range(1_040, 1_060)]
-    history = together([*parts_of(SEED, range(1_000, 1_040)), *exchanges])
-    evidence = inputs.read(check(history.write(tmp_path)))
-    found = _found(evidence, spark, plan(evidence.evidence))
-    expected = comparable(reference.analyse(evidence, spark)), tables(tmp_path)
-    assert differences(found, dict(enumerate(expected))) == {}
 
 
 @pytest.mark.parametrize("way", ["rows", "files", "shuffled"])

@@ -9,13 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
 
-from fakes.comparing import comparable, differences, tables
 from fakes.failovers import CASES
 from fakes.histories import side_by_side
-from kaput.analysis import inputs
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.reading import check
-from reference import pipeline as reference
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -33,13 +30,11 @@ def test_a_loss_has_its_cause_and_verdict(name: str, tmp_path: Path, spark: Spar
     assert set(shared.causes) <= {case.cause}
 
 
-def test_sql_agrees_on_every_case(tmp_path: Path, spark: SparkContext) -> None:
-    """All cases as one run: the analysis in SQL finds the same, and each case its cause."""
+def test_every_case_keeps_its_cause_beside_the_others(tmp_path: Path, spark: SparkContext) -> None:
+    """All cases as one run: each has the cause that it has alone."""
     histories = [case.history for case in CASES.values()]
     evidence = check(side_by_side(histories).read_to_end().write(tmp_path))
-    found = comparable(analyse(evidence, spark, ledger="messages")), tables(tmp_path)
-    expected = comparable(reference.analyse(inputs.read(evidence), spark)), tables(tmp_path)
-    assert differences(dict(enumerate(found)), dict(enumerate(expected))) == {}
+    analyse(evidence, spark, ledger="messages")
     lost = {
         row["producer"]: row["cause"] for row in pq.read_table(tmp_path / "analysis" / "lost").to_pylist()
     }

@@ -1,9 +1,8 @@
-"""What makes a run inconclusive or its evidence malformed, on folders planted by hand, also in SQL."""
+"""What makes a run inconclusive or its evidence malformed, on folders planted by hand."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,18 +10,9 @@ from pyspark import SparkContext
 
 from driving import Kaput
 from fakes.histories import History, at, side_by_side, write_table
-from kaput.analysis import inputs
 from kaput.analysis.pipeline import analyse
 from kaput.errors import EvidenceError
-from kaput.evidence.findings import Findings
-from kaput.evidence.reading import Evidence, check
-from reference import pipeline as reference
-
-Judge = Callable[[Evidence, SparkContext], Findings]
-
-
-def _in_sql(evidence: Evidence, spark: SparkContext) -> Findings:
-    return reference.analyse(inputs.read(evidence), spark)
+from kaput.evidence.reading import check
 
 
 def _five(**more: object) -> History:
@@ -77,12 +67,11 @@ def test_an_unread_tail_is_inconclusive(name: str, tmp_path: Path, spark: SparkC
     assert any(words in reason and "phantoms" in reason for reason in findings.reasons), findings.reasons
 
 
-def test_both_engines_name_the_same_partitions(tmp_path: Path, spark: SparkContext) -> None:
-    """All the histories as one run: what is unread is the same by the engine and in SQL."""
+def test_every_unread_partition_is_named(tmp_path: Path, spark: SparkContext) -> None:
+    """All the histories as one run: none of their partitions is forgotten beside the others."""
     evidence = check(side_by_side([history for history, _ in UNREAD.values()]).write(tmp_path))
     found = analyse(evidence, spark)
     assert len(found.unread_partitions) == 15
-    assert reference.analyse(inputs.read(evidence), spark).unread_partitions == found.unread_partitions
 
 
 def test_a_violation_beats_an_unread_tail(tmp_path: Path, spark: SparkContext) -> None:
@@ -134,13 +123,10 @@ EVENTS: dict[str, tuple[History, dict[str, int]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("judge", [analyse, _in_sql])
-def test_assignments_count_for_the_partitions_they_name(
-    judge: Judge, tmp_path: Path, spark: SparkContext
-) -> None:
+def test_assignments_count_for_the_partitions_they_name(tmp_path: Path, spark: SparkContext) -> None:
     """Assigned is what is named; revoked or lost without a partition is all that the member has."""
     histories = [history for history, _ in EVENTS.values()]
-    findings = judge(check(side_by_side(histories).write(tmp_path)), spark)
+    findings = analyse(check(side_by_side(histories).write(tmp_path)), spark)
     for number, (name, (_, expected)) in enumerate(EVENTS.items()):
         found = {a.name: a.count for a in findings.anomalies if a.count and a.group == f"{number}-billing"}
         assert (name, found) == (name, expected)

@@ -1,26 +1,17 @@
-"""Two leaders at once, on a history written by hand, judged by the engine and in SQL."""
+"""Two leaders at once, on a history written by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from pyspark import SparkContext
 
 from fakes.histories import History, at
-from kaput.analysis import inputs, pipeline
-from kaput.evidence.findings import Findings, LeaderChange
+from kaput.analysis import pipeline
+from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned
-from kaput.evidence.reading import Evidence, check
+from kaput.evidence.reading import check
 from kaput.report.leaders import leader_sentences
-from reference import pipeline as reference
-
-Judge = Callable[[Evidence, SparkContext], Findings]
-
-
-def _in_sql(evidence: Evidence, spark: SparkContext) -> Findings:
-    return reference.analyse(inputs.read(evidence), spark)
 
 
 def _split() -> History:
@@ -45,10 +36,9 @@ def _replica(history: History, *seqs: int, epoch: int = 0) -> History:
     return history
 
 
-@pytest.mark.parametrize("judge", [pipeline.analyse, _in_sql])
-def test_two_leaders_at_once(judge: Judge, tmp_path: Path, spark: SparkContext) -> None:
+def test_two_leaders_at_once(tmp_path: Path, spark: SparkContext) -> None:
     """Who acknowledged what, for how long both did, and what went on after the heal."""
-    findings = judge(check(_split().write(tmp_path)), spark)
+    findings = pipeline.analyse(check(_split().write(tmp_path)), spark)
     assert findings.leader_changes == [
         LeaderChange(
             topic="orders",
@@ -73,11 +63,10 @@ def test_two_leaders_at_once(judge: Judge, tmp_path: Path, spark: SparkContext) 
     assert (findings.faults[0].lost, findings.faults[0].lost_after_heal) == (3, 1)
 
 
-@pytest.mark.parametrize("judge", [pipeline.analyse, _in_sql])
-def test_what_a_replica_was_seen_to_hold(judge: Judge, tmp_path: Path, spark: SparkContext) -> None:
+def test_what_a_replica_was_seen_to_hold(tmp_path: Path, spark: SparkContext) -> None:
     """Two of three were seen under the old epoch. A copy under the new one is not the deposed leader's."""
     history = _replica(_replica(_split(), 1, 2), 3, epoch=1)
-    (change,) = (found := judge(check(history.write(tmp_path)), spark)).leader_changes
+    (change,) = (found := pipeline.analyse(check(history.write(tmp_path)), spark)).leader_changes
     assert (change.lost_seen, change.lost_unseen, change.lost_unseen_last_ms) == ({1: 2}, 1, 0)
     (sentence,) = leader_sentences(found)
     assert "2 of the 3 lost messages were seen on broker 1's disk before it threw them away" in sentence

@@ -13,31 +13,22 @@ from pyspark import SparkContext
 from fakes.comparing import comparable, differences
 from fakes.everything import everything
 from fakes.writers import WRITERS, Writer, by_spark
-from kaput.analysis import inputs
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.evidence.schemas import TABLES
-from reference import pipeline as reference
 
 SPARKS = {
     "Spark": {},
     "Spark, pages v2": {"parquet_writer_version": "PARQUET_2_0"},
     "Spark, no dictionary": {"parquet_enable_dictionary": "false"},
 }
-IN_SQL = {"pyarrow, each file another"}
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> Iterator[_Plain]:
     """The folder as kaput's own schema has it, and what is found in it."""
     yield _Plain(everything().write(tmp_path_factory.mktemp("plain")), spark)
-
-
-@pytest.fixture(scope="module")
-def unshared(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> _Plain:
-    """The same without a share group, for SQL."""
-    return _Plain(everything(shares=False).write(tmp_path_factory.mktemp("unshared")), spark)
 
 
 class _Plain:
@@ -60,18 +51,12 @@ class _Plain:
 
 
 @pytest.mark.parametrize("name", [*WRITERS, *SPARKS])
-def test_findings_are_the_plain_ones(
-    name: str, plain: _Plain, unshared: _Plain, tmp_path: Path, spark: SparkContext
-) -> None:
-    """All tables by one writer in one encoding: what is found; by some also what SQL finds."""
+def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path, spark: SparkContext) -> None:
+    """All tables by one writer in one encoding: what is found."""
     writer = WRITERS.get(name) or by_spark(spark, **SPARKS[name])
     folder = plain.rewritten(tmp_path / "plain", writer)
     found = analyse(check(folder), spark)
     assert differences(comparable(found), comparable(plain.findings)) == {}
-    if name in IN_SQL:
-        folder = unshared.rewritten(tmp_path / "unshared", writer)
-        in_sql = reference.analyse(inputs.read(check(folder)), spark)
-        assert differences(comparable(in_sql), comparable(unshared.findings)) == {}
 
 
 def test_the_plain_folder_has_something_to_find(plain: _Plain) -> None:
