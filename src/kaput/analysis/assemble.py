@@ -152,6 +152,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
             name: account.cases[name, None, True] for name in ("torn-transaction", "lost-commit")
         },
         hanging_within_grace=account.cases["hanging-transaction", None, True],
+        hanging_perhaps=account.unclear.get(("hanging-transaction", None), 0),
         standstill_s=transaction_findings.standstill_s(given),
         polled_ns=polled_ns(given.cluster_events),
         stuck=max((sum(waiting.values()) for waiting in account.stuck.values()), default=0),

@@ -20,9 +20,9 @@ from kaput.evidence.reading import GROUPED, Evidence
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
 from kaput.scenario.options import TOPIC_FAULTS
-from kaput.scenario.pipes import pipes, producers_of
+from kaput.scenario.pipes import pipes
 from kaput.scenario.values import topic_meant
-from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, NOOP, Isolation
+from kaput.scenario.vocabulary import NOOP, Isolation
 
 _MS = 1_000_000
 
@@ -93,24 +93,13 @@ class Inputs:
 
     @property
     def pipes(self) -> dict[int, list[str] | None]:
-        """By index of the groups that make outputs: the topics that they read, None for all."""
+        """By index of the groups that are pipes, as the scenario or their outputs tell: the topics that they
+        read, None for all.
+        """
         topics = {g.id: g.topics for g in self.scenario.workload.groups} if self.scenario else {}
-        making = self.evidence.words["outputs", "group"]
+        making = {group.id for group in pipes(self.scenario)} if self.scenario else set()
+        making |= self.evidence.words["outputs", "group"]
         return {index: topics.get(group) for index, group in enumerate(self.groups) if group in making}
-
-    @property
-    def transaction_timeout_ns(self) -> int:
-        """How long a transaction may be open: the longest that any producer asks for."""
-        scenario = self.scenario
-        specs = [*scenario.producer_specs(), *map(producers_of, pipes(scenario))] if scenario else []
-        return max((spec.transaction_timeout_ms for spec in specs), default=KAFKAS_TIMEOUT_MS) * _MS
-
-    @property
-    def abort_grace_ns(self) -> int:
-        """How much later the coordinator may notice that one has timed out, and have it aborted."""
-        name, default_ms = "transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000
-        given = str(self.scenario.cluster.config.get(name)) if self.scenario else ""
-        return ((int(given) if given.isdigit() else default_ms) + 5_000) * _MS
 
     @property
     def drained(self) -> list[bool]:

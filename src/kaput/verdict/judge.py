@@ -33,6 +33,9 @@ _COMMIT_IS_A_PROMISE = Ruling("violation", "a commit shows all of a transaction 
 _BROKEN_BY_LOSS = (_COMMIT_IS_A_PROMISE, _MAY_BE_LOST_OR_NOT)
 _ABORTED = Ruling("violation", "of what did not commit, nothing must ever be shown")
 _IN_TIME = Ruling("permitted", "the coordinator looks for transactions that timed out only from time to time")
+_PERHAPS = Ruling(
+    "unclear", "a fault held a broker down meanwhile, and whether that was their coordinator is not known"
+)
 _HANGS = Ruling("violation", "the coordinator should have aborted what had timed out")
 
 
@@ -131,8 +134,8 @@ def _judge_transactions(bench: _Bench, facts: Facts, losses: Collection[Word]) -
         by_loss = facts.broken_by_loss.get(name, 0)
         rest = facts.counts.get(name, 0) - by_loss
         bench.rule(name, what, [(ruling, n) for ruling, n in ((broken, by_loss), (_ABORTED, rest)) if n])
-    late = facts.counts.get("hanging-transaction", 0) - facts.hanging_within_grace
-    stood = [(_IN_TIME, facts.hanging_within_grace), (_HANGS, late)]
+    late = facts.counts.get("hanging-transaction", 0) - facts.hanging_within_grace - facts.hanging_perhaps
+    stood = [(_IN_TIME, facts.hanging_within_grace), (_PERHAPS, facts.hanging_perhaps), (_HANGS, late)]
     bench.rule(
         "hanging-transaction",
         "times a last stable offset stood still for longer than transaction.timeout.ms",
