@@ -128,8 +128,11 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario, outside: Ou
 
 
 def _judge_transactions(bench: _Bench, facts: Facts, losses: Collection[Word]) -> None:
-    """Where messages are lost that may be, so may be what they were a part of."""
-    broken = next((ruling for ruling in _BROKEN_BY_LOSS if ruling.word in losses), _MAY_BE_LOST)
+    """Where messages are lost that may be, so may be what they were a part of. Where none is, those that are
+    gone were never acknowledged by themselves: the commit promised them.
+    """
+    permitted = _MAY_BE_LOST if losses else _COMMIT_IS_A_PROMISE
+    broken = next((ruling for ruling in _BROKEN_BY_LOSS if ruling.word in losses), permitted)
     for name, what in _TRANSACTIONS.items():
         by_loss = facts.broken_by_loss.get(name, 0)
         rest = facts.counts.get(name, 0) - by_loss
