@@ -184,6 +184,11 @@ class Account:
         """How many cases of that name there are, in that group where it is a group's."""
         return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
 
+    def unrecorded(self, group: int) -> bool:
+        """Whether a group has deliveries and no share_events."""
+        shared = any(grp == group for grp, _, _ in self.shared)
+        return not shared and any(grp == group for grp, _ in self.delivered)
+
     def attempted(self) -> list[Attempted]:
         """The times in which acks=0 losses are attributed to a fault."""
         return [

@@ -87,7 +87,11 @@ class _State:
         self._until_ns = given.ended_ns
         self._events: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
         for row in given.cluster_events:
-            if row["kind"] in ("leader", "isr") and row["topic"] == TRANSACTIONS and row["partition"] is not None:
+            if (
+                row["kind"] in ("leader", "isr")
+                and row["topic"] == TRANSACTIONS
+                and row["partition"] is not None
+            ):
                 self._events[row["partition"]].append(row)
         least = max(self._events, default=-1) + 1
         self._count = max(_number(config.get(_PARTITIONS), 50), least)

@@ -17,6 +17,7 @@ from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import GROUPED, Evidence
+from kaput.evidence.samples import countable
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
 from kaput.scenario.options import TOPIC_FAULTS
@@ -176,9 +177,14 @@ class Inputs:
         return self.evidence.rows("group_events")
 
     @cached_property
-    def samples(self) -> list[Mapping[str, Any]]:
-        """The samples table."""
-        return list(self.evidence.rows("samples"))
+    def samples(self) -> list[dict[str, Any]]:
+        """The samples table, without those that cannot be what they say."""
+        return [row for row in self.evidence.rows("samples") if countable(row["name"], row["value"])]
+
+    @property
+    def ignored_samples(self) -> int:
+        """How many samples were left out."""
+        return self.evidence.tables["samples"].rows - len(self.samples)
 
     def places_of(self, group: str) -> set[Place]:
         """The partitions of the topics that a group of the scenario reads, as far as they are known."""

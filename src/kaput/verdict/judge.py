@@ -163,6 +163,11 @@ def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario, outside: 
             f"group {group.group}: {group.redelivered_after_commit:,} records were delivered again "
             "after their offsets had been committed (redelivered)."
         )
+    if group.unrecorded:
+        bench.doubts.append(
+            f"group {group.group}: records were delivered, and no share_events are recorded: "
+            "what was accepted, released or handed out in vain is not known."
+        )
     if not group.drained:
         bench.doubts.append(
             f"group {group.group} had not read everything when the run ended: "

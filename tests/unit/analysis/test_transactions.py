@@ -112,7 +112,10 @@ GUILTY: dict[str, tuple[dict[str, int], Case]] = {
     "a message of unknown outcome is not there, though the commit was confirmed": (
         {"torn-transaction": 1},
         lambda h: (
-            h.acked(0, 5, 8).handed(8, 0, 5, 110).sent(0, 6, None, "unknown", partition=None).transaction(3, 5, 6)
+            h.acked(0, 5, 8)
+            .handed(8, 0, 5, 110)
+            .sent(0, 6, None, "unknown", partition=None)
+            .transaction(3, 5, 6)
         ),
     ),
     "nothing of what was committed is there, and nothing of it was acknowledged": (

@@ -17,14 +17,13 @@ from kaput.analysis.names import Place
 from kaput.analysis.outages import Outages
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
+from kaput.evidence.samples import STABLE, WATERMARK
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
 # From and to which sample (ns).
 STANDSTILLS: Mapping[str, type[pl.DataType]] = dict.fromkeys(
     ("place", "offset", "n", "at_ns", "to_ns"), pl.Int64
 )
-_NEVER = 2**62  # no offset
-STABLE, WATERMARK = "last_stable_offset", "high_watermark"  # samples, with the labels topic and partition
 
 
 class Standstill(NamedTuple):
@@ -79,7 +78,7 @@ def _by_place(
     found: defaultdict[Place, tuple[dict[int, int], dict[int, int]]] = defaultdict(lambda: ({}, {}))
     for row in samples:
         place = _place(dict(row["labels"] or ())) if row["name"] in (STABLE, WATERMARK) else None
-        if place is not None and 0 <= row["value"] < _NEVER:
+        if place is not None:
             found[place][row["name"] == WATERMARK][row["at_ns"]] = round(row["value"])
     return found
 

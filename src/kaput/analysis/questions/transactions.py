@@ -20,9 +20,7 @@ from kaput.analysis.sums import Sum
 # What one task knows of a transaction: how many of its messages are stored (`here`), how many promised ones
 # are not (`gone`), and the first of either. Its first message tells it from all others of the producer: each
 # transactional.id has numbers of its own, and a producer may have several.
-PARTS = Sum(
-    ("producer", "first_seq", "transaction", "state"), ("here", "gone"), ("first_here", "first_gone")
-)
+PARTS = Sum(("producer", "first_seq", "transaction", "state"), ("here", "gone"), ("first_here", "first_gone"))
 CASE = ("producer", "transaction", "state", "seq", "first_here", "n", "flag")
 _PROMISED = ACKED | ((pl.col("state") == COMMITTED) & (pl.col("outcome") == "unknown"))
 
