@@ -55,14 +55,14 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling("violation", f"no acknowledgement explains it (cause: {loss.cause})")
     if spec.acks == "1":
         return _on_loss_of_acks_one(scenario, loss)
-    alone = loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1
-    if alone and (loss.cause == "deposed-leader" or _unsynced(scenario, loss)):
-        return Ruling(
-            "permitted",
-            "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time",
-        )
-    if loss.known.isr_unsynced and loss.cause != "unexplained":
+    if loss.cause != "unexplained" and (loss.known.isr_unsynced or loss.known.isr_unsure):
         return _on_loss_by_every_replica(scenario, loss)
+    if loss.cause == "deposed-leader" and _may_lack_a_shrink(scenario, loss):
+        return Ruling(
+            "unclear",
+            "min.insync.replicas=1 and an ISR of the leader alone: how another leader was elected is not "
+            "recorded",
+        )
     if loss.cause == "unclean-election":
         return Ruling(
             "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
@@ -79,11 +79,29 @@ def _on_loss_by_every_replica(scenario: Scenario, loss: Loss | Displaced) -> Rul
         return Ruling(
             "violation", "flush.messages=1 syncs each message before it is acknowledged, and they are gone"
         )
+    if loss.known.isr_unsure:
+        return Ruling(
+            "unclear", "acks=all, and whether every in-sync replica lost what it had not synced is not known"
+        )
+    if loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1:
+        return Ruling(
+            "permitted",
+            "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time, "
+            "and the leader lost what it had not synced",
+        )
     return Ruling(
         "permitted",
         "acks=all promises copies in the memory of every in-sync replica, and all of those lost what they "
         "had not synced",
     )
+
+
+def _may_lack_a_shrink(scenario: Scenario, loss: Loss | Displaced) -> bool:
+    """Whether the only replica that acknowledged may have been passed over by an election that is not on
+    record. With every election recorded and none unclean, the new leader had been in the ISR and had it all.
+    """
+    alone = loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1
+    return alone and not loss.known.leaders_known
 
 
 def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:

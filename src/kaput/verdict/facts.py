@@ -23,8 +23,8 @@ class Circumstances(NamedTuple):
     isr_of_one: the ISR was the leader alone when they were given.
     hole: nothing is at their offset now, or they name none.
     either_leader: that hole may be a later leader's, and neither they nor the log tell which one gave them.
-    unsynced: a fault was at work that takes along what the leader had not synced; isr_unsynced: what every
-    member of the ISR had not.
+    unsynced: a fault took along what the leader had not synced; isr_unsynced: what every member of the ISR
+    had not; isr_unsure: the evidence does not tell whether every member did.
     """
 
     leaders_known: bool = True
@@ -33,6 +33,7 @@ class Circumstances(NamedTuple):
     either_leader: bool = False
     unsynced: bool = False
     isr_unsynced: bool = False
+    isr_unsure: bool = False
 
 
 ORDINARY = Circumstances()
