@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from kaput.analysis.assignments import with_repeated
 from kaput.analysis.names import EVENTS, Names, Place
 from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
 from kaput.errors import EvidenceError
@@ -255,7 +256,9 @@ def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
 
 
 def events_frame(given: Inputs) -> pl.DataFrame:
-    """The group_events table with numbers for names (EVENTS). Raises EvidenceError."""
+    """The group_events table with numbers for names (EVENTS); an assignment of what the member has already is
+    REPEATED, and a negative offset none. Raises EvidenceError.
+    """
     names = given.names
     numbers = {
         column: {name: number for number, name in enumerate(words)}
@@ -266,10 +269,17 @@ def events_frame(given: Inputs) -> pl.DataFrame:
             **row,
             **{column: known.get(row[column]) for column, known in numbers.items()},
             "place": _place(given, row),
+            "offset": position_of(row),
         }
-        for row in given.group_events
+        for row in with_repeated(given.group_events)
     ]
     return pl.DataFrame([{name: row[name] for name in EVENTS} for row in rows], schema=EVENTS)
+
+
+def position_of(event: Mapping[str, Any]) -> int | None:
+    """The offset that an event tells; Kafka's own word for none is -1."""
+    offset: int | None = event["offset"]
+    return None if offset is None or offset < 0 else offset
 
 
 def _place(given: Inputs, event: Mapping[str, Any]) -> int | None:
