@@ -165,7 +165,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
 
 def _ignored(given: Inputs) -> Iterator[str]:
     """What a reader must know of evidence that was left out."""
-    if n := given.ignored_samples:
+    if n := given.evidence.tables["samples"].rows - len(given.samples):
         yield (
             f"{n:,} samples of lag or of offsets were ignored: "
             "their values are below 0, too great, or no numbers at all."

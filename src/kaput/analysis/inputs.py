@@ -14,6 +14,7 @@ import polars as pl
 
 from kaput.analysis.assignments import with_repeated
 from kaput.analysis.names import EVENTS, Names, Place
+from kaput.analysis.seeks import after_aborts
 from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
@@ -182,11 +183,6 @@ class Inputs:
         """The samples table, without those that cannot be what they say."""
         return [row for row in self.evidence.rows("samples") if countable(row["name"], row["value"])]
 
-    @property
-    def ignored_samples(self) -> int:
-        """How many samples were left out."""
-        return self.evidence.tables["samples"].rows - len(self.samples)
-
     def places_of(self, group: str) -> set[Place]:
         """The partitions of the topics that a group of the scenario reads, as far as they are known."""
         specs = self.scenario.workload.groups if self.scenario else []
@@ -271,7 +267,7 @@ def events_frame(given: Inputs) -> pl.DataFrame:
             "place": _place(given, row),
             "offset": position_of(row),
         }
-        for row in with_repeated(given.group_events)
+        for row in with_repeated([*given.group_events, *after_aborts(given.evidence, given.group_events)])
     ]
     return pl.DataFrame([{name: row[name] for name in EVENTS} for row in rows], schema=EVENTS)
 

@@ -14,6 +14,7 @@ from typing import Any
 from kaput.analysis.assignments import TAKEN, Event, concerns, place_of
 from kaput.analysis.names import Place
 from kaput.analysis.timeline import Fault
+from kaput.evidence.schemas import SEEK
 from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.vocabulary import NOOP
 
@@ -68,7 +69,7 @@ def find(events: Iterable[Event], until_ns: int | None) -> Rebalances:
     """Every rebalance. `until_ns`: the end of the run, until which what has no owner any more had none."""
     by_group: dict[str, list[Event]] = defaultdict(list)
     for event in events:
-        if event["kind"] not in ("committed", "refused"):
+        if event["kind"] not in ("committed", "refused", SEEK):
             by_group[event["group"]].append(event)
     found: list[Rebalance] = []
     handovers: list[Handover] = []
