@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from fakes.histories import History
+from fakes.histories import MS, History
 from fakes.oracle_shares import Shares
 from fakes.oracle_transactions import Transactions, visible
 
@@ -181,26 +181,25 @@ class Oracle:
         again = set()
         for d in mine:
             others = [e for e in mine if e is not d and spot(e) == spot(d)]
-            covered = [
-                c
-                for c in commits
-                if place(c) == place(d) and c["offset"] > d["offset"] and c["at_ns"] < self.began(d)
-            ]
-            if others and covered:
+            by_then = [c for c in commits if place(c) == place(d) and c["at_ns"] <= self.began(d)]
+            if others and decided(by_then, self.began(d)) > d["offset"]:
                 again.add(spot(d))
         return len(again)
 
     def began(self, delivery: Row) -> int:
-        """When its member was assigned the partition last, by then; its own time where that is unknown."""
-        assigned = [
-            e["at_ns"]
-            for e in self.events
-            if e["kind"] == "assigned"
-            and (e["group"], e["member"]) == (delivery["group"], delivery["member"])
-            and place(e) == place(delivery)
-            and e["at_ns"] <= delivery["polled_ns"]
+        """When its member was assigned the partition last, by then; its own time where that is unknown. Of
+        what happened at the moment of the delivery, what came before it is not known.
+        """
+        mine = [e for e in self.events if e["group"] == delivery["group"]]
+        given = [
+            e
+            for e, owned in owned_before(mine, delivery)
+            if e["kind"] == "assigned" and not owned and e["at_ns"] <= delivery["polled_ns"]
         ]
-        return max(assigned, default=delivery["polled_ns"])
+        had = [e for e in given if e["at_ns"] < delivery["polled_ns"]]
+        at_once = [e for e, owned in owned_before(mine, delivery) if e["at_ns"] == delivery["polled_ns"]]
+        owned = any(owned for e, owned in owned_before(mine, delivery) if e in at_once[:1])
+        return max((e["at_ns"] for e in (had if had and owned else given)), default=delivery["polled_ns"])
 
     def steps(self, mine: list[Row], events: list[Row], odd: Callable[[Row, Row], bool]) -> int:
         """Odd steps between a member's consecutive deliveries from a partition, its assignment unchanged."""
@@ -215,8 +214,17 @@ class Oracle:
         )
 
     def reassigned(self, one: Row, two: Row, events: list[Row]) -> bool:
-        """Whether the member's assignment of that partition changed between two deliveries."""
-        return any(concerns(e, one) and one["polled_ns"] < e["at_ns"] <= two["polled_ns"] for e in events)
+        """Whether the member's assignment of that partition may have changed between two deliveries, so far
+        as times in ms tell. What it is assigned and has already changes nothing.
+        """
+        changes = [
+            e["at_ns"] for e, owned in owned_before(events, one) if e["kind"] != "assigned" or not owned
+        ]
+        first, last = one["polled_ns"], two["polled_ns"]
+        return any(
+            first <= at_ns <= last or (first // MS != last // MS and at_ns // MS in (first // MS, last // MS))
+            for at_ns in changes
+        )
 
     def unassigned(self, mine: list[Row], events: list[Row]) -> int:
         """Records handed to a member that does not own their partition, where anybody was assigned it."""
@@ -224,17 +232,12 @@ class Oracle:
         return sum(place(d) in assigned and not self.owns(d, events) for d in mine)
 
     def owns(self, delivery: Row, events: list[Row]) -> bool:
-        """Whether the last thing that happened to the member's ownership by then was an assignment."""
-        past = [
-            e["kind"]
-            for e in sorted(events, key=lambda e: (e["at_ns"], e["kind"] == "assigned"))
-            if e["at_ns"] <= delivery["polled_ns"]
-            and (
-                concerns(e, delivery)
-                or (e["kind"] in ("left", "killed") and e["member"] == delivery["member"])
-            )
-        ]
-        return bool(past) and past[-1] == "assigned"
+        """Whether the member had the partition at any moment of that ms."""
+        then = delivery["polled_ns"] // MS
+        past = [e for e, _ in owned_before(events, delivery) if e["at_ns"] // MS <= then]
+        before = [e["kind"] for e in past if e["at_ns"] // MS < then]
+        now = [e["kind"] for e in past if e["at_ns"] // MS == then]
+        return before[-1:] == ["assigned"] or "assigned" in now
 
     def ahead(self, commit: Row, mine: list[Row], events: list[Row], log: list[Row]) -> bool:
         """Whether a commit passes a stored record that the group had not been handed by then."""
@@ -258,15 +261,35 @@ def skips(log: list[Row], one: Row, two: Row) -> bool:
 
 
 def concerns(event: Row, delivery: Row) -> bool:
-    """Whether an event changes what the member of a delivery owns of its partition.
+    """Whether an event is of what the member of a delivery owns of its partition.
 
     Where no partition is named, nothing is assigned; revoked and lost is everything (of a topic, if named).
     """
-    if event["member"] != delivery["member"] or event["kind"] not in ("assigned", "revoked", "lost"):
+    if event["member"] != delivery["member"]:
+        return False
+    if event["kind"] in ("left", "killed"):
+        return True
+    if event["kind"] not in ("assigned", "revoked", "lost"):
         return False
     if None not in place(event):
         return place(event) == place(delivery)
     return event["kind"] != "assigned" and event["topic"] in (None, delivery["topic"])
+
+
+def owned_before(events: list[Row], delivery: Row) -> list[tuple[Row, bool]]:
+    """The events that concern a delivery, in order, and whether its member had the partition before each."""
+    mine = [e for e in events if concerns(e, delivery)]
+    mine.sort(key=lambda e: (e["at_ns"], e["kind"] == "assigned"))
+    return [(e, number > 0 and mine[number - 1]["kind"] == "assigned") for number, e in enumerate(mine)]
+
+
+def decided(commits: list[Row], by_ns: int) -> int:
+    """The group's offset by the last of these commits; the least of those that may be."""
+    before = [c for c in commits if c["at_ns"] < by_ns]
+    last_ns = max((c["at_ns"] for c in before), default=None)
+    if last_ns is None:
+        return 0
+    return min(c["offset"] for c in commits if c["at_ns"] in (last_ns, by_ns))
 
 
 def who(row: Row) -> tuple[int, int]:

@@ -92,9 +92,7 @@ class Rebalances:
 
     def redelivered(self, span: Sequence[int]) -> set[tuple[str, int, int]]:
         """Offsets handed out once more after it had assigned their partition."""
-        moments = {
-            (p, self.ns(n)) for n in span for p in self.places if self.owners(p, n) - self.owners(p, n - 1)
-        }
+        moments = {(p, self.ns(n)) for n in span for p in self.places if self.gains(p, n)}
         return {
             spot(later)
             for later in self.deliveries
@@ -104,10 +102,15 @@ class Rebalances:
             and self.given(earlier) < self.given(later)
         }
 
+    def gains(self, where: Place, number: int) -> bool:
+        """Whether an event gives somebody a partition that it did not have."""
+        return bool(self.owners(where, number) - self.owners(where, number - 1))
+
     def given(self, delivery: Row) -> int:
-        """When the partition was assigned last, by then."""
-        by_then = [e for e in self.assigned if place(e) == place(delivery)]
-        return max([e["at_ns"] for e in by_then if e["at_ns"] <= delivery["polled_ns"]], default=-1)
+        """When the partition was assigned last, by then, to a member that did not have it."""
+        numbers = range(1, len(self.events) + 1)
+        told = [self.ns(n) for n in numbers if self.gains(place(delivery), n)]
+        return max([at_ns for at_ns in told if at_ns <= delivery["polled_ns"]], default=-1)
 
     def is_end(self, span: Sequence[int]) -> bool:
         """Whether the group's end begins here."""

@@ -101,6 +101,10 @@ class _Play:
     def _upto(self, most: int) -> int:
         return self.random.randint(0, most)
 
+    def _ms(self) -> float:
+        """A time; some are in the same ms and differ all the same."""
+        return self._upto(8) + self.random.choice((0, 0, 0, 0.3))
+
     def _once_in(self, times: int) -> bool:
         return self.random.randrange(times) == 0
 
@@ -136,7 +140,7 @@ class _Play:
         self.stored.append(self.history.rows["log"][-1])
 
     def _hand(self) -> None:
-        reader, ms = self._reader(), self._upto(8)
+        reader, ms = self._reader(), self._ms()
         if self.stored and not self._once_in(5):
             record = self.random.choice(self.stored)
             row = {key: record[key] for key in ("topic", "partition", "intact")}
@@ -168,7 +172,7 @@ class _Play:
         self.history.handed(offset, send["producer"], send["seq"], ms, **reader, **where)
 
     def _event(self) -> None:
-        reader, kind, ms = self._reader(), self.random.choice(_KINDS), self._upto(8)
+        reader, kind, ms = self._reader(), self.random.choice(_KINDS), self._ms()
         if kind in ("left", "killed"):
             self.history.event(kind, ms, **reader, topic=None, partition=None)
         elif kind == "committed":

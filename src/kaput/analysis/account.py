@@ -113,9 +113,10 @@ class WindowCounts(NamedTuple):
 
 @dataclass
 class Account:
-    """Keys by fault are fault ids; `latencies` by what they are of (ACK, END_TO_END); `shared`: records by
-    group, member and kind of share_events, all three as numbers; `transactions`: by outcome, as a number, how
-    many there are and of how many messages; `delivered` by group and member; `per_second`: by what happened
+    """Keys by fault are fault ids; `unclear`: by anomaly and group, of what nobody can tell whether it is one;
+    `latencies` by what they are of (ACK, END_TO_END); `shared`: records by
+    group, member and kind of share_events, all three as numbers; `transactions`: by producer and outcome,
+    as a number, how many there are and of how many messages; `delivered` by group and member; `per_second`: by what happened
     and second since the epoch, how often; `begins`: by group and place, the first offset that was delivered;
     `too_early`: by group and topic, what of `unseen` was stored before a group that begins at the end first
     looked; `redelivered` by rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of
@@ -126,6 +127,7 @@ class Account:
     tally: Tally
     timeline: Timeline = field(default_factory=Timeline)
     cases: Counter[tuple[str, int | None, bool]] = field(default_factory=Counter)
+    unclear: Mapping[tuple[str, int | None], int] = field(default_factory=dict)
     reaches: Sequence[Reach] = ()
     first_acks: Mapping[str, int] = field(default_factory=dict)
     first_deliveries: Mapping[str, int] = field(default_factory=dict)
@@ -142,7 +144,7 @@ class Account:
     latencies: dict[int, Latency] = field(default_factory=dict)
     gaps: Sequence[Silence] = ()
     shared: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
-    transactions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    transactions: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     rebalances: Rebalances = field(default_factory=Rebalances)
     delivered: Mapping[tuple[int, int], Delivered] = field(default_factory=dict)
     by_member: Mapping[tuple[str, int, int], int] = field(default_factory=dict)
@@ -181,6 +183,11 @@ class Account:
     def counted(self, name: str, group: int | None = None) -> int:
         """How many cases of that name there are, in that group where it is a group's."""
         return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
+
+    def unrecorded(self, group: int) -> bool:
+        """Whether a group has deliveries and no share_events."""
+        shared = any(grp == group for grp, _, _ in self.shared)
+        return not shared and any(grp == group for grp, _ in self.delivered)
 
     def attempted(self) -> list[Attempted]:
         """The times in which acks=0 losses are attributed to a fault."""

@@ -12,17 +12,20 @@ from typing import Any
 
 import polars as pl
 
+from kaput.analysis.assignments import with_repeated
 from kaput.analysis.names import EVENTS, Names, Place
+from kaput.analysis.seeks import after_aborts
 from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import GROUPED, Evidence
+from kaput.evidence.samples import countable
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
 from kaput.scenario.options import TOPIC_FAULTS
-from kaput.scenario.pipes import pipes, producers_of
+from kaput.scenario.pipes import pipes
 from kaput.scenario.values import topic_meant
-from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, NOOP, Isolation
+from kaput.scenario.vocabulary import NOOP, Isolation
 
 _MS = 1_000_000
 
@@ -93,24 +96,13 @@ class Inputs:
 
     @property
     def pipes(self) -> dict[int, list[str] | None]:
-        """By index of the groups that make outputs: the topics that they read, None for all."""
+        """By index of the groups that are pipes, as the scenario or their outputs tell: the topics that they
+        read, None for all.
+        """
         topics = {g.id: g.topics for g in self.scenario.workload.groups} if self.scenario else {}
-        making = self.evidence.words["outputs", "group"]
+        making = {group.id for group in pipes(self.scenario)} if self.scenario else set()
+        making |= self.evidence.words["outputs", "group"]
         return {index: topics.get(group) for index, group in enumerate(self.groups) if group in making}
-
-    @property
-    def transaction_timeout_ns(self) -> int:
-        """How long a transaction may be open: the longest that any producer asks for."""
-        scenario = self.scenario
-        specs = [*scenario.producer_specs(), *map(producers_of, pipes(scenario))] if scenario else []
-        return max((spec.transaction_timeout_ms for spec in specs), default=KAFKAS_TIMEOUT_MS) * _MS
-
-    @property
-    def abort_grace_ns(self) -> int:
-        """How much later the coordinator may notice that one has timed out, and have it aborted."""
-        name, default_ms = "transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000
-        given = str(self.scenario.cluster.config.get(name)) if self.scenario else ""
-        return ((int(given) if given.isdigit() else default_ms) + 5_000) * _MS
 
     @property
     def drained(self) -> list[bool]:
@@ -187,9 +179,9 @@ class Inputs:
         return self.evidence.rows("group_events")
 
     @cached_property
-    def samples(self) -> list[Mapping[str, Any]]:
-        """The samples table."""
-        return list(self.evidence.rows("samples"))
+    def samples(self) -> list[dict[str, Any]]:
+        """The samples table, without those that cannot be what they say."""
+        return [row for row in self.evidence.rows("samples") if countable(row["name"], row["value"])]
 
     def places_of(self, group: str) -> set[Place]:
         """The partitions of the topics that a group of the scenario reads, as far as they are known."""
@@ -266,7 +258,9 @@ def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
 
 
 def events_frame(given: Inputs) -> pl.DataFrame:
-    """The group_events table with numbers for names (EVENTS). Raises EvidenceError."""
+    """The group_events table with numbers for names (EVENTS); an assignment of what the member has already is
+    REPEATED, and a negative offset none. Raises EvidenceError.
+    """
     names = given.names
     numbers = {
         column: {name: number for number, name in enumerate(words)}
@@ -277,10 +271,17 @@ def events_frame(given: Inputs) -> pl.DataFrame:
             **row,
             **{column: known.get(row[column]) for column, known in numbers.items()},
             "place": _place(given, row),
+            "offset": position_of(row),
         }
-        for row in given.group_events
+        for row in with_repeated([*given.group_events, *after_aborts(given.evidence, given.group_events)])
     ]
     return pl.DataFrame([{name: row[name] for name in EVENTS} for row in rows], schema=EVENTS)
+
+
+def position_of(event: Mapping[str, Any]) -> int | None:
+    """The offset that an event tells; Kafka's own word for none is -1."""
+    offset: int | None = event["offset"]
+    return None if offset is None or offset < 0 else offset
 
 
 def _place(given: Inputs, event: Mapping[str, Any]) -> int | None:

@@ -69,7 +69,9 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
         job.messages(after_encoding.message_context(given, account, work, ledger)), given, account
     )
     context = after_places.place_context(given, account, events, of_messages.under, count_ns(work.step_ns))
-    beside = after_places.beside(of_messages.pieces, after_places.standstills(given, work.parts))
+    beside = after_places.beside(
+        of_messages.pieces, after_places.standstills(given, context.limits.timeout_ns, work.parts)
+    )
     results = _of_places(job, context, beside, sums)
     affected = after_places.add(results, account, given.names)
     after_keys.add(job, given, account, sums)

@@ -11,18 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kaput.analysis.assignments import TAKEN, Event, concerns, place_of
 from kaput.analysis.names import Place
 from kaput.analysis.timeline import Fault
+from kaput.evidence.schemas import SEEK
 from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.vocabulary import NOOP
-
-Event = Mapping[str, Any]  # a row of group_events
 
 TOGETHER_NS = 1_000_000_000  # changes that follow one another so closely are one rebalance
 LOOK_BACK_NS = 60_000_000_000  # a fault is taken for the trigger for so long
 UNKNOWN = "unknown"
 _COMING_AND_GOING = ("joined", "left", "killed")
-_TAKEN = ("revoked", "lost", "left", "killed")
 
 
 @dataclass
@@ -70,7 +69,7 @@ def find(events: Iterable[Event], until_ns: int | None) -> Rebalances:
     """Every rebalance. `until_ns`: the end of the run, until which what has no owner any more had none."""
     by_group: dict[str, list[Event]] = defaultdict(list)
     for event in events:
-        if event["kind"] not in ("committed", "refused"):
+        if event["kind"] not in ("committed", "refused", SEEK):
             by_group[event["group"]].append(event)
     found: list[Rebalance] = []
     handovers: list[Handover] = []
@@ -123,15 +122,15 @@ class _Ownership:
 
     def _change(self, event: Event) -> list[Place]:
         """The partitions whose owners the event changes."""
-        member, place = event["member"], _place(event)
+        member, place = event["member"], place_of(event)
         if event["kind"] == "assigned":
             if place is None or member in self._owners.setdefault(place, set()):
                 return []
             self._owners[place].add(member)
             return [place]
-        if event["kind"] not in _TAKEN:
+        if event["kind"] not in TAKEN:
             return []
-        touched = [p for p in self._owners if member in self._owners[p] and _concerns(event, p)]
+        touched = [p for p in self._owners if member in self._owners[p] and concerns(event, p)]
         for one in touched:
             self._owners[one].discard(member)
         return touched
@@ -160,18 +159,6 @@ class _Ownership:
                 if not self._owners[place]:
                     self._since[place] = at_ns
         last.ended_ns = at_ns if all(self._owners.values()) else None
-
-
-def _place(event: Event) -> Place | None:
-    topic, partition = event["topic"], event["partition"]
-    return None if topic is None or partition is None else (topic, partition)
-
-
-def _concerns(event: Event, place: Place) -> bool:
-    """Whether what is taken away is this partition: the one that is named, or all (of the topic)."""
-    if event["kind"] in ("left", "killed") or event["topic"] is None:
-        return True
-    return event["topic"] == place[0] and event["partition"] in (None, place[1])
 
 
 def explain(

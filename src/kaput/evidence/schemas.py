@@ -9,7 +9,19 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-GROUP_EVENT_KINDS = ("joined", "left", "killed", "assigned", "revoked", "lost", "committed", "refused")
+# A member went somewhere else by itself: what it is delivered next does not follow what it was delivered last.
+SEEK = "seek"
+GROUP_EVENT_KINDS = (
+    "joined",
+    "left",
+    "killed",
+    "assigned",
+    "revoked",
+    "lost",
+    "committed",
+    "refused",
+    SEEK,
+)
 # What a member of a share group was handed, what it asked for (flushed before it asks), what a broker
 # confirmed, and asks that were refused or of which it is not known whether they took effect.
 SHARE_EVENT_KINDS = (

@@ -77,7 +77,8 @@ class Reordered:
 @dataclass(frozen=True)
 class GroupFacts:
     """One consumer group. `counts` has its anomalies by name; `vanished`: why those are gone; `too_early`:
-    what of `unseen` was stored before a group that begins at the end first looked.
+    what of `unseen` was stored before a group that begins at the end first looked; `unrecorded`: it is a
+    share group with deliveries, and nothing is on record of what became of them.
     """
 
     group: str
@@ -86,6 +87,7 @@ class GroupFacts:
     redelivered_after_commit: int = 0
     vanished: Sequence[Loss] = ()
     too_early: int = 0
+    unrecorded: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ class Facts:
     longest time below the ordered rate, None where there is no such rate; `stuck`: of all groups, until the
     heal of the fault with the most. `broken_by_loss`: by name, the
     transactions with which nothing is wrong but that messages are lost; `hanging_within_grace`: last stable
-    offsets that stood still no longer than the coordinator may take; `standstill_s`: the longest of them.
+    offsets that stood still no longer than the coordinator may take, `hanging_perhaps`: no longer than that if
+    it was down for as long as it may have been; `standstill_s`: the longest of them.
     `polled_ns`: how late changes of leader and ISR may have been seen, None where the cluster recorded them.
     """
 
@@ -133,6 +136,7 @@ class Facts:
     leader_changes: int = 0
     broken_by_loss: Mapping[str, int] = field(default_factory=dict)
     hanging_within_grace: int = 0
+    hanging_perhaps: int = 0
     standstill_s: int | None = None
     polled_ns: int | None = None
     slump_s: int | None = None

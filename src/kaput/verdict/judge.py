@@ -33,6 +33,9 @@ _COMMIT_IS_A_PROMISE = Ruling("violation", "a commit shows all of a transaction 
 _BROKEN_BY_LOSS = (_COMMIT_IS_A_PROMISE, _MAY_BE_LOST_OR_NOT)
 _ABORTED = Ruling("violation", "of what did not commit, nothing must ever be shown")
 _IN_TIME = Ruling("permitted", "the coordinator looks for transactions that timed out only from time to time")
+_PERHAPS = Ruling(
+    "unclear", "a fault held a broker down meanwhile, and whether that was their coordinator is not known"
+)
 _HANGS = Ruling("violation", "the coordinator should have aborted what had timed out")
 
 
@@ -125,14 +128,17 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario, outside: Ou
 
 
 def _judge_transactions(bench: _Bench, facts: Facts, losses: Collection[Word]) -> None:
-    """Where messages are lost that may be, so may be what they were a part of."""
-    broken = next((ruling for ruling in _BROKEN_BY_LOSS if ruling.word in losses), _MAY_BE_LOST)
+    """Where messages are lost that may be, so may be what they were a part of. Where none is, those that are
+    gone were never acknowledged by themselves: the commit promised them.
+    """
+    permitted = _MAY_BE_LOST if losses else _COMMIT_IS_A_PROMISE
+    broken = next((ruling for ruling in _BROKEN_BY_LOSS if ruling.word in losses), permitted)
     for name, what in _TRANSACTIONS.items():
         by_loss = facts.broken_by_loss.get(name, 0)
         rest = facts.counts.get(name, 0) - by_loss
         bench.rule(name, what, [(ruling, n) for ruling, n in ((broken, by_loss), (_ABORTED, rest)) if n])
-    late = facts.counts.get("hanging-transaction", 0) - facts.hanging_within_grace
-    stood = [(_IN_TIME, facts.hanging_within_grace), (_HANGS, late)]
+    late = facts.counts.get("hanging-transaction", 0) - facts.hanging_within_grace - facts.hanging_perhaps
+    stood = [(_IN_TIME, facts.hanging_within_grace), (_PERHAPS, facts.hanging_perhaps), (_HANGS, late)]
     bench.rule(
         "hanging-transaction",
         "times a last stable offset stood still for longer than transaction.timeout.ms",
@@ -156,6 +162,11 @@ def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario, outside: 
         bench.violations.append(
             f"group {group.group}: {group.redelivered_after_commit:,} records were delivered again "
             "after their offsets had been committed (redelivered)."
+        )
+    if group.unrecorded:
+        bench.doubts.append(
+            f"group {group.group}: records were delivered, and no share_events are recorded: "
+            "what was accepted, released or handed out in vain is not known."
         )
     if not group.drained:
         bench.doubts.append(

@@ -81,6 +81,19 @@ GUILTY: dict[str, tuple[str, Case]] = {
             .shared("acquired", 0, 4, 2, member="m2")
         ),
     ),
+    "its release failed": (
+        "lost-release",
+        lambda h: h.shared("acquired", 0, 1, 1).shared("releasing", 0, 2).shared("failed", 0, 3),
+    ),
+    "an earlier accept failed late": (
+        "lost-release",
+        lambda h: (
+            h.shared("acquired", 0, 1, 1)
+            .shared("accepting", 0, 2)
+            .shared("acquired", 0, 3, 2, member="m2")
+            .shared("failed", 0, 4)
+        ),
+    ),
     "asked to be released": (
         "lost-release",
         lambda h: h.shared("acquired", 0, 1, 1).shared("releasing", 0, 2),
@@ -106,6 +119,16 @@ def test_what_is_one(name: str, tmp_path: Path) -> None:
     assert {a.name: a.count for a in findings.anomalies if a.count} == {anomaly: 1}
     assert findings.verdict == "violated"
     assert f"({anomaly})" in " ".join(findings.reasons)
+
+
+def test_deliveries_without_share_events_tell_too_little(tmp_path: Path) -> None:
+    """What was accepted, or handed out in vain, nobody knows: inconclusive."""
+    findings = judged(queue().handed(0, 0, 0, 5), tmp_path / "none")
+    assert {a.name: a.count for a in findings.anomalies if a.count} == {}
+    assert findings.verdict == "inconclusive"
+    assert "group billing: records were delivered, and no share_events" in " ".join(findings.reasons).lower()
+    history = queue().shared("acquired", 0, 1, 1).shared("accepted", 0, 2)
+    assert judged(history, tmp_path / "some").verdict == "held"
 
 
 def test_nothing_is_missing_where_the_group_was_not_drained(tmp_path: Path) -> None:

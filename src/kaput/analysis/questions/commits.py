@@ -1,10 +1,11 @@
 """What groups committed, compared with what had been delivered to them.
 
 redelivered: the same topic-partition-offset delivered to a group more than once; counted as distinct
-topic-partition-offsets, per group, and apart those that were delivered after a commit above them: by a member
-that was assigned the partition, and so told where to begin, after that commit (where no assignment of it is
-known: that polled after it). One that has the partition for longer is a zombie, which fetches on by itself.
-Of a member: those of them that were delivered to it, so that one may be several members'.
+topic-partition-offsets, per group, and apart those that were delivered behind a commit: to a member that was
+told to begin above them, since the group's last commit was above them when the member was assigned the
+partition (where no assignment of it is known: when it polled). One that has the partition for longer is a
+zombie, which fetches on by itself. Of a member: those of them that were delivered to it, so that one may be
+several members'.
 commit-ahead: a group commits an offset while a stored record below it (and at or after the group's first
 position there) has not been delivered to the group; counted as commits, per group.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from kaput.analysis.assignments import REPEATED
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
 from kaput.analysis.runs.run import in_order
 from kaput.analysis.sums import Sum
@@ -30,26 +32,34 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
     twice = meeting(deliveries, overlapping(deliveries), READ)
     parts, _ = overlay([twice, _points(commits)], READ)
     again = (
-        parts.sort("producer", "seq", nulls_last=True)
+        _told_where_to_begin(parts, commits)
+        .sort("producer", "seq", nulls_last=True)
         .group_by("part", maintain_order=True)
         .agg(
             pl.col(*READ.columns, "n").first(),
             pl.len().cast(pl.Int64).alias("times"),
-            pl.coalesce("since_ns", "polled_ns_last").max().alias("again_ns"),
+            pl.col("committed").any(),
             pl.col("producer").first(),
             pl.col("seq").first(),
         )
         .filter(pl.col("times") > 1)
     )
-    # From the greatest offset downwards: the earliest commit at or above each.
-    earliest = pl.col("at_ns").cum_min().over(READ.keys)
-    above = commits.sort("offset", descending=True).select(*READ.keys, earliest, upto="offset").sort("upto")
-    again = again.with_columns(upto=pl.col("offset") + pl.col("n")).sort("upto")
-    # Of equal commits the last in line is the earliest: they come in the order of the sum.
-    above = above.group_by(*READ.keys, "upto", maintain_order=True).agg(pl.col("at_ns").min())
-    beside = again.join_asof(above, on="upto", by=READ.keys, strategy="forward", check_sortedness=False)
-    after = (pl.col("again_ns") > pl.col("at_ns")).fill_null(False)
-    return beside.select(*READ.columns, "n", "times", "producer", "seq", committed=after)
+    return again.select(*READ.columns, "n", "times", "producer", "seq", "committed")
+
+
+def _told_where_to_begin(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
+    """Stretches of deliveries with `committed`: whether the group's last commit, when the member was told
+    where to begin, was above them. Of commits that may have been the last, all must be.
+    """
+    lows = commits.group_by(*READ.keys, "at_ns").agg(low=pl.col("offset").min()).sort("at_ns")
+    at_ns = pl.coalesce("since_ns", "polled_ns_last")
+    asked = parts.with_columns(at_ns=at_ns).sort("at_ns")
+    before = asked.join_asof(
+        lows, on="at_ns", by=READ.keys, allow_exact_matches=False, check_sortedness=False
+    )
+    then = before.join(lows, on=[*READ.keys, "at_ns"], how="left", suffix="_then")
+    above = (pl.col("low") > pl.col("offset")) & (pl.col("low_then") > pl.col("offset")).fill_null(True)
+    return then.with_columns(committed=above.fill_null(False))
 
 
 def receivers(deliveries: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
@@ -113,7 +123,7 @@ def passed(commits: pl.DataFrame, owed_: pl.DataFrame) -> pl.DataFrame:
 def positions(deliveries: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset): where each group began: its first assignment that says so, else its first
     delivery."""
-    assigned = events.filter(kind="assigned").drop_nulls(["place", "offset"])
+    assigned = events.filter(pl.col("kind").is_in(("assigned", REPEATED))).drop_nulls(["place", "offset"])
     begun = assigned.sort("at_ns", "offset").unique(READ.keys, keep="first", maintain_order=True)
     first_delivered = deliveries.sort("polled_ns_first", "offset").unique(
         READ.keys, keep="first", maintain_order=True

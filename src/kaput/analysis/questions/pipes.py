@@ -17,6 +17,13 @@ from kaput.analysis.runs.cutting import MESSAGES, READ, overlay
 OUTPUTS = ("group", "place", "offset", "n", "producer", "seq", "stored")
 
 
+def doubled(made: pl.DataFrame) -> pl.DataFrame:
+    """(producer, seq, times): the least message that is recorded more than once as made of one input."""
+    (parts,) = overlay([made], MESSAGES)
+    rows = parts.group_by("group", "place", "offset", "producer", "seq").agg(times=pl.len().cast(pl.Int64))
+    return rows.filter(pl.col("times") > 1).select("producer", "seq", "times").sort("producer", "seq").head(1)
+
+
 def outputs(made: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
     """OUTPUTS: runs of inputs with an output that is `stored`, or may be (false: it is unread)."""
     told = stretches.select("producer", "seq", "n", "unread", here=pl.col("stored") > 0)

@@ -21,6 +21,7 @@ def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl
     """
     last = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)
     same = (pl.col("changes") == pl.col("changes").shift(1).over(READER)).fill_null(False)
+    same &= pl.col("changes") >= 0
     stepped = deliveries.with_columns(before=last).filter(same)
     held = covered(log, PLACES).rename({"offset": "begin", "n": "length"})
     jumps = stepped.filter(pl.col("offset") > pl.col("before") + 1).sort("offset")

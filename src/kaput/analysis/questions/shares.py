@@ -22,8 +22,9 @@ def _is(*kinds: str) -> pl.Expr:
 
 _ACQUIRED, _ACCEPTED = _is("acquired"), _is("accepted")
 _SETTLED = _is("accepted", "rejected")
-# Who asked for one of these may have been heard, unless it was handed out again afterwards.
-_SETTLING = _is("accepting", "accepted", "rejecting", "rejected", "failed")
+# Whoever asked for one of these may have been heard, unless it was handed out again afterwards. That an ask
+# failed tells nothing of its own: it was for this, or for a release, or from before it was handed out again.
+_SETTLING = _is("accepting", "accepted", "rejecting", "rejected")
 
 
 def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:

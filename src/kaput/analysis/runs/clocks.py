@@ -3,6 +3,10 @@ was.
 
 These are columns that do not change within a run, so that all of a run is between the same two events, and
 its times can be compared with theirs by either of its ends.
+
+What happened in the same millisecond as a delivery may have come before or after it (many clients tell times
+in whole ms). An event is therefore a few edges in time rather than one, and what is delivered between them is
+judged as the order allows that accuses nobody.
 """
 
 from __future__ import annotations
@@ -14,25 +18,28 @@ import polars as pl
 
 from kaput.analysis.runs.run import encode, spread
 from kaput.analysis.runs.tables import Rows
+from kaput.evidence.schemas import SEEK
 
-CHANGES = ("assigned", "revoked", "lost")
 GIVEN_UP = ("revoked", "lost")
 GONE = ("left", "killed")
 READER = ("group", "member", "place")
 _GROUP = ("group", "place")
 _NEXT = ("next_commit", "next_change", "next_assigned")
 _EVER_NS = -(2**63)
+_MS = 1_000_000
+_SOUND_NS = 2**62  # times beyond are damaged
 CLOCKS = ("commits", "changes", "assigned_ns", "since_ns", "owns")
 IN_ORDER = ("group", "member", "polled_ns", "place", "offset", "producer", "seq")
 
 
 def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]) -> pl.DataFrame:
-    """The runs of rows of deliveries, which are IN_ORDER, with CLOCKS: `commits` (of the group there,
-    before), `changes` (of the reader's assignment, until then), `owns` (whether the last of these, or of the
-    member's leaving, was an assignment), `assigned_ns` (when the partition was last assigned to anybody in
-    the group), `since_ns` (when it was last assigned to the reader; null: never). `row`: where each begins in
-    these rows.
+    """The runs of rows of deliveries, which are IN_ORDER, with CLOCKS: `commits` (of two deliveries
+    with the same number: the group committed nothing there between them, nor at the moment of one), `changes`
+    (the same of the reader's assignment; below 0: it changed at that very moment), `owns` (whether the reader
+    had the partition), `assigned_ns` (when that was last assigned to anybody in the group), `since_ns` (when
+    it was last assigned to the reader; null: never). `row`: where each begins in these rows.
 
+    `events`: see inputs.events_frame: assignments in it are of what the member did not have.
     `differing`: the columns of the frame in which rows of one run do not differ.
 
     What was polled at one moment is one poll, in the order of its offsets.
@@ -43,7 +50,7 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
     first = _with_clocks(runs, lines, "polled_ns_first")
     last = pl.col("polled_ns_last")
     changed = (pl.col("next_change") <= last) | (pl.col("next_assigned") <= last)
-    happened = (pl.col("next_commit") < last) | changed
+    happened = (pl.col("next_commit") <= last) | changed
     torn = first.select(happened.fill_null(False)).to_series()
     first = first.drop(_NEXT)
     if not torn.any():
@@ -62,9 +69,9 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
 def _with_clocks(rows: pl.DataFrame, lines: Lines, time: str) -> pl.DataFrame:
     """The rows with CLOCKS as they were at that time of each, and when the next of each kind happened."""
     found = rows.select(*READER, time).with_row_index("line").sort(time)
-    found = _by_then(found, time, lines.commits, _GROUP, exact=False)
-    found = _by_then(found, time, lines.changes, READER, exact=True)
-    found = _by_then(found, time, lines.assignments, _GROUP, exact=True)
+    found = _by_then(found, time, lines.commits, _GROUP)
+    found = _by_then(found, time, lines.changes, READER)
+    found = _by_then(found, time, lines.assignments, _GROUP)
     known = found.with_columns(
         pl.col("commits", "changes").fill_null(0),
         pl.col("owns").fill_null(False),
@@ -86,23 +93,17 @@ class Lines(NamedTuple):
 
 
 def _lines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Lines:
+    events = events.with_columns(pl.col("at_ns").clip(-_SOUND_NS, _SOUND_NS))
     located = events.filter(pl.col("place").is_not_null())
-    commits = located.filter(kind="committed").sort("at_ns").select(*_GROUP, "at_ns")
-    commits = commits.with_columns(commits=pl.int_range(1, pl.len() + 1).over(_GROUP))
-    changes = pl.concat([located.filter(pl.col("kind").is_in(CHANGES)), _everywhere(events, deliveries)])
-    # At one moment what is given up comes before what is assigned.
-    states = changes.sort("at_ns", pl.col("kind") == "assigned").select(
-        *READER,
-        "at_ns",
-        changes=pl.col("kind").is_in(CHANGES).cast(pl.Int64).cum_sum().over(READER),
-        since_ns=pl.when(kind="assigned").then("at_ns").forward_fill().over(READER),
-        owns=pl.col("kind") == "assigned",
-    )
+    committed = located.filter(kind="committed").select(*_GROUP, "at_ns")
+    edges = _edges(committed, pl.col("at_ns"), pl.col("at_ns") + 1)
+    commits = edges.with_columns(commits=pl.int_range(1, pl.len() + 1).over(_GROUP))
+    changes = located.filter(pl.col("kind").is_in(("assigned", *GIVEN_UP, SEEK)))
     assigned = located.filter(kind="assigned").sort("at_ns").select(*_GROUP, "at_ns", assigned_ns="at_ns")
     return Lines(
         _line(commits, _GROUP, "next_commit", commits=pl.lit(0, pl.Int64)),
         _line(
-            states,
+            _states(pl.concat([changes, _everywhere(events, deliveries)])),
             READER,
             "next_change",
             changes=pl.lit(0, pl.Int64),
@@ -111,6 +112,51 @@ def _lines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Lines:
         ),
         _line(assigned, _GROUP, "next_assigned", assigned_ns=pl.lit(_EVER_NS, pl.Int64)),
     )
+
+
+def _edges(events: pl.DataFrame, *moments: pl.Expr) -> pl.DataFrame:
+    """A row for each of these moments of each event, in the order of time, then as they are given."""
+    every = [events.with_columns(at_ns=moment) for moment in moments]
+    return pl.concat(every).sort("at_ns", maintain_order=True)
+
+
+def _states(moves: pl.DataFrame) -> pl.DataFrame:
+    """What is said of each reader from which moment on: `changes`, `since_ns`, `owns`. Who seeks has what it
+    had.
+    """
+    changes = moves.filter(pl.col("kind") != SEEK)
+    # At one moment what is given up comes before what is assigned.
+    gives = pl.col("kind") == "assigned"
+    begin = pl.col("at_ns") // _MS * _MS
+    known = changes.sort("at_ns", gives).select(
+        *READER, "at_ns", gives=gives, had=gives.shift(1).over(READER).fill_null(False), begin=begin
+    )
+    millisecond = known.group_by(*READER, "begin", maintain_order=True).agg(
+        pl.col("had").first(), pl.col("gives").any().alias("given"), pl.col("gives").last().alias("has")
+    )
+    given = known.filter("gives")
+    every = moves.select(*READER, "at_ns", begin=begin)
+    apart = _edges(every, begin, begin + _MS, pl.col("at_ns") + 1)
+    told = [
+        apart.select(*READER, "at_ns", now=pl.lit(False)),
+        every.select(*READER, "at_ns", now=pl.lit(True)),
+        # One that had it may have polled before it was assigned anew.
+        given.select(*READER, at_ns=pl.col("at_ns") + pl.col("had").cast(pl.Int64), since_ns="at_ns"),
+        # The next millisecond's own word comes later in line.
+        millisecond.select(*READER, at_ns=pl.col("begin") + _MS, owns="has"),
+        millisecond.select(*READER, at_ns="begin", owns=pl.col("had") | pl.col("given")),
+    ]
+    states = pl.concat(told, how="diagonal").sort("at_ns", maintain_order=True)
+    return states.select(
+        *READER,
+        "at_ns",
+        changes=_CHANGED * pl.when(pl.col("now").forward_fill().over(READER)).then(-1).otherwise(1),
+        since_ns=pl.col("since_ns").forward_fill().over(READER),
+        owns=pl.col("owns").forward_fill().over(READER),
+    )
+
+
+_CHANGED = pl.int_range(1, pl.len() + 1).over(READER)
 
 
 def _line(events: pl.DataFrame, keys: Sequence[str], following: str, **before: pl.Expr) -> pl.DataFrame:
@@ -122,9 +168,10 @@ def _line(events: pl.DataFrame, keys: Sequence[str], following: str, **before: p
 
 def _everywhere(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """What names no partition, for each partition that the member ever had records of: its leaving, and what
-    was revoked or lost as a whole (of a topic, if one is named). An assignment of no partition is none.
+    was revoked, lost or left by a seek as a whole (of a topic, if one is named). An assignment of no partition
+    is none.
     """
-    whole = pl.col("kind").is_in(GONE) | (pl.col("kind").is_in(GIVEN_UP) & pl.col("place").is_null())
+    whole = pl.col("kind").is_in(GONE) | (pl.col("kind").is_in((*GIVEN_UP, SEEK)) & pl.col("place").is_null())
     read = deliveries.select(*READER, "topic").unique()
     each = events.filter(whole).drop("place").join(read, on=["group", "member"], suffix="_read")
     of_all = (
@@ -133,15 +180,8 @@ def _everywhere(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     return each.filter(of_all).select(events.columns)
 
 
-def _by_then(
-    rows: pl.DataFrame, time: str, events: pl.DataFrame, by: tuple[str, ...], exact: bool
-) -> pl.DataFrame:
-    """The last event by each row's time; `exact`: one at that very moment counts."""
-    return rows.join_asof(
-        events,
-        left_on=time,
-        right_on="at_ns",
-        by=list(by),
-        allow_exact_matches=exact,
-        check_sortedness=False,
-    ).drop("at_ns", strict=False)
+def _by_then(rows: pl.DataFrame, time: str, events: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
+    """The last event by each row's time."""
+    return rows.join_asof(events, left_on=time, right_on="at_ns", by=list(by), check_sortedness=False).drop(
+        "at_ns", strict=False
+    )

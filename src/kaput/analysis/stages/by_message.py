@@ -79,7 +79,8 @@ class MessageResults:
     """One task's results: SUMS; `shown`: the first cases of each name; `pieces` for the tasks of places:
     `astray` (acknowledgements that the log does not bear out), `phantoms`, and `claims` of what vanished;
     `outputs` of pipes; `doubled`: the least message that was sent twice, that the log has twice at one
-    offset, that is of two transactions, where there are any.
+    offset, that is of two transactions, that has two rows in outputs,
+    where there are any.
     """
 
     sums: Mapping[str, pl.DataFrame]
@@ -125,6 +126,7 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
             "sends": _doubled(stretches, MESSAGE),
             "log": _doubled(found.copies, RECORD),
             "transactions": _doubled(found.transactions, MESSAGE),
+            "outputs": pipes.doubled(tables["outputs"]),
         },
     )
 

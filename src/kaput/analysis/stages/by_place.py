@@ -32,7 +32,7 @@ from kaput.analysis.questions.order import reordered
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.stages import for_places
-from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, by_member, counted, shown
+from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, UNCLEAR, by_member, counted, shown, unclear
 from kaput.analysis.stages.encode import no_rows
 from kaput.analysis.stages.pieces import Piece, gathered
 from kaput.analysis.sums import Sum
@@ -40,6 +40,7 @@ from kaput.analysis.timeline import Timeline
 
 SUMS: Mapping[str, Sum] = {
     "cases": COUNTED,
+    "unclear": UNCLEAR,
     "by_member": BY_MEMBER,
     "receivers": commits.RECEIVERS,
     "losses": Sum(
@@ -67,7 +68,8 @@ class PlaceContext:
     `fault_windows`: of faults; `healed`: when each fault ended; `lost_directory`: for lost messages;
     `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
-    of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads.
+    of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads;
+    `limits`: how long a last stable offset may stand still.
     """
 
     names: Names
@@ -86,6 +88,7 @@ class PlaceContext:
     count_ns: int = steps.FINEST_NS
     uncommitted: Collection[int] = ()
     pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
+    limits: standstills.Limits = field(default_factory=standstills.Limits)
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,8 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     cases |= _of_share_groups(log, tables["share_events"], context)
     cases |= pipes.processed(pipes.inputs(log, context.pipes), tables["outputs"], context.drained)
     cases["redelivered"] = again.rename({"committed": "flag"})
-    cases["hanging-transaction"] = standstills.hanging(tables["standstills"], log)
+    hanging = standstills.hanging(tables["standstills"], log, context.limits)
+    cases["hanging-transaction"] = hanging.drop("unclear")
     examples = {name: shown(found, BY_PLACE) for name, found in cases.items()}
     examples["commit-ahead"] = commits.passed(examples["commit-ahead"], owed)
     examples["corrupt"] = offsets.claimed(examples["corrupt"], astray, log, deliveries)
@@ -129,6 +133,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     return PlaceResults(
         sums={
             "cases": counted(cases),
+            "unclear": unclear({"hanging-transaction": hanging.filter("unclear")}),
             "by_member": by_member(cases),
             "receivers": commits.receivers(ordered, again),
             "losses": losses.kinds(lost),

@@ -42,7 +42,9 @@ def account(given: Inputs, sums: Tables) -> Account:
     found.timeline = build(own, given.faults, partitions.logged, partitions.ends)
     found.reaches = faults.plan(given.faults, found.timeline, given.replicas)
     found.shared = {(group, member, kind): n for group, member, kind, n in sums["shared"].iter_rows()}
-    found.transactions = {state: (n, messages) for state, n, messages in sums["transactions"].iter_rows()}
+    found.transactions = {
+        (producer, state): (n, messages) for producer, state, n, messages in sums["transactions"].iter_rows()
+    }
     found.latencies |= percentiles(ACK, sums["acked_us"])
     found.rebalances = rebalances.find(given.group_events, given.manifest.ended_ns)
     found.delivered = _delivered(sums["delivered"])

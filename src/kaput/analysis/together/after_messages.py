@@ -76,6 +76,11 @@ def _refuse(results: Sequence[MessageResults], names: Names) -> None:
         raise EvidenceError(
             f"table transactions: message {row['seq']} of producer {row['producer']} is of more than one"
         )
+    for row in _least([part.doubled["outputs"] for part in results], ["producer", "seq"]):
+        raise EvidenceError(
+            f"table outputs: message {row['seq']} of producer {row['producer']} has {row['times']} rows "
+            "with the same input"
+        )
     for row in _least([part.doubled["log"] for part in results], RECORD):
         topic, partition = names.located(row["place"])
         raise EvidenceError(

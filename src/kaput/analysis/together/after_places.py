@@ -13,11 +13,12 @@ from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
 from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.losses import KNOWN
-from kaput.analysis.questions.standstills import STANDSTILLS, find
+from kaput.analysis.questions.standstills import STANDSTILLS, find, longest
 from kaput.analysis.stages import by_place, for_places
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
 from kaput.analysis.stages.pieces import Parts, Piece
 from kaput.analysis.sums import total
+from kaput.analysis.transaction_times import limits
 from kaput.verdict.facts import Circumstances
 
 
@@ -42,6 +43,7 @@ def place_context(
         count_ns,
         {index for index, isolation in enumerate(given.isolations) if isolation == "read_uncommitted"},
         _pipes(given),
+        limits(given, {producer for producer, _ in account.transactions}),
     )
 
 
@@ -54,12 +56,12 @@ def _pipes(given: Inputs) -> dict[int, list[int]]:
     }
 
 
-def standstills(given: Inputs, parts: Parts) -> dict[int, list[Piece]]:
+def standstills(given: Inputs, timeout_ns: int, parts: Parts) -> dict[int, list[Piece]]:
     """By part, what the tasks of places are to know of last stable offsets that stood still for too long."""
-    names, timeout_ns, grace_ns = given.names, given.transaction_timeout_ns, given.abort_grace_ns
+    names = given.names
     rows = [
-        (names.code(one.place), one.offset, 1, one.from_ns, one.to_ns, one.ns <= timeout_ns + grace_ns)
-        for one in find(given.samples)
+        (names.code(one.place), one.offset, 1, one.from_ns, one.to_ns)
+        for one in longest(find(given.samples))
         if one.ns > timeout_ns and one.place[0] in names.topics
     ]
     found: dict[int, list[Piece]] = {}
@@ -105,6 +107,7 @@ def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict
     """Adds the results of places to the account. By fault: how many lost messages it affected."""
     found = total([part.sums for part in results], by_place.SUMS)
     account.add_cases(found["cases"], [part.shown for part in results], by_place.order, names)
+    account.unclear = {(name, group): n for name, group, n in found["unclear"].iter_rows()}
     account.losses = [_loss(row) for row in found["losses"].iter_rows(named=True)]
     account.vanished = [
         VanishedRow(**{n: row[n] for n in VanishedRow._fields if n != "known"}, known=_known(row))

@@ -1,0 +1,126 @@
+"""What members had, where they were told to begin, and which topics they read: histories by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fakes.histories import History
+from fakes.in_process import InProcess
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
+
+WHOLE = {"topic": None, "partition": None}
+
+
+def judged(history: History, path: Path) -> Findings:
+    """The findings."""
+    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
+
+
+def counts(findings: Findings) -> dict[str, int]:
+    """Every anomaly that there is."""
+    return {a.name: a.count for a in findings.anomalies if a.count}
+
+
+def stored(messages: int = 10) -> History:
+    """So many messages in one partition, and a group that is drained."""
+    history = History(groups={"billing": True})
+    for seq in range(messages):
+        history.acked(0, seq, seq)
+    return history
+
+
+def polled(history: History, *polls: tuple[float, int]) -> History:
+    """m1 is handed these offsets at these times."""
+    for ms, offset in polls:
+        history.handed(offset, 0, offset, ms)
+    return history
+
+
+def test_an_assignment_of_what_is_owned_is_no_change(tmp_path: Path) -> None:
+    """Told between two polls, it hides neither that one jumped nor that the next went back."""
+    history = stored(4).event("assigned", 10, 0)
+    polled(history, (20, 0), (30, 2), (40, 1), (50, 3)).event("assigned", 25).event("assigned", 35)
+    findings = judged(history, tmp_path)
+    assert counts(findings) == {"poll-skip": 2, "nonmonotonic-poll": 1}
+    assert findings.verdict == "violated"
+
+
+@pytest.mark.parametrize("kind", ["revoked", "lost", "left", "killed"])
+def test_what_was_taken_away_and_is_assigned_again_is_a_change(kind: str, tmp_path: Path) -> None:
+    """The member goes on where the group stands, which had committed nothing."""
+    history = polled(stored(2).event("assigned", 10, 0), (20, 0), (40, 0), (41, 1))
+    history.event(kind, 30, **(WHOLE if kind in ("left", "killed") else {})).event("assigned", 31, 0)
+    findings = judged(history, tmp_path)
+    assert counts(findings) == {"redelivered": 1}
+    assert findings.verdict == "held", findings.reasons
+
+
+@pytest.mark.parametrize("kind", ["left", "killed"])
+def test_a_member_that_is_back_under_its_name_goes_back(kind: str, tmp_path: Path) -> None:
+    """No assignment is on record; it is another process, which begins where the group stands."""
+    history = polled(stored(2), (20, 0), (40, 0), (41, 1)).event(kind, 30, **WHOLE)
+    findings = judged(history, tmp_path)
+    assert counts(findings) == {"redelivered": 1}
+    assert findings.verdict == "held", findings.reasons
+
+
+@pytest.mark.parametrize("kind", ["revoked", "lost", "left", "killed"])
+@pytest.mark.parametrize("polled_ms", [20, 20.2, 20.9])
+def test_what_was_polled_and_taken_away_in_one_ms_was_owned(
+    kind: str, polled_ms: float, tmp_path: Path
+) -> None:
+    """Many clients tell whole ms: which came first is not known. A ms later it is."""
+    whole = WHOLE if kind in ("left", "killed") else {}
+    history = stored(1).event("assigned", 10, 0).event(kind, 20.2, **whole)
+    assert counts(judged(polled(history, (polled_ms, 0)), tmp_path / "at once")) == {}
+    history = stored(1).event("assigned", 10, 0).event(kind, 20.2, **whole)
+    late = judged(polled(history, (21, 0)), tmp_path / "late")
+    assert counts(late) == {"unassigned-delivery": 1}
+
+
+@pytest.mark.parametrize("assigned_ms", [20, 20.4, 30, 30.4])
+def test_a_change_in_the_ms_of_a_poll_may_have_come_between(assigned_ms: float, tmp_path: Path) -> None:
+    """Back to the first record: either poll may have come before or after the assignment."""
+    history = polled(stored(2), (20, 1), (30, 0)).event("assigned", assigned_ms, 0)
+    assert "nonmonotonic-poll" not in counts(judged(history, tmp_path))
+
+
+@pytest.mark.parametrize("assigned_ms", [19, 31])
+def test_a_change_before_or_after_both_polls_explains_nothing(assigned_ms: float, tmp_path: Path) -> None:
+    """The member went back all the same."""
+    history = polled(stored(2), (20, 1), (30, 0)).event("assigned", assigned_ms, 0)
+    assert counts(judged(history, tmp_path))["nonmonotonic-poll"] == 1
+
+
+def retried(*commits: tuple[float, int], assigned_ms: float = 50) -> History:
+    """m1 reads ten records; after these commits m2 is assigned the partition, and begins at offset 5."""
+    history = stored().event("assigned", 10, 0)
+    polled(history, *((20 + offset, offset) for offset in range(10)))
+    for ms, offset in commits:
+        history.event("committed", ms, offset)
+    history.event("revoked", 49).event("assigned", assigned_ms, 5, member="m2")
+    for offset in range(5, 10):
+        history.handed(offset, 0, offset, 60 + offset, member="m2")
+    return history
+
+
+def test_of_commits_that_are_confirmed_out_of_order_the_last_one_decides(tmp_path: Path) -> None:
+    """10, then a retried 5: the group stands at 5, and what follows is within the uncommitted window."""
+    findings = judged(retried((40, 10), (41, 5)), tmp_path / "back")
+    assert counts(findings) == {"redelivered": 5} and findings.verdict == "held", findings.reasons
+    findings = judged(retried((40, 5), (41, 10)), tmp_path / "forth")
+    assert counts(findings) == {"redelivered": 5} and findings.verdict == "violated"
+    assert findings.anomaly("redelivered")[0].permitted == 0
+
+
+@pytest.mark.parametrize("commits", [((40, 10), (50, 5)), ((40, 5), (50, 10)), ((40, 10), (40, 5))])
+def test_a_commit_that_may_have_come_last_is_believed(
+    commits: tuple[tuple[float, int], ...], tmp_path: Path
+) -> None:
+    """At the moment of the assignment, or at that of another commit."""
+    findings = judged(retried(*commits), tmp_path)
+    assert findings.verdict == "held", findings.reasons
