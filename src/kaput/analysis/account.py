@@ -54,6 +54,18 @@ class VanishedRow(NamedTuple):
     known: Circumstances
 
 
+class ConsequenceRow(NamedTuple):
+    """Cases of one anomaly of a group that follow from messages of one kind which are gone."""
+
+    name: str
+    group: int
+    producer: int
+    topic: int
+    cause: str
+    n: int
+    known: Circumstances
+
+
 class DisplacedRow(NamedTuple):
     """Inconsistent offsets of one place, by the acknowledgement that is not borne out there."""
 
@@ -118,7 +130,8 @@ class Account:
     group, member and kind of share_events, all three as numbers; `transactions`: by producer and outcome,
     as a number, how many there are and of how many messages; `delivered` by group and member; `per_second`: by what happened
     and second since the epoch, how often; `begins`: by group and place, the first offset that was delivered;
-    `too_early`: by group and topic, what of `unseen` was stored before a group that begins at the end first
+    `broken`: transactions with which nothing is wrong but that messages are gone (name of the anomaly, producer,
+    first seq), and `missing`: of each why those are; `too_early`: by group and topic, what of `unseen` was stored before a group that begins at the end first
     looked; `redelivered` by rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of
     `rebalances`; `stuck`: messages by fault and group.
     """
@@ -136,6 +149,9 @@ class Account:
     losses: Sequence[LossRow] = ()
     vanished: Sequence[VanishedRow] = ()
     displaced: Sequence[DisplacedRow] = ()
+    consequences: Sequence[ConsequenceRow] = ()
+    broken: Sequence[tuple[str, int, int]] = ()
+    missing: Mapping[tuple[int, int], Sequence[LossRow]] = field(default_factory=dict)
     deposed: Sequence[Deposed] = ()
     under: Under = field(default_factory=dict)
     seen: Mapping[tuple[Place, int], Seen] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kaput.analysis import groups, measured, slumps, stories, transaction_findings
+from kaput.analysis import following, groups, measured, slumps, stories, transaction_findings
 from kaput.analysis.account import ACK, END_TO_END, Account
 from kaput.analysis.deposed import leader_changes
 from kaput.analysis.faults import Reach
@@ -149,9 +149,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
         deaths=given.deaths(),
         troubles=given.manifest.troubles,
         leader_changes=account.timeline.leader_changes(),
-        broken_by_loss={
-            name: account.cases[name, None, True] for name in ("torn-transaction", "lost-commit")
-        },
+        consequences=following.consequences(given, account),
         hanging_within_grace=account.cases["hanging-transaction", None, True],
         hanging_perhaps=account.unclear.get(("hanging-transaction", None), 0),
         standstill_s=transaction_findings.standstill_s(given),

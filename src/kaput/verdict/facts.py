@@ -66,6 +66,19 @@ class Displaced:
 
 
 @dataclass(frozen=True)
+class Consequence:
+    """Cases of an anomaly, of a group or of the run, behind each of which are losses like these.
+
+    A case without any that is known is ruled as if nothing explained it.
+    """
+
+    name: str
+    group: str | None
+    count: int
+    losses: Sequence[Loss] = ()
+
+
+@dataclass(frozen=True)
 class Reordered:
     """Reordered messages of one producer. `across_leaders`: the partition changed its leader meanwhile."""
 
@@ -112,8 +125,8 @@ class FaultFacts:
 class Facts:
     """One run. `counts` has the run's own anomalies by name; times are ns since the epoch; `slump_s`: the
     longest time below the ordered rate, None where there is no such rate; `stuck`: of all groups, until the
-    heal of the fault with the most. `broken_by_loss`: by name, the
-    transactions with which nothing is wrong but that messages are lost; `hanging_within_grace`: last stable
+    heal of the fault with the most. `consequences`: those of `counts` and of the groups' that follow from
+    losses; `hanging_within_grace`: last stable
     offsets that stood still no longer than the coordinator may take, `hanging_perhaps`: no longer than that if
     it was down for as long as it may have been; `standstill_s`: the longest of them.
     `polled_ns`: how late changes of leader and ISR may have been seen, None where the cluster recorded them.
@@ -134,7 +147,7 @@ class Facts:
     deaths: Sequence[tuple[int, int]] = ()
     troubles: Sequence[str] = ()
     leader_changes: int = 0
-    broken_by_loss: Mapping[str, int] = field(default_factory=dict)
+    consequences: Sequence[Consequence] = ()
     hanging_within_grace: int = 0
     hanging_perhaps: int = 0
     standstill_s: int | None = None

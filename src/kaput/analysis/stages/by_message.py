@@ -15,6 +15,7 @@ import polars as pl
 from kaput.analysis import ledger
 from kaput.analysis.names import Names
 from kaput.analysis.questions import fates, latency, pipes, recovery, steps, transactions
+from kaput.analysis.questions.contradicted import contradicted
 from kaput.analysis.questions.messages import (
     ACKED,
     MESSAGE,
@@ -24,7 +25,7 @@ from kaput.analysis.questions.messages import (
     unread,
 )
 from kaput.analysis.questions.recovery import Reached
-from kaput.analysis.questions.vanished import claims, vanished
+from kaput.analysis.questions.vanished import claims, uncommitted_and_gone, vanished
 from kaput.analysis.runs.run import NULL, Ints, unpacked
 from kaput.analysis.stages import for_places
 from kaput.analysis.stages.cases import COUNTED, Cases, counted, shown
@@ -102,8 +103,14 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
     stretches = stretches.with_columns(uncommitted=uncommitted())
     phantoms = found.copies.filter(~pl.col("sent"))
     ledger.write_part(stretches, times, context.names, context.ledger, part, context.rows)
-    gone = vanished(stretches, found.deliveries, times, polls["polls"])
+    handed = found.deliveries, times, polls["polls"]
+    gone = vanished(stretches, *handed)
     cases = _cases(stretches, phantoms, context) | {"vanished": gone}
+    for_places_ = _for_places(stretches, times, phantoms, tables) | {
+        "claims": _claims(gone, uncommitted_and_gone(stretches, *handed), context),
+        "contradicted": contradicted(stretches, found.copies, *handed, context.complete),
+        "unseen": for_places.unseen(_owed(cases["unseen"], context.begins)),
+    }
     return MessageResults(
         sums={
             "fates": fates.fates(stretches),
@@ -121,7 +128,7 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
             "cases": counted(cases),
         },
         shown=_shown(cases, times["attempts"]),
-        pieces=list(for_places.sent(_for_places(stretches, times, phantoms, gone, tables), context.parts)),
+        pieces=list(for_places.sent(for_places_, context.parts)),
         doubled={
             "sends": _doubled(stretches, MESSAGE),
             "log": _doubled(found.copies, RECORD),
@@ -186,6 +193,20 @@ def _end_to_end(
     return {"end_to_end": pl.concat(counts), "graded": pl.concat(graded), "longest": pl.concat(longest)}
 
 
+def _owed(unseen: pl.DataFrame, begins: Mapping[int, Mapping[int, int]]) -> pl.DataFrame:
+    """What is unseen, without what was stored too early."""
+    known = unseen.join(_lows(begins), on=["group", "first_place"], how="left")
+    early = (pl.col("low") - pl.col("first_offset")).clip(0, pl.col("n")).fill_null(0)
+    rest = known.with_columns(pl.col("seq") + early, pl.col("first_offset") + early, n=pl.col("n") - early)
+    return rest.filter(pl.col("n") > 0).select(unseen.columns)
+
+
+def _lows(begins: Mapping[int, Mapping[int, int]]) -> pl.DataFrame:
+    """(group, first_place, low): `begins` as a frame."""
+    rows = [(group, place, low) for group, lows in begins.items() for place, low in lows.items()]
+    return pl.DataFrame(rows, dict.fromkeys(("group", "first_place", "low"), pl.Int64), orient="row")
+
+
 def _under(stretches: pl.DataFrame) -> pl.DataFrame:
     """(producer, place, epoch, first_ns): the first acknowledgement of what each epoch has stored of a
     producer."""
@@ -195,9 +216,7 @@ def _under(stretches: pl.DataFrame) -> pl.DataFrame:
 
 def _too_early(unseen: pl.DataFrame, begins: Mapping[int, Mapping[int, int]]) -> pl.DataFrame:
     """(group, topic, n): what was stored before a group that begins at the end first looked there."""
-    rows = [(group, place, low) for group, lows in begins.items() for place, low in lows.items()]
-    columns = dict.fromkeys(("group", "first_place", "low"), pl.Int64)
-    known = unseen.join(pl.DataFrame(rows, schema=columns, orient="row"), on=["group", "first_place"])
+    known = unseen.join(_lows(begins), on=["group", "first_place"])
     early = known.filter(pl.col("first_offset") < pl.col("low"))
     return SUMS["too_early"].of(
         early.with_columns(n=pl.min_horizontal("n", pl.col("low") - pl.col("first_offset")))
@@ -208,16 +227,24 @@ def _for_places(
     stretches: pl.DataFrame,
     times: Mapping[str, Ints],
     phantoms: pl.DataFrame,
-    gone: pl.DataFrame,
     tables: Mapping[str, pl.DataFrame],
 ) -> dict[str, pl.DataFrame]:
-    """What the tasks of places are to know."""
+    """What the tasks of places are to know of messages."""
+    outputs = pipes.outputs(tables["outputs"], stretches.drop("part"))
     return {
         "astray": for_places.astray(stretches, times),
         "phantoms": for_places.phantoms(phantoms),
-        "claims": claims(gone),
-        "outputs": pipes.outputs(tables["outputs"], stretches.drop("part")),
+        "outputs": outputs.select(pipes.OUTPUTS),
+        "lost_outputs": pipes.lost_outputs(outputs),
     }
+
+
+def _claims(gone: pl.DataFrame, uncommitted_: pl.DataFrame, context: MessageContext) -> pl.DataFrame:
+    """What was delivered and is gone, by the name of the anomaly."""
+    read = uncommitted_.filter(pl.col("group").is_in(sorted(context.committed)))
+    return pl.concat(
+        [for_places.claims(claims(gone), "vanished"), for_places.claims(claims(read), "aborted-read")]
+    )
 
 
 def _cases(

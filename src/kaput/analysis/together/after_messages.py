@@ -94,6 +94,11 @@ def _odd(found: pl.DataFrame, account: Account, names: Names) -> None:
     odd = transactions.odd(found)
     shown = [{name: few(rows, transactions.order(name)) for name, rows in odd.items()}]
     account.add_cases(counted(odd), shown, transactions.order, names)
+    account.broken = [
+        (name, producer, first_seq)
+        for name, rows in odd.items()
+        for producer, first_seq in rows.filter("flag").select("producer", "first_seq").iter_rows()
+    ]
 
 
 def _least(found: Sequence[pl.DataFrame], by: list[str]) -> list[dict[str, int]]:
