@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import polars as pl
 from pyspark import SparkContext
 
 from kaput.analysis import inputs, replicas, written
@@ -65,9 +66,9 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, times))
     sums = job.sums()
     account = after_encoding.account(given, sums)
-    of_messages = after_messages.add(
-        job.messages(after_encoding.message_context(given, account, work, ledger)), given, account
-    )
+    handed = job.handed_unrecorded() if account.shared else pl.DataFrame()
+    message_context = after_encoding.message_context(given, account, work, ledger, handed)
+    of_messages = after_messages.add(job.messages(message_context), given, account)
     context = after_places.place_context(given, account, events, of_messages.under, count_ns(work.step_ns))
     beside = after_places.beside(
         of_messages.pieces, after_places.standstills(given, context.limits.timeout_ns, work.parts)

@@ -74,7 +74,8 @@ class Reordered:
 class GroupFacts:
     """One consumer group. `counts` has its anomalies by name; `vanished`: why those are gone; `too_early`:
     what of `unseen` was stored before a group that begins at the end first looked; `unrecorded`: it is a
-    share group with deliveries, and nothing is on record of what became of them.
+    share group with deliveries, and nothing is on record of what became of them; `unnoticed`: records that would be a lost-release, but
+    that a member may have been handed for the last time when it was killed.
     """
 
     group: str
@@ -84,6 +85,7 @@ class GroupFacts:
     vanished: Sequence[Loss] = ()
     too_early: int = 0
     unrecorded: bool = False
+    unnoticed: int = 0
 
 
 @dataclass(frozen=True)

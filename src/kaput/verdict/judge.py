@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
-from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, Verdict
+from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, SHARE_ANOMALIES, Verdict
 from kaput.verdict.contracts import Ruling, Word, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.expectations import compare
 from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
@@ -22,6 +22,9 @@ _PARTITIONS_NAMED = 5
 _TOO_EARLY = Ruling(
     "permitted",
     "auto.offset.reset=latest promises nothing of what was stored before the group first looked there",
+)
+_UNNOTICED = Ruling(
+    "unclear", "a member that was killed may have been handed them once more, for the last time"
 )
 _TRANSACTIONS = {
     "torn-transaction": "transactions are stored in part",
@@ -154,6 +157,10 @@ def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario, outside: 
     if group.too_early:
         bench.rule(
             "unseen", "stored messages were never delivered", [(_TOO_EARLY, group.too_early)], group.group
+        )
+    if group.unnoticed:
+        bench.rule(
+            "lost-release", SHARE_ANOMALIES["lost-release"], [(_UNNOTICED, group.unnoticed)], group.group
         )
     for name, meaning in _never(GROUP_ANOMALIES):
         if count := group.counts.get(name, 0) - bench.permitted[name, group.group]:

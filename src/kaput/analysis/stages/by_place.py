@@ -28,7 +28,7 @@ from kaput.analysis.questions import (
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.order import reordered
-from kaput.analysis.runs.cutting import PLACES, meeting, overlay
+from kaput.analysis.runs.cutting import PLACES, READ, meeting, overlay
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.stages import for_places
 from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, UNCLEAR, by_member, counted, shown, unclear
@@ -68,7 +68,8 @@ class PlaceContext:
     `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
     of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads;
-    `limits`: how long a last stable offset may stand still.
+    `limits`: how long a last stable offset may stand still; `locks`: of each share group, how long a member
+    may hold a record (ns).
     """
 
     names: Names
@@ -88,6 +89,7 @@ class PlaceContext:
     uncommitted: Collection[int] = ()
     pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
     limits: standstills.Limits = field(default_factory=standstills.Limits)
+    locks: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     again = commits.redelivered(ordered, _committed(context))
     cases = _of_groups(log, ordered, owed, context) | _of_offsets(astray, log, deliveries)
     cases |= _of_share_groups(log, tables["share_events"], context)
+    unnoticed = shares.handed_unnoticed(cases["lost-release"], context.events, context.locks)
+    cases["lost-release"] = cases["lost-release"].join(unnoticed, on=READ.columns, how="anti")
     cases |= pipes.processed(pipes.inputs(log, context.pipes), tables["outputs"], context.drained)
     cases["redelivered"] = again.rename({"committed": "flag"})
     hanging = standstills.hanging(tables["standstills"], log, context.limits)
@@ -132,7 +136,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     return PlaceResults(
         sums={
             "cases": counted(cases),
-            "unclear": unclear({"hanging-transaction": hanging.filter("unclear")}),
+            "unclear": unclear({"hanging-transaction": hanging.filter("unclear"), "lost-release": unnoticed}),
             "by_member": by_member(cases),
             "receivers": commits.receivers(ordered, again),
             "losses": losses.kinds(lost),
@@ -148,6 +152,12 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
         displaced=_displaced(cases["inconsistent-offset"], rows),
         loss_windows=losses.loss_windows(lost, log),
     )
+
+
+def handed_unrecorded(pieces: Iterable[Piece]) -> pl.DataFrame:
+    """Of one task's places, see shares.handed_unrecorded: the tasks of messages are to know it."""
+    tables = gathered(pieces, _no_runs())
+    return shares.handed_unrecorded(tables["share_events"], tables["log"], tables["deliveries"])
 
 
 def _explained(

@@ -118,8 +118,10 @@ def _begins(sums: pl.DataFrame) -> dict[int, dict[int, int]]:
     return found
 
 
-def message_context(given: Inputs, account: Account, work: Plan, rows: LedgerRows) -> MessageContext:
-    """What the tasks of messages work with. `rows`: what the ledger has."""
+def message_context(
+    given: Inputs, account: Account, work: Plan, rows: LedgerRows, handed: pl.DataFrame
+) -> MessageContext:
+    """What the tasks of messages work with. `rows`: what the ledger has; `handed`: see MessageContext."""
     names, partitions = given.names, account.partitions
     topics = range(len(names.topics))
     return MessageContext(
@@ -138,6 +140,7 @@ def message_context(given: Inputs, account: Account, work: Plan, rows: LedgerRow
             index for index, isolation in enumerate(given.isolations) if isolation == "read_committed"
         },
         ledger=str(given.evidence.folder.analysis.resolve() / "ledger"),
+        handed=handed,
         rows=rows,
     )
 
