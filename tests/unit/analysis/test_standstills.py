@@ -138,6 +138,17 @@ def test_who_led_the_partition_that_keeps_its_state_tells(tmp_path: Path) -> Non
     assert hanging(judged(history, tmp_path / "leaderless")) == (0, 0, "held")
 
 
+def test_the_partitions_on_record_are_all_that_there_are(tmp_path: Path) -> None:
+    """kaput's own clusters have three, where Kafka would make fifty."""
+    for leader, outcome in ((1, (0, 0, "held")), (2, (1, 0, "violated"))):
+        history = stood(paid()).fault(1, 1_000, 71_000)
+        for partition in range(3):
+            mine = partition == partition_of("t0", 3)
+            state(history, leader if mine else 3, -10)
+            history.rows["cluster_events"][-1]["partition"] = partition
+        assert hanging(judged(history, tmp_path / str(leader))) == outcome
+
+
 def test_a_coordinator_without_enough_replicas_can_decide_nothing(tmp_path: Path) -> None:
     """It leads, and may not write down what it decides: two of three replicas must be in sync."""
     history = state(stood(paid()), 1, -10, [1, 2, 3])
