@@ -202,6 +202,12 @@ class Inputs:
                 )
         return ends
 
+    @property
+    def starts(self) -> Mapping[Place, int]:
+        """Where each log began when it was read, as far as the end_offsets table tells."""
+        rows = self.evidence.rows("end_offsets")
+        return {(r["topic"], r["partition"]): s for r in rows if (s := r["start_offset"]) is not None}
+
     @cached_property
     def faults(self) -> list[Fault]:
         """The faults table, in the order of injection. Raises EvidenceError where two rows have one id."""

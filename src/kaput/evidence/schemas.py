@@ -177,7 +177,15 @@ _ALL = (
     ),
     Table(
         "end_offsets",
-        _schema(("topic", TEXT), ("partition", INT), ("end_offset", LONG), ("drained_to", LONG)),
+        _schema(
+            ("topic", TEXT),
+            ("partition", INT),
+            ("end_offset", LONG),
+            ("drained_to", LONG),
+            # Where the log began when it was read: retention or kafka-delete-records removed what is below.
+            ("start_offset", LONG, True),
+        ),
+        optional_columns=("start_offset",),
     ),
     Table(
         "replica_log",

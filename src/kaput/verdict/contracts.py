@@ -15,6 +15,11 @@ Word = Literal["permitted", "violation", "unclear"]
 
 # librdkafka's and the Java client's names for the same settings.
 _IN_FLIGHT = ("max.in.flight.requests.per.connection", "max.in.flight")
+# The brokers' names for a topic's retention.ms and retention.bytes.
+_RETENTION = {
+    "ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "bytes": ("log.retention.bytes",),
+}
 _RETRIES = ("retries", "message.send.max.retries")
 
 
@@ -28,6 +33,12 @@ class Ruling(NamedTuple):
 def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     """Whether an acknowledged message might be lost in this way."""
     ruling = on_displaced(scenario, loss)
+    if ruling.word == "violation" and _deleted(scenario, loss):
+        return Ruling(
+            "unclear",
+            "retention or kafka-delete-records removed their offsets before the log was read: "
+            "whether they were there is not known",
+        )
     if ruling.word == "violation" and loss.known.hole and _compacts(scenario, loss):
         return Ruling(
             "unclear",
@@ -194,6 +205,29 @@ def _idempotent(spec: Producers) -> bool:
 def unclean_allowed(scenario: Scenario, topic: str) -> bool:
     """Whether a replica that is not in sync may lead that topic's partitions."""
     return scenario.topic_setting(topic, "unclean.leader.election.enable", "false").lower() == "true"
+
+
+def _deleted(scenario: Scenario, loss: Loss) -> bool:
+    """Whether the beginning of the log, which they were in, was deleted: as is on record, or may be by the
+    retention that the scenario asks for.
+    """
+    return loss.known.deleted or (loss.known.maybe_deleted and _retains_little(scenario, loss.topic))
+
+
+def _retains_little(scenario: Scenario, topic: str) -> bool:
+    """Whether the scenario asks for a retention, and does not compact instead of deleting."""
+    of_brokers = str(scenario.cluster.config.get("log.cleanup.policy", "delete"))
+    limits = [
+        scenario.topic_setting(topic, f"retention.{what}", _broker_retention(scenario, names))
+        for what, names in _RETENTION.items()
+    ]
+    deletes = "delete" in scenario.topic_setting(topic, "cleanup.policy", of_brokers)
+    return deletes and any(limit != "-1" for limit in limits)
+
+
+def _broker_retention(scenario: Scenario, names: tuple[str, ...]) -> str:
+    given = (scenario.cluster.config.get(name) for name in names)
+    return next((str(value) for value in given if value is not None), "-1")
 
 
 def _compacts(scenario: Scenario, loss: Loss) -> bool:

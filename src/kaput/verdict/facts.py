@@ -25,6 +25,8 @@ class Circumstances(NamedTuple):
     either_leader: that hole may be a later leader's, and neither they nor the log tell which one gave them.
     unsynced: a fault took along what the leader had not synced; isr_unsynced: what every member of the ISR
     had not; isr_unsure: the evidence does not tell whether every member did.
+    deleted: the log began above their offset when it was read; maybe_deleted: where it began is not recorded,
+    and it has no record at or below their offset.
     """
 
     leaders_known: bool = True
@@ -34,6 +36,8 @@ class Circumstances(NamedTuple):
     unsynced: bool = False
     isr_unsynced: bool = False
     isr_unsure: bool = False
+    deleted: bool = False
+    maybe_deleted: bool = False
 
 
 ORDINARY = Circumstances()

@@ -15,6 +15,7 @@ import polars as pl
 
 from kaput.analysis.faults import Attempted
 from kaput.analysis.names import Names, Place, topic_partition
+from kaput.analysis.partitions import Extent
 from kaput.analysis.questions.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks, explain
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.survivors import Acknowledged, lost_by_all, lost_by_leader
@@ -26,6 +27,7 @@ from kaput.verdict.facts import Circumstances
 
 _MS = 1_000_000
 KNOWN = list(Circumstances._fields)
+_NO_LOG = Extent(None, None, 0)
 
 
 def beside_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
@@ -70,7 +72,7 @@ def explained(
     rows: pl.DataFrame,
     under: pl.DataFrame,
     timeline: Timeline,
-    ends: Mapping[Place, int],
+    extents: Mapping[Place, Extent],
     names: Names,
     silent: Collection[int],
     attempted: Sequence[Attempted],
@@ -79,14 +81,14 @@ def explained(
     Circumstances.
 
     `under`: (producer, place, epoch, first_ns), the first acknowledgement of what each epoch has stored of a
-    producer; `ends`: the offset after the last; `silent`: producers with acks=0.
+    producer; `extents`: of the logs; `silent`: producers with acks=0.
     """
     found = [
-        _of_place(names.place(code), here, under, timeline, ends)
+        _of_place(names.place(code), here, under, timeline, extents)
         for code in rows["place"].unique().to_list()
         for here in [rows.filter(pl.col("place").eq_missing(pl.lit(code, pl.Int64)))]
     ]
-    every = pl.concat(found) if found else _of_place(None, rows, under, timeline, ends)
+    every = pl.concat(found) if found else _of_place(None, rows, under, timeline, extents)
     mute = pl.col("producer").is_in(list(silent))
     return every.with_columns(
         cause=pl.when(mute).then(pl.lit(CAUSES[ACKS_0])).otherwise("cause"),
@@ -109,14 +111,17 @@ def _of_place(
     rows: pl.DataFrame,
     under: pl.DataFrame,
     timeline: Timeline,
-    ends: Mapping[Place, int],
+    extents: Mapping[Place, Extent],
 ) -> pl.DataFrame:
     offset, done = (rows[name].fill_null(NULL).to_numpy() for name in ("offset", "done_ns"))
     taken = rows["taken"].to_numpy()
-    end = ends.get(place) if place is not None else None
-    gap = ~taken & (offset != NULL) & (offset < (NULL if end is None else end))
+    extent = extents.get(place, _NO_LOG) if place is not None else _NO_LOG
+    gap = ~taken & (offset != NULL) & (offset < extent.end)
     known = {name: np.zeros(len(offset), bool) for name in KNOWN}
     known["hole"] = gap | (offset == NULL)
+    known["deleted"] = gap & (offset < (NULL if extent.start is None else extent.start))
+    if extent.start is None:
+        known["maybe_deleted"] = gap & (offset < (extent.end if extent.first is None else extent.first))
     cause, chosen = np.full(len(offset), UNEXPLAINED), np.full(len(offset), -1)
     ack_epoch = np.full(len(offset), NULL)
     epochs = timeline.epochs.get(place, []) if place is not None else []

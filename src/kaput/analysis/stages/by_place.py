@@ -14,6 +14,7 @@ from kaput.analysis.examples import SHOWN
 from kaput.analysis.faults import Attempted
 from kaput.analysis.ledger import write
 from kaput.analysis.names import Names, Place
+from kaput.analysis.partitions import Extent
 from kaput.analysis.questions import (
     commits,
     handovers,
@@ -63,7 +64,7 @@ def order(name: str) -> list[str]:
 @dataclass(frozen=True)
 class PlaceContext:
     """What the tasks of places work with. `events`: group_events; `under`: (producer, place, epoch,
-    first_ns); `ends`: the offset after the last; `silent`: producers with acks=0; `attempted` and
+    first_ns); `extents`: of the logs; `silent`: producers with acks=0; `attempted` and
     `fault_windows`: of faults; `healed`: when each fault ended; `lost_directory`: for lost messages;
     `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
@@ -76,7 +77,7 @@ class PlaceContext:
     events: pl.DataFrame
     under: pl.DataFrame
     timeline: Timeline
-    ends: Mapping[Place, int]
+    extents: Mapping[Place, Extent]
     silent: Collection[int]
     attempted: Sequence[Attempted]
     fault_windows: Sequence[FaultWindow]
@@ -168,7 +169,7 @@ def _explained(
         losses.beside_the_log(said, times, log),
         context.under,
         context.timeline,
-        context.ends,
+        context.extents,
         context.names,
         context.silent,
         context.attempted,

@@ -155,9 +155,11 @@ def _partitions(given: Inputs, sums: Tables) -> Partitions:
     }
     logged: dict[Place, dict[int, tuple[int, int]]] = {}
     after_last: dict[Place, int] = {}
+    firsts: dict[Place, int] = {}
     for code, epoch, low, high in log.select("place", "epoch", "low", "high").iter_rows():
         place = names.located(code)
         after_last[place] = max(after_last.get(place, 0), high + 1)
+        firsts[place] = min(firsts.get(place, low), low)
         if epoch is not None:
             logged.setdefault(place, {})[epoch] = low, high
     return Partitions(
@@ -168,6 +170,8 @@ def _partitions(given: Inputs, sums: Tables) -> Partitions:
         log_records=int(log["records"].sum()),
         foreign_records=int(log["foreign"].sum()),
         end_offsets_sum=sum(end for end, _ in ends.values()),
+        starts=given.starts,
+        firsts=firsts,
     )
 
 

@@ -31,7 +31,7 @@ def place_context(
         events,
         under,
         account.timeline,
-        account.partitions.ends,
+        account.partitions.extents(),
         given.unacknowledging,
         account.attempted(),
         fault_windows(given, account),
