@@ -17,8 +17,9 @@ from pyspark import SparkContext
 from kaput.analysis import inputs, replicas, written
 from kaput.analysis.account import Account
 from kaput.analysis.assemble import findings
+from kaput.analysis.assignments import events_frame
 from kaput.analysis.failures import readable
-from kaput.analysis.inputs import Inputs, events_frame
+from kaput.analysis.inputs import Inputs
 from kaput.analysis.plan import Plan, plan
 from kaput.analysis.questions.steps import count_ns
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
@@ -60,7 +61,7 @@ def analyse(
 def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> Account:
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
     written.clear(given)
-    events = events_frame(given)
+    events = events_frame(given.names, given.group_events)
     times = Times(work.width_ns, work.step_ns, after_encoding.moments(given))
     job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, times))
     sums = job.sums()

@@ -38,7 +38,7 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
     had the partition), `assigned_ns` (when that was last assigned to anybody in the group), `since_ns` (when
     it was last assigned to the reader; null: never). `row`: where each begins in these rows.
 
-    `events`: see inputs.events_frame: assignments in it are of what the member did not have.
+    `events`: see assignments.events_frame: assignments in it are of what the member did not have.
     `differing`: the columns of the frame in which rows of one run do not differ.
 
     What was polled at one moment is one poll, in the order of its offsets.
