@@ -1,8 +1,8 @@
 """What groups did, as frames; and which assignments change what a member has: one of a partition that it has
 already does not.
 
-Clients tell of it again, for example at each rebalance. Such a row has the kind REPEATED in the frames: it may
-still tell a position. Not here: what changes of owner amount to (rebalances.py).
+Clients tell of it again, for example at each rebalance. Such a row has the kind REPEATED in the frames: it
+may still tell a position. Not here: what changes of owner amount to (rebalances.py).
 """
 
 from __future__ import annotations

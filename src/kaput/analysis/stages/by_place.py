@@ -132,7 +132,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
             "receivers": commits.receivers(ordered, again),
             "losses": losses.kinds(lost),
             "lost_by_fault": _lost_by_fault(context.fault_windows, lost),
-            "redelivered": handovers.redelivered(deliveries, context.handovers),
+            "redelivered": handovers.redelivered(ordered, context.handovers),
             "first_records": handovers.first_records(deliveries, context.handovers),
             "vanished": _vanished(tables["claims"], log, context),
             "steps": steps.counted("lost", _acknowledged(lost), context.count_ns),
