@@ -112,8 +112,8 @@ class _State:
         return found
 
     def _down(self, leader: int | None, isr: Sequence[int] | None, within: Span) -> Iterator[Span]:
-        """Without a leader, or with one that cannot write down what it decides, as long as a fault is at work;
-        with one that a fault has hit, until that is healed.
+        """Without a leader, or with one that cannot write down what it decides, as long as a fault is at
+        work; with one that a fault has hit, until that is healed.
         """
         helpless = leader == -1 or (isr is not None and len(isr) < self._min_isr)
         for (from_ns, to_ns), brokers in self._faults:
@@ -123,8 +123,8 @@ class _State:
 
 
 def _count(partitions: Collection[int]) -> int:
-    """How many partitions there are, where the configuration does not say: those on record, if none is missing
-    between them, else as many as Kafka makes.
+    """How many partitions there are, where the configuration does not say: those on record, if none is
+    missing between them, else as many as Kafka makes.
     """
     most = max(partitions, default=-1) + 1
     return most if most and most == len(partitions) else max(most, _KAFKAS_PARTITIONS)

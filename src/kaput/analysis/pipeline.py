@@ -18,10 +18,12 @@ from pyspark import SparkContext
 from kaput.analysis import inputs, replicas, written
 from kaput.analysis.account import Account
 from kaput.analysis.assemble import findings
+from kaput.analysis.assignments import events_frame
 from kaput.analysis.failures import readable
-from kaput.analysis.inputs import Inputs, events_frame
+from kaput.analysis.inputs import Inputs
 from kaput.analysis.plan import Plan, plan
 from kaput.analysis.questions.steps import count_ns
+from kaput.analysis.seeks import after_aborts
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
 from kaput.analysis.stages.encode import EncodeContext, Times
 from kaput.analysis.stages.job import Job, Tables
@@ -61,7 +63,9 @@ def analyse(
 def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> Account:
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
     written.clear(given)
-    events = events_frame(given)
+    events = events_frame(
+        given.names, [*given.group_events, *after_aborts(given.evidence, given.group_events)]
+    )
     times = Times(work.width_ns, work.step_ns, after_encoding.moments(given))
     job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, times))
     sums = job.sums()

@@ -122,7 +122,7 @@ def test_what_is_one(name: str, tmp_path: Path) -> None:
 
 
 def test_what_was_acquired_was_handed_out(tmp_path: Path) -> None:
-    """Though the member that polled it did not live to record the delivery; of another record nothing tells."""
+    """Though its member did not live to record the delivery. Of another record nothing tells."""
     history = queue().acked(0, 1, 1).acked(0, 2, 2)
     history.shared("acquired", 0, 1, 1).shared("accepted", 0, 2)
     history.shared("acquired", 1, 1, 5)

@@ -1,10 +1,10 @@
 """What became of the records of share groups, by what their members were told.
 
-double-accept: more than one accept of a record was confirmed. delivered-after-accept: it was handed out
-after an accept was confirmed. over-delivered: with a delivery count above its group's limit. lost-release: it
-came back to a drained group, below the limit, and did not go out again; a member that was killed after it came
-back may have been handed it without a word of that. Each counted as distinct topic-partition-offsets of stored
-records, per group.
+double-accept: more than one accept of a record was confirmed. delivered-after-accept: it was handed out after
+an accept was confirmed. over-delivered: with a delivery count above its group's limit. lost-release: it came
+back to a drained group, below the limit, and did not go out again; a member that was killed after it came
+back may have been handed it without a word of that. Each counted as distinct topic-partition-offsets of
+stored records, per group.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
     accepts: how often accepted, accepted_ns: when first; acquired_ns, member, last_count: the last time that
     they were handed out, to whom (of several the first by name), with which delivery count; count: the
     greatest; settled: whether an accept or reject was confirmed; settling_ns: when one was last asked for;
-    released_ns: when a release was first asked for since they were handed out last. `events`: runs of share_events.
+    released_ns: when a release was first asked for since they were handed out last. `events`: runs of
+    share_events.
     """
     stored = events.select(READ.keys).unique().join(covered(log, PLACES), on="place")
     parts, there = overlay([events, stored], READ)
@@ -57,6 +58,19 @@ def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
         settled=_SETTLED.any(),
         settling_ns=pl.col("at_ns").filter(_SETTLING).max(),
     )
+
+
+def cases(
+    log: pl.DataFrame, events: pl.DataFrame, limits: Mapping[int, int | None], drained: Collection[int]
+) -> dict[str, pl.DataFrame]:
+    """All of them by name. `limits`: of each group how often it hands out a record, if that is known."""
+    found = records(events, log)
+    return {
+        "double-accept": double_accept(found),
+        "delivered-after-accept": delivered_after_accept(found),
+        "over-delivered": over_delivered(found, limits),
+        "lost-release": lost_release(found, limits, drained),
+    }
 
 
 def double_accept(records_: pl.DataFrame) -> pl.DataFrame:
@@ -92,9 +106,9 @@ def lost_release(
 
 
 def handed_unnoticed(lost: pl.DataFrame, events: pl.DataFrame, locks: Mapping[int, int]) -> pl.DataFrame:
-    """Of what is `lost` (see lost_release) that which may have reached the limit: so many members of the group
-    were killed after it had come back. What a member was handed by a poll that never returned is on nobody's
-    record.
+    """Of what is `lost` (see lost_release) that which may have reached the limit: so many members of the
+    group were killed after it had come back. What a member was handed by a poll that never returned is on
+    nobody's record.
 
     `events`: group_events. `locks`: by group, how long a member may hold a record (ns).
     """

@@ -58,9 +58,9 @@ class MessageContext:
     """What the tasks of messages work with, once all partitions are known. `complete`: the places that were
     read to their end, `complete_topics`: topics all of whose known places were; `reads`: by drained group,
     the topics that it reads; `begins`: by group that begins at the end, the first offset that it was handed
-    in each place; `committed`: the groups with read_committed; `handed`: (group, producer, seq, n), what share groups were
-    handed without a delivery on record, if there is any; `step_ns`: the width of steps; `ledger`: the
-    directory for it, and what it has `rows` of.
+    in each place; `committed`: the groups with read_committed; `handed`: (group, producer, seq, n), what
+    share groups were handed without a delivery on record, if there is any; `step_ns`: the width of steps;
+    `ledger`: the directory for it, and what it has `rows` of.
     """
 
     names: Names

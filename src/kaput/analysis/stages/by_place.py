@@ -123,7 +123,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     owed = _owed(log, ordered, context)
     again = commits.redelivered(ordered, _committed(context))
     cases = _of_groups(log, ordered, owed, context) | _of_offsets(astray, log, deliveries)
-    cases |= _of_share_groups(log, tables["share_events"], context)
+    cases |= shares.cases(log, tables["share_events"], context.share_groups, context.drained)
     unnoticed = shares.handed_unnoticed(cases["lost-release"], context.events, context.locks)
     cases["lost-release"] = cases["lost-release"].join(unnoticed, on=READ.columns, how="anti")
     cases |= pipes.processed(pipes.inputs(log, context.pipes), tables["outputs"], context.drained)
@@ -142,7 +142,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
             "receivers": commits.receivers(ordered, again),
             "losses": losses.kinds(lost),
             "lost_by_fault": _lost_by_fault(context.fault_windows, lost),
-            "redelivered": handovers.redelivered(deliveries, context.handovers),
+            "redelivered": handovers.redelivered(ordered, context.handovers),
             "first_records": handovers.first_records(deliveries, context.handovers),
             "vanished": _vanished(tables["claims"], log, context),
             "steps": steps.counted("lost", _acknowledged(lost), context.count_ns),
@@ -236,18 +236,6 @@ def _owed(log: pl.DataFrame, deliveries: pl.DataFrame, context: PlaceContext) ->
         for mine, shown in _shown_to(_committed(context), log, context)
     ]
     return pl.concat(found)
-
-
-def _of_share_groups(
-    log: pl.DataFrame, events: pl.DataFrame, context: PlaceContext
-) -> dict[str, pl.DataFrame]:
-    records = shares.records(events, log)
-    return {
-        "double-accept": shares.double_accept(records),
-        "delivered-after-accept": shares.delivered_after_accept(records),
-        "over-delivered": shares.over_delivered(records, context.share_groups),
-        "lost-release": shares.lost_release(records, context.share_groups, context.drained),
-    }
 
 
 def _committed(context: PlaceContext) -> pl.DataFrame:

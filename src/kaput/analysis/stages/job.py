@@ -48,12 +48,13 @@ class Job:
         return dict(_unpacked(found))
 
     def handed_unrecorded(self) -> pl.DataFrame:
-        """What share groups were handed without a delivery on record, of all parts (see questions/shares.py)."""
+        """What share groups were handed without a delivery on record, see questions/shares.py."""
 
         def examine(_: int, pieces: Iterable[Piece]) -> list[bytes]:
             return [_packed(by_place.handed_unrecorded(pieces))]
 
-        return pl.concat(map(_unpacked, self._on(self._places, examine)))
+        found: list[pl.DataFrame] = [_unpacked(each) for each in self._on(self._places, examine)]
+        return pl.concat(found)
 
     def messages(self, context: by_message.MessageContext) -> Iterator[by_message.MessageResults]:
         """The messages of all parts, examined; what was found is small only until it is looked at."""

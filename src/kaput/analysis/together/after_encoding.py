@@ -46,8 +46,10 @@ def account(given: Inputs, sums: Tables) -> Account:
         (producer, state): (n, messages) for producer, state, n, messages in sums["transactions"].iter_rows()
     }
     found.latencies |= percentiles(ACK, sums["acked_us"])
-    found.rebalances = rebalances.find(given.group_events, given.manifest.ended_ns)
     found.delivered = _delivered(sums["delivered"])
+    found.rebalances = rebalances.find(
+        given.group_events, given.manifest.ended_ns, _last_delivery_ns(given, found)
+    )
     found.per_second = _per_second(sums["steps"])
     found.begins = _begins(sums["delivered"])
     found.stuck = _stuck(given, sums["ends_at"])
@@ -100,6 +102,14 @@ def _stuck(given: Inputs, ends: pl.DataFrame) -> dict[str, dict[str, int]]:
 def _delivered(sums: pl.DataFrame) -> dict[tuple[int, int], Delivered]:
     by_member = sums.group_by("group", "member").agg(pl.col("records").sum(), pl.col("last_ns").max())
     return {(group, member): Delivered(*rest) for group, member, *rest in by_member.iter_rows()}
+
+
+def _last_delivery_ns(given: Inputs, found: Account) -> dict[str, int]:
+    last_ns: dict[str, int] = {}
+    for (group, _), row in found.delivered.items():
+        name = given.groups[group]
+        last_ns[name] = max(row.last_ns, last_ns.get(name, row.last_ns))
+    return last_ns
 
 
 def _per_second(counted: pl.DataFrame) -> dict[str, dict[int, int]]:
