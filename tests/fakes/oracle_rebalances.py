@@ -41,7 +41,10 @@ class Rebalances:
         """The changes of each rebalance, the group's end among them."""
         spans: list[list[int]] = []
         for n in self.changes():
-            if spans and (not self.whole(spans[-1][-1]) or self.ns(n) - self.ns(spans[-1][-1]) <= SECOND_NS):
+            open_ = bool(spans) and not self.whole(spans[-1][-1])
+            soon = bool(spans) and self.ns(n) - self.ns(spans[-1][-1]) <= SECOND_NS
+            ends = self.is_end([n]) and not (spans and self.is_end(spans[-1]))
+            if open_ or (soon and not ends):
                 spans[-1].append(n)
             else:
                 spans.append([n])
@@ -63,18 +66,20 @@ class Rebalances:
     def told(self, span: Sequence[int]) -> dict[str, Any]:
         """One rebalance."""
         last = self.ns(span[-1])
+        later = [one[0] for one in self.spans() if one[0] > span[-1] and self.is_end(one)]
+        upto = later[0] - 1 if later else len(self.events)
         return {
             "started_ns": self.ns(span[0]),
             "ended_ns": last if self.whole(span[-1]) else None,
-            "members": len(self.members(last + SECOND_NS)),
+            "members": len(self.members(last + SECOND_NS, upto)),
             "unowned": sum(self.unowned_ns(p, span) for p in self.places) / SECOND_NS,
             "redelivered": len(self.redelivered(span)),
         }
 
-    def members(self, by_ns: int) -> set[str]:
-        """Who had joined and was there yet."""
+    def members(self, by_ns: int, upto: int) -> set[str]:
+        """Who had joined and was there yet, after so many events at most."""
         found: set[str] = set()
-        for e in self.events:
+        for e in self.events[:upto]:
             if e["at_ns"] <= by_ns and e["kind"] in ("joined", "assigned"):
                 found.add(e["member"])
             elif e["at_ns"] <= by_ns and e["kind"] in ("left", "killed"):

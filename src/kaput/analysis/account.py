@@ -125,13 +125,13 @@ class WindowCounts(NamedTuple):
 
 @dataclass
 class Account:
-    """Keys by fault are fault ids; `unclear`: by anomaly and group, of what nobody can tell whether it is one;
-    `latencies` by what they are of (ACK, END_TO_END); `shared`: records by
-    group, member and kind of share_events, all three as numbers; `transactions`: by producer and outcome,
-    as a number, how many there are and of how many messages; `delivered` by group and member; `per_second`: by what happened
-    and second since the epoch, how often; `begins`: by group and place, the first offset that was delivered;
-    `broken`: transactions with which nothing is wrong but that messages are gone (name of the anomaly, producer,
-    first seq), and `missing`: of each why those are; `too_early`: by group and topic, what of `unseen` was stored before a group that begins at the end first
+    """Keys by fault are fault ids; `unclear`: by anomaly and group, of what nobody can tell whether it is
+    one; `latencies` by what they are of (ACK, END_TO_END); `shared`: records by group, member and kind of
+    share_events, all three as numbers; `transactions`: by producer and outcome, as a number, how many there
+    are and of how many messages; `delivered` by group and member; `per_second`: by what happened and second
+    since the epoch, how often; `begins`: by group and place, the first offset that was delivered;
+    `broken`: transactions with which nothing is wrong but that messages are gone (name of the anomaly,
+    producer, first seq), and `missing`: of each why those are; `too_early`: by group and topic, what of `unseen` was stored before a group that begins at the end first
     looked; `redelivered` by rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of
     `rebalances`; `stuck`: messages by fault and group.
     """

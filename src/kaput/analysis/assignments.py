@@ -1,7 +1,8 @@
-"""Which assignments change what a member has: one of a partition that it has already does not.
+"""What groups did, as frames; and which assignments change what a member has: one of a partition that it has
+already does not.
 
-Clients tell of it again, for example at each rebalance. Such a row has the kind REPEATED in the frames of the
-analysis: it may still tell a position. Not here: what changes of owner amount to (rebalances.py).
+Clients tell of it again, for example at each rebalance. Such a row has the kind REPEATED in the frames: it
+may still tell a position. Not here: what changes of owner amount to (rebalances.py).
 """
 
 from __future__ import annotations
@@ -10,11 +11,36 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kaput.analysis.names import Place
+import polars as pl
+
+from kaput.analysis.names import EVENTS, Names, Place
 
 REPEATED = "repeated"
 TAKEN = ("revoked", "lost", "left", "killed")
 Event = Mapping[str, Any]  # a row of group_events
+
+
+def events_frame(names: Names, events: Iterable[Event]) -> pl.DataFrame:
+    """The group_events table with numbers for names (EVENTS), and REPEATED assignments."""
+    numbers = {
+        column: {name: number for number, name in enumerate(words)}
+        for column, words in (("group", names.groups), ("member", names.members), ("topic", names.topics))
+    }
+    rows = [
+        {
+            **row,
+            **{column: known.get(row[column]) for column, known in numbers.items()},
+            "place": _number(names, row),
+            "offset": position_of(row),
+        }
+        for row in with_repeated(events)
+    ]
+    return pl.DataFrame([{name: row[name] for name in EVENTS} for row in rows], schema=EVENTS)
+
+
+def _number(names: Names, event: Event) -> int | None:
+    place = place_of(event)
+    return None if place is None or place[1] < 0 else names.code(place)
 
 
 def with_repeated(events: Iterable[Event]) -> list[dict[str, Any]]:
@@ -36,6 +62,12 @@ def place_of(event: Event) -> Place | None:
     """The partition that it names."""
     topic, partition = event["topic"], event["partition"]
     return None if topic is None or partition is None else (topic, partition)
+
+
+def position_of(event: Event) -> int | None:
+    """The offset that it tells; Kafka's own word for none is -1."""
+    offset: int | None = event["offset"]
+    return None if offset is None or offset < 0 else offset
 
 
 def concerns(event: Event, place: Place) -> bool:

@@ -29,6 +29,7 @@ _UP = frozenset({NOOP, "grow", "resize", "reassign", "delay", "bandwidth", "loss
 _NAMED = re.compile(r"transaction-coordinator-of producer (\d+)")
 _PARTITIONS = "transaction.state.log.num.partitions"
 _MIN_ISR = "transaction.state.log.min.isr"
+_KAFKAS_PARTITIONS, _KAFKAS_MIN_ISR = 50, 2
 
 
 def outages(given: Inputs, recorded: Collection[int]) -> Outages:
@@ -82,7 +83,8 @@ class _State:
 
     def __init__(self, given: Inputs, faults: Sequence[Fault]) -> None:
         config: Mapping[str, Any] = given.scenario.cluster.config if given.scenario else {}
-        self._min_isr = _number(config.get(_MIN_ISR), 2)
+        brokers = given.scenario.cluster.brokers if given.scenario else _KAFKAS_MIN_ISR
+        self._min_isr = _number(config.get(_MIN_ISR), min(_KAFKAS_MIN_ISR, brokers))
         self._faults = [(_span(given, fault), set(fault.brokers)) for fault in faults]
         self._until_ns = given.ended_ns
         self._events: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
@@ -93,8 +95,7 @@ class _State:
                 and row["partition"] is not None
             ):
                 self._events[row["partition"]].append(row)
-        least = max(self._events, default=-1) + 1
-        self._count = max(_number(config.get(_PARTITIONS), 50), least)
+        self._count = _number(config.get(_PARTITIONS), _count(self._events))
 
     def down(self, id_: str) -> list[Span] | None:
         """When the coordinator of that transactional.id was down by a fault; None where it is not known."""
@@ -111,14 +112,22 @@ class _State:
         return found
 
     def _down(self, leader: int | None, isr: Sequence[int] | None, within: Span) -> Iterator[Span]:
-        """Without a leader, or with one that cannot write down what it decides, as long as a fault is at work;
-        with one that a fault has hit, until that is healed.
+        """Without a leader, or with one that cannot write down what it decides, as long as a fault is at
+        work; with one that a fault has hit, until that is healed.
         """
         helpless = leader == -1 or (isr is not None and len(isr) < self._min_isr)
         for (from_ns, to_ns), brokers in self._faults:
             begin, end = max(from_ns, within[0]), min(to_ns, within[1])
             if begin < end and (helpless or leader in brokers):
                 yield begin, end
+
+
+def _count(partitions: Collection[int]) -> int:
+    """How many partitions there are, where the configuration does not say: those on record, if none is
+    missing between them, else as many as Kafka makes.
+    """
+    most = max(partitions, default=-1) + 1
+    return most if most and most == len(partitions) else max(most, _KAFKAS_PARTITIONS)
 
 
 def _number(value: object, default: int) -> int:

@@ -117,13 +117,9 @@ def _final_lag(given: Inputs, group: str) -> int | None:
 
 def rebalances_of(given: Inputs, account: Account) -> list[RebalanceFindings]:
     """The rebalances of all groups, without the groups' ends."""
-    found, names = account.rebalances.found, given.names
+    found = account.rebalances.found
     events = [e for e in given.group_events if e["kind"] in _COMING_AND_GOING]
     rebalances.explain(found, events, given.faults, given.cluster_events)
-    last_ns: dict[str, int] = {}
-    for (group, _), row in account.delivered.items():
-        name = names.groups[group]
-        last_ns[name] = max(row.last_ns, last_ns.get(name, row.last_ns))
     return [
         RebalanceFindings(
             group=one.group,
@@ -136,7 +132,7 @@ def rebalances_of(given: Inputs, account: Account) -> list[RebalanceFindings]:
             handovers=_handovers(one, number, given, account),
         )
         for number, one in enumerate(found)
-        if not rebalances.closing(one, events, last_ns.get(one.group))
+        if not one.closes
     ]
 
 

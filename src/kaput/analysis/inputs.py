@@ -5,16 +5,13 @@ Not here: the big tables (runs/tables.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import polars as pl
-
-from kaput.analysis.assignments import with_repeated
-from kaput.analysis.names import EVENTS, Names, Place
-from kaput.analysis.seeks import after_aborts
+from kaput.analysis.names import Names, Place
+from kaput.analysis.subscriptions import matching, named
 from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
@@ -95,11 +92,11 @@ class Inputs:
         return [said.get(group) or specs.get(group) for group in self.groups]
 
     @property
-    def pipes(self) -> dict[int, list[str] | None]:
+    def pipes(self) -> dict[int, Collection[str] | None]:
         """By index of the groups that are pipes, as the scenario or their outputs tell: the topics that they
         read, None for all.
         """
-        topics = {g.id: g.topics for g in self.scenario.workload.groups} if self.scenario else {}
+        topics = self.reads
         making = {group.id for group in pipes(self.scenario)} if self.scenario else set()
         making |= self.evidence.words["outputs", "group"]
         return {index: topics.get(group) for index, group in enumerate(self.groups) if group in making}
@@ -110,12 +107,19 @@ class Inputs:
         done = {group.group: group.drained for group in self.manifest.groups}
         return [done.get(group, False) for group in self.groups]
 
+    @cached_property
+    def reads(self) -> dict[str, frozenset[str] | None]:
+        """By group: the topics that it reads; None for all. Raises EvidenceError."""
+        specs = {group.id: group for group in self.scenario.workload.groups} if self.scenario else {}
+        told = {group: matching(spec, self.names.topics) for group, spec in specs.items()}
+        others = {group for group in self.groups if group not in specs}
+        return told | named(self.evidence, self.group_events, others)
+
     @property
-    def subscribed(self) -> dict[int, list[str] | None]:
+    def subscribed(self) -> dict[int, frozenset[str] | None]:
         """By index of the drained groups: the topics that it reads, None for all."""
-        topics = {g.id: g.topics for g in self.scenario.workload.groups} if self.scenario else {}
         return {
-            index: topics.get(group)
+            index: self.reads[group]
             for index, (group, drained) in enumerate(zip(self.groups, self.drained, strict=True))
             if drained
         }
@@ -184,9 +188,8 @@ class Inputs:
         return [row for row in self.evidence.rows("samples") if countable(row["name"], row["value"])]
 
     def places_of(self, group: str) -> set[Place]:
-        """The partitions of the topics that a group of the scenario reads, as far as they are known."""
-        specs = self.scenario.workload.groups if self.scenario else []
-        topics = {topic for spec in specs if spec.id == group for topic in spec.topics}
+        """The partitions of the topics that a group is known to read, as far as they are known."""
+        topics = self.reads[group] or ()
         return {place for place in {*self.expected_places, *self.ends} if place[0] in topics}
 
     @cached_property
@@ -255,39 +258,6 @@ def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
         and (fault.healed_ns is None or at_ns // _MS <= fault.healed_ns // _MS)
         for fault in faults
     )
-
-
-def events_frame(given: Inputs) -> pl.DataFrame:
-    """The group_events table with numbers for names (EVENTS); an assignment of what the member has already is
-    REPEATED, and a negative offset none. Raises EvidenceError.
-    """
-    names = given.names
-    numbers = {
-        column: {name: number for number, name in enumerate(words)}
-        for column, words in (("group", names.groups), ("member", names.members), ("topic", names.topics))
-    }
-    rows = [
-        {
-            **row,
-            **{column: known.get(row[column]) for column, known in numbers.items()},
-            "place": _place(given, row),
-            "offset": position_of(row),
-        }
-        for row in with_repeated([*given.group_events, *after_aborts(given.evidence, given.group_events)])
-    ]
-    return pl.DataFrame([{name: row[name] for name in EVENTS} for row in rows], schema=EVENTS)
-
-
-def position_of(event: Mapping[str, Any]) -> int | None:
-    """The offset that an event tells; Kafka's own word for none is -1."""
-    offset: int | None = event["offset"]
-    return None if offset is None or offset < 0 else offset
-
-
-def _place(given: Inputs, event: Mapping[str, Any]) -> int | None:
-    if event["topic"] is None or event["partition"] is None or event["partition"] < 0:
-        return None
-    return given.names.code((event["topic"], event["partition"]))
 
 
 def read(evidence: Evidence) -> Inputs:

@@ -1,4 +1,4 @@
-"""When coordinators of transactions were down, and how much of a time that was. coordinators.py finds it out."""
+"""When coordinators of transactions were down, and for how long of a time. coordinators.py finds out when."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from kaput.analysis.names import Place
 from kaput.analysis.timeline import Fault
 from kaput.evidence.schemas import SEEK
 from kaput.scenario.options import TOPIC_FAULTS
+from kaput.scenario.values import group_hit, topic_meant
 from kaput.scenario.vocabulary import NOOP
 
 TOGETHER_NS = 1_000_000_000  # changes that follow one another so closely are one rebalance
@@ -30,12 +31,13 @@ class Rebalance:
 
     `unowned_ns`: of all partitions together. `revoked`, `assigned`: by member, when it gave up the first and
     was given the last. `returned`: members that had lost everything before it; `lost`: those that lost
-    something in it. `began`: the kind of its first event; `changed_ns`: its last.
+    something in it. `changed_ns`: its last change; `topics`: those that anybody in the group had had by then;
+    `closes`: it is the end of its group, and no rebalance.
     """
 
     group: str
     started_ns: int
-    began: str
+    closes: bool = False
     ended_ns: int | None = None
     changed_ns: int = 0
     trigger: str = UNKNOWN
@@ -45,6 +47,7 @@ class Rebalance:
     assigned: dict[str, int] = field(default_factory=dict)
     returned: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,10 @@ class Rebalances:
     handovers: Sequence[Handover] = ()
 
 
-def find(events: Iterable[Event], until_ns: int | None) -> Rebalances:
-    """Every rebalance. `until_ns`: the end of the run, until which what has no owner any more had none."""
+def find(events: Iterable[Event], until_ns: int | None, last_delivery_ns: Mapping[str, int]) -> Rebalances:
+    """Every rebalance. `until_ns`: the end of the run, until which what has no owner any more had none;
+    `last_delivery_ns`: by group.
+    """
     by_group: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         if event["kind"] not in ("committed", "refused", SEEK):
@@ -74,7 +79,7 @@ def find(events: Iterable[Event], until_ns: int | None) -> Rebalances:
     found: list[Rebalance] = []
     handovers: list[Handover] = []
     for group, mine in sorted(by_group.items()):
-        told = _Ownership(group, sorted(mine, key=_in_time))
+        told = _Ownership(group, sorted(mine, key=_in_time), last_delivery_ns.get(group))
         told.play(until_ns)
         handovers += [Handover(group, place, at, n + len(found)) for place, at, n in told.handovers]
         found += told.rebalances
@@ -92,8 +97,11 @@ def _in_time(event: Event) -> tuple[Any, ...]:
 class _Ownership:
     """Who has which partition of one group, event by event."""
 
-    def __init__(self, group: str, events: Sequence[Event]) -> None:
+    def __init__(self, group: str, events: Sequence[Event], last_delivery_ns: int | None) -> None:
         self.group, self.events = group, events
+        came = [event["at_ns"] for event in events if event["kind"] in ("joined", "killed")]
+        # After these it ends, if its members give up what they have.
+        self._busy_ns = max((*came, *([] if last_delivery_ns is None else [last_delivery_ns])), default=None)
         self.rebalances: list[Rebalance] = []
         self.handovers: list[tuple[Place, int, int]] = []
         self._owners: dict[Place, set[str]] = {}  # of the partitions that were assigned to anybody by now
@@ -139,10 +147,11 @@ class _Ownership:
         """The change is of the last rebalance, or begins one."""
         at_ns, member = event["at_ns"], event["member"]
         last = self.rebalances[-1] if self.rebalances else None
-        if last is None or (last.ended_ns is not None and at_ns - last.ended_ns > TOGETHER_NS):
-            last = Rebalance(self.group, at_ns, event["kind"])
+        if last is None or (last.ended_ns is not None and self._is_another(event, last)):
+            last = Rebalance(self.group, at_ns, closes=self._closes(event))
             self.rebalances.append(last)
         last.changed_ns = at_ns
+        last.topics = {topic for topic, _ in self._owners}
         if event["kind"] == "lost":
             last.lost.add(member)
         for place in touched:
@@ -159,6 +168,16 @@ class _Ownership:
                 if not self._owners[place]:
                     self._since[place] = at_ns
         last.ended_ns = at_ns if all(self._owners.values()) else None
+
+    def _is_another(self, event: Event, last: Rebalance) -> bool:
+        """Whether a change after one that was over is not of the same. The end of a group is of no other."""
+        soon = event["at_ns"] - last.changed_ns <= TOGETHER_NS
+        return not soon or (self._closes(event) and not last.closes)
+
+    def _closes(self, event: Event) -> bool:
+        """Whether members go in good order, nobody comes after it, and nothing is delivered any more."""
+        quiet = self._busy_ns is None or event["at_ns"] > self._busy_ns
+        return quiet and event["kind"] in ("revoked", "lost", "left")
 
 
 def explain(
@@ -221,15 +240,18 @@ def _fault(rebalance: Rebalance, faults: Sequence[Fault], since_ns: int) -> str 
     moments = [
         (at_ns, said)
         for fault in faults
-        if fault.proven and fault.fault != NOOP and _may_concern(fault, rebalance.group)
+        if fault.proven and fault.fault != NOOP and _may_concern(fault, rebalance)
         for at_ns, said in _moments(fault)
         if max(since_ns, rebalance.started_ns - LOOK_BACK_NS) < at_ns <= rebalance.started_ns
     ]
     return max(moments)[1] if moments else None
 
 
-def _may_concern(fault: Fault, group: str) -> bool:
-    return bool(fault.brokers) or fault.fault in TOPIC_FAULTS or group in fault.target
+def _may_concern(fault: Fault, rebalance: Rebalance) -> bool:
+    """Any of brokers; of topics and of members, those of the group's own."""
+    if fault.fault in TOPIC_FAULTS:
+        return topic_meant(fault.target) in rebalance.topics
+    return bool(fault.brokers) or group_hit(fault.target) == rebalance.group
 
 
 def _moments(fault: Fault) -> Iterator[tuple[int, str]]:
@@ -251,17 +273,3 @@ def _broker(rebalance: Rebalance, cluster_events: Sequence[Mapping[str, Any]], s
         and max(since_ns, rebalance.started_ns - LOOK_BACK_NS) < e["at_ns"] <= rebalance.started_ns
     ]
     return max(stopped)[1] if stopped else None
-
-
-def closing(rebalance: Rebalance, events: Sequence[Event], last_delivery_ns: int | None) -> bool:
-    """Whether it is the end of its group: members go in good order, nobody comes, nothing is delivered."""
-    if rebalance.began not in ("revoked", "lost", "left"):
-        return False
-    if last_delivery_ns is not None and last_delivery_ns >= rebalance.started_ns:
-        return False
-    return not any(
-        e["group"] == rebalance.group
-        and e["kind"] in ("joined", "killed")
-        and e["at_ns"] >= rebalance.started_ns
-        for e in events
-    )

@@ -1,7 +1,7 @@
 """Where members of pipes went back to what their group had committed, in runs that did not record it.
 
-A transaction that is not committed takes its records back: the member polls them again. It records a `seek` for
-that; before it did, the transaction alone tells.
+A transaction that is not committed takes its records back: the member polls them again. It records a `seek`
+for that; before it did, the transaction alone tells.
 """
 
 from __future__ import annotations

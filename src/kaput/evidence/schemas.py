@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-# A member went somewhere else by itself: what it is delivered next does not follow what it was delivered last.
+# A member went somewhere else by itself: what it is delivered next does not follow what it was delivered
+# last.
 SEEK = "seek"
 GROUP_EVENT_KINDS = (
     "joined",

@@ -27,6 +27,7 @@ TARGET = re.compile(
     r"|topic (?P<resized>[\w.-]+)"
     r"|(?P<bare>controller|zookeeper|any|minority|all|cluster)"
 )
+_MEMBERS = re.compile(r"(?:any member|members?(?: \d+(?:, \d+)*)?) of (\S.*)")
 _TARGET_FORMS = {
     "broker": "broker N",
     "leader-of": "leader-of T/P",
@@ -106,6 +107,12 @@ def members_meant(target: str) -> MembersMeant | None:
         return None
     number = match["member"].removeprefix("member ")
     return MembersMeant(match["of"], int(number) if number.isdigit() else None, match["member"] == "members")
+
+
+def group_hit(target: str) -> str | None:
+    """The group whose members a recorded target names, one or several; None where it names none."""
+    match = _MEMBERS.fullmatch(target)
+    return match[1] if match else None
 
 
 def producer_meant(target: str) -> int | None:

@@ -91,7 +91,8 @@ class Reordered:
 class GroupFacts:
     """One consumer group. `counts` has its anomalies by name; `vanished`: why those are gone; `too_early`:
     what of `unseen` was stored before a group that begins at the end first looked; `unrecorded`: it is a
-    share group with deliveries, and nothing is on record of what became of them.
+    share group with deliveries, and nothing is on record of what became of them; `unnoticed`: records that
+    would be a lost-release, but that a member may have been handed for the last time when it was killed.
     """
 
     group: str
@@ -101,6 +102,7 @@ class GroupFacts:
     vanished: Sequence[Loss] = ()
     too_early: int = 0
     unrecorded: bool = False
+    unnoticed: int = 0
 
 
 @dataclass(frozen=True)
@@ -126,10 +128,10 @@ class Facts:
     """One run. `counts` has the run's own anomalies by name; times are ns since the epoch; `slump_s`: the
     longest time below the ordered rate, None where there is no such rate; `stuck`: of all groups, until the
     heal of the fault with the most. `consequences`: those of `counts` and of the groups' that follow from
-    losses; `hanging_within_grace`: last stable
-    offsets that stood still no longer than the coordinator may take, `hanging_perhaps`: no longer than that if
-    it was down for as long as it may have been; `standstill_s`: the longest of them.
-    `polled_ns`: how late changes of leader and ISR may have been seen, None where the cluster recorded them.
+    losses; `hanging_within_grace`: last stable offsets that stood still no longer than
+    the coordinator may take, `hanging_perhaps`: no longer than that if it was down for as long as it may have
+    been; `standstill_s`: the longest of them. `polled_ns`: how late changes of leader and ISR may have been
+    seen, None where the cluster recorded them.
     """
 
     state: State

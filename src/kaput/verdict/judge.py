@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
-from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, Verdict
+from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, SHARE_ANOMALIES, Verdict
 from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.expectations import compare
 from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
@@ -22,6 +22,9 @@ _PARTITIONS_NAMED = 5
 _TOO_EARLY = Ruling(
     "permitted",
     "auto.offset.reset=latest promises nothing of what was stored before the group first looked there",
+)
+_UNNOTICED = Ruling(
+    "unclear", "a member that was killed may have been handed them once more, for the last time"
 )
 _TRANSACTIONS = {
     "torn-transaction": "transactions are stored in part",
@@ -169,6 +172,10 @@ def _judge_group(
     if group.too_early:
         bench.rule(
             "unseen", "stored messages were never delivered", [(_TOO_EARLY, group.too_early)], group.group
+        )
+    if group.unnoticed:
+        bench.rule(
+            "lost-release", SHARE_ANOMALIES["lost-release"], [(_UNNOTICED, group.unnoticed)], group.group
         )
     never = {**dict(_never(GROUP_ANOMALIES)), "redelivered": _DELIVERED_AGAIN}
     for name, meaning in never.items():

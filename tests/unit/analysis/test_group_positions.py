@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fakes.histories import History
 from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
+from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
 
@@ -124,3 +126,69 @@ def test_a_commit_that_may_have_come_last_is_believed(
     """At the moment of the assignment, or at that of another commit."""
     findings = judged(retried(*commits), tmp_path)
     assert findings.verdict == "held", findings.reasons
+
+
+def two_topics(**block: object) -> History:
+    """A message in orders, which the group is handed, and one in bills, which it is not."""
+    topics = [{"name": "orders"}, {"name": "bills"}]
+    history = History(topics=topics, groups={"billing": True}, blocks={"billing": dict(block)})
+    history.acked(0, 0, 0).acked(0, 1, 0, topic="bills")
+    return history.handed(0, 0, 0, 10)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "block", "unseen"),
+    [
+        ("^ord.*", {}, 0),
+        ("^.*", {}, 1),
+        ("^(orders|bills)$", {"type": "consumer"}, 1),
+        ("^b", {}, 1),  # librdkafka wants a name to begin so
+        ("^b", {"type": "consumer"}, 0),  # brokers want all of it
+        ("b.*", {}, 0),  # a name, and nobody's
+    ],
+)
+def test_a_pattern_is_the_topics_that_it_matches(
+    pattern: str, block: dict[str, object], unseen: int, tmp_path: Path
+) -> None:
+    """And the group is judged on each of them."""
+    history = two_topics(**block)
+    history.subscriptions = {"billing": [pattern]}
+    assert judged(history, tmp_path).anomaly("unseen")[0].count == unseen
+
+
+def test_what_is_no_pattern_is_a_mistake_of_the_scenario(tmp_path: Path) -> None:
+    """With the group's name, and what is wrong."""
+    history = two_topics()
+    history.subscriptions = {"billing": ["^ord("]}
+    with pytest.raises(EvidenceError, match=r"group billing: '\^ord\(' is not a pattern"):
+        judged(history, tmp_path)
+
+
+def unknown(history: History, path: Path) -> Findings:
+    """The findings of a run whose scenario does not have the group."""
+    folder = history.read_to_end().write(path)
+    scenario = history.scenario()
+    scenario["workload"]["groups"] = []
+    folder.scenario_path.write_text(yaml.safe_dump(scenario))
+    return analyse(check(folder), InProcess())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("topic", ["orders", "bills"])
+def test_a_group_without_a_scenario_reads_what_it_was_assigned(topic: str, tmp_path: Path) -> None:
+    """Of bills it was handed nothing."""
+    history = two_topics().event("assigned", 5, 0).event("assigned", 5, 0, topic=topic)
+    assert unknown(history, tmp_path).anomaly("unseen")[0].count == (topic == "bills")
+
+
+def test_a_group_without_a_scenario_or_assignments_reads_what_it_was_handed(tmp_path: Path) -> None:
+    """Nothing tells of another topic; where nothing tells of any, it may be any."""
+    assert unknown(two_topics(), tmp_path / "handed").anomaly("unseen")[0].count == 0
+    history = two_topics()
+    history.rows["deliveries"].clear()
+    assert unknown(history, tmp_path / "nothing").anomaly("unseen")[0].count == 2
+
+
+def test_the_output_of_a_pipe_without_a_scenario_is_not_its_input(tmp_path: Path) -> None:
+    """Bills has what was made of the record in orders."""
+    findings = unknown(two_topics().output(0, 1, 0), tmp_path)
+    assert {name: n for name, n in counts(findings).items() if name != "recovered"} == {}

@@ -1,4 +1,4 @@
-"""What pipes made of their inputs, judged on histories of a few events: what is an anomaly, and what is none."""
+"""What pipes made of their inputs, judged on histories of a few events: what is an anomaly, what is none."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from fakes.histories import History, at
 from fakes.in_process import InProcess
 from fakes.oracle_rebalances import Rebalances
@@ -157,6 +159,65 @@ def test_partition_tables(tmp_path: Path) -> None:
         (2, 1, [2, 3, 1]),
     ]
     assert all(p.replicas == [1, 2, 3] for p in rows)
+
+
+def test_the_end_of_a_group_is_of_no_rebalance_however_soon(tmp_path: Path) -> None:
+    """Half a second after a member took the partition over both leave: it was unowned for half a second."""
+    history = _group(1).event("joined", 1900, member="m2", **NOBODYS).event("revoked", 2000)
+    history.event("assigned", 2500, 0, member="m2").handed(2, 0, 2, 2600, member="m2")
+    history.event("revoked", 2900, member="m2").event("left", 2901, member="m2", **NOBODYS)
+    history.event("left", 2902, **NOBODYS)
+    _, found = _judged(history, tmp_path).rebalances
+    assert (found.started_ns, found.ended_ns) == (at(2000), at(2500))
+    assert (found.unowned_partition_seconds, found.members) == (0.5, 2)
+
+
+def test_what_is_still_read_is_not_at_its_end(tmp_path: Path) -> None:
+    """The same with a delivery in between: the partition is nobody's until the end of the run."""
+    history = _group(1).event("joined", 1900, member="m2", **NOBODYS).event("revoked", 2000)
+    history.event("assigned", 2500, 0, member="m2").handed(2, 0, 2, 3000, member="m2")
+    history.event("revoked", 2900, member="m2").event("left", 2901, member="m2", **NOBODYS)
+    found = _judged(history, tmp_path).rebalances[-1]
+    assert (found.started_ns, found.ended_ns) == (at(2000), None)
+
+
+def _hit(target: str, fault: str = "pause", group: str = "orders") -> History:
+    """A group that loses its partition and gets it back, 2 s after a fault."""
+    history = History(topics=[{"name": "orders"}, {"name": "orders-audit"}], groups={group: True})
+    history.acked(0, 0, 0)
+    for kind, ms in (("assigned", 0), ("revoked", 7000), ("assigned", 7500)):
+        history.event(kind, ms, group=group)
+    hit = {"id": "1", "fault": fault, "target": target, "bit": True, "proof": "seen", "brokers": []}
+    history.add("faults", **hit, injected_ns=at(5000), effective_ns=at(5000), healed_ns=at(6000))
+    return history.handed(0, 0, 0, 8000, group=group)
+
+
+@pytest.mark.parametrize(
+    ("target", "fault", "trigger"),
+    [
+        ("member 1 of orders", "pause", "end of pause member 1 of orders"),
+        ("members 1, 2 of orders", "pause", "end of pause members 1, 2 of orders"),
+        ("members of orders", "pause", "end of pause members of orders"),
+        ("member 1 of orders-audit", "pause", "unknown"),
+        ("any member of my orders", "pause", "unknown"),
+        ("topic orders", "resize", "resize topic orders"),
+        ("topic orders-audit", "resize", "unknown"),
+    ],
+)
+def test_a_fault_is_the_trigger_of_those_whom_it_hit(
+    target: str, fault: str, trigger: str, tmp_path: Path
+) -> None:
+    """By whole names, whatever else has them as a part of its own."""
+    assert _judged(_hit(target, fault), tmp_path).rebalances[1].trigger == trigger
+
+
+def test_redelivery_in_a_share_group_is_no_rebalances(tmp_path: Path) -> None:
+    """A record that was released is handed out again whoever has the partition."""
+    history = History(groups={"billing": True}, blocks={"billing": {"type": "share"}}).acked(0, 0, 0)
+    history.event("assigned", 0).shared("acquired", 0, 1, 1).shared("released", 0, 2)
+    history.event("revoked", 5000).event("assigned", 5500, member="m2")
+    history.shared("acquired", 0, 5600, 2, member="m2").shared("accepted", 0, 5601, member="m2")
+    assert [one.redelivered for one in _judged(history, tmp_path).rebalances] == [0, 0]
 
 
 def test_any_events_make_the_rebalances_that_the_definitions_make(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class _Few(dict[int, int]):
 
 
 def test_a_time_that_is_far_off_costs_nothing(tmp_path: Path) -> None:
-    """A message that was attempted in 1970 makes a slump of half a century, counted by what happened in it."""
+    """A message attempted in 1970 makes a slump of half a century, counted by what happened in it."""
     given = inputs.read(check(_history().read_to_end().write(tmp_path)))
     tally = Tally(first_attempt_ns=0, last_attempt_ns=_ns(8400))
     rated = _Few({0: 10, **{1_700_000_000 + second: 10 for second in range(3)}})

@@ -1,7 +1,8 @@
 """What members were handed around a change of owner.
 
 redelivered because of a rebalance: distinct topic-partition-offsets that were delivered once more after the
-rebalance assigned their partition (and before it was assigned again), and had been delivered before that.
+rebalance assigned their partition (and before it was assigned again), and had been delivered before that. In
+a share group nothing is: its records are handed out again whoever has the partition.
 First record: the first that a member was handed of what a rebalance assigned to it.
 """
 

@@ -3,9 +3,9 @@
 torn-transaction: a part is stored and a part is not: a message of one that was aborted is stored, or one is
 stored and another that was promised is found nowhere. lost-commit: committed, no message is stored, and one
 that was promised is found nowhere. Promised is what was acknowledged, and of a committed transaction whatever
-did not fail: Kafka confirms a commit when all of it is in. Both are counted as transactions. aborted-read [G1a]: a message
-of one that was aborted, or one that is uncommitted, was delivered to a group with read_committed; counted as
-messages, per group.
+did not fail: Kafka confirms a commit when all of it is in. Both are counted as transactions. aborted-read
+[G1a]: a message of one that was aborted, or one that is uncommitted, was delivered to a group with
+read_committed; counted as messages, per group.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
     had the partition), `assigned_ns` (when that was last assigned to anybody in the group), `since_ns` (when
     it was last assigned to the reader; null: never). `row`: where each begins in these rows.
 
-    `events`: see inputs.events_frame: assignments in it are of what the member did not have.
+    `events`: see assignments.events_frame: assignments in it are of what the member did not have.
     `differing`: the columns of the frame in which rows of one run do not differ.
 
     What was polled at one moment is one poll, in the order of its offsets.
@@ -168,8 +168,8 @@ def _line(events: pl.DataFrame, keys: Sequence[str], following: str, **before: p
 
 def _everywhere(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """What names no partition, for each partition that the member ever had records of: its leaving, and what
-    was revoked, lost or left by a seek as a whole (of a topic, if one is named). An assignment of no partition
-    is none.
+    was revoked, lost or left by a seek as a whole (of a topic, if one is named). An assignment of no
+    partition is none.
     """
     whole = pl.col("kind").is_in(GONE) | (pl.col("kind").is_in((*GIVEN_UP, SEEK)) & pl.col("place").is_null())
     read = deliveries.select(*READER, "topic").unique()

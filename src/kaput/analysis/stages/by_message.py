@@ -26,6 +26,7 @@ from kaput.analysis.questions.messages import (
 )
 from kaput.analysis.questions.recovery import Reached
 from kaput.analysis.questions.vanished import claims, uncommitted_and_gone, vanished
+from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.run import NULL, Ints, unpacked
 from kaput.analysis.stages import for_places
 from kaput.analysis.stages.cases import COUNTED, Cases, counted, shown
@@ -58,8 +59,9 @@ class MessageContext:
     """What the tasks of messages work with, once all partitions are known. `complete`: the places that were
     read to their end, `complete_topics`: topics all of whose known places were; `reads`: by drained group,
     the topics that it reads; `begins`: by group that begins at the end, the first offset that it was handed
-    in each place; `committed`: the groups with read_committed; `step_ns`: the width of steps; `ledger`: the
-    directory for it, and what it has `rows` of.
+    in each place; `committed`: the groups with read_committed; `handed`: (group, producer, seq, n), what
+    share groups were handed without a delivery on record, if there is any; `step_ns`: the width of steps;
+    `ledger`: the directory for it, and what it has `rows` of.
     """
 
     names: Names
@@ -71,6 +73,7 @@ class MessageContext:
     reached: Sequence[Reached] = ()
     begins: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     committed: Collection[int] = ()
+    handed: pl.DataFrame = field(default_factory=pl.DataFrame)
     ledger: str = ""
     rows: LedgerRows = "none"
 
@@ -253,8 +256,11 @@ def _cases(
     """The anomalies that show when a message's send, records and deliveries are matched."""
     stored = stretches.filter(pl.col("stored") > 0).with_columns(times="stored")
     unseen = [
-        stored.filter(pl.col(f"delivered_{group}") == 0, pl.col("topic").is_in(sorted(topics))).with_columns(
-            group=pl.lit(group, pl.Int64)
+        _not_handed(
+            stored.filter(
+                pl.col(f"delivered_{group}") == 0, pl.col("topic").is_in(sorted(topics))
+            ).with_columns(group=pl.lit(group, pl.Int64)),
+            context.handed,
         )
         for group, topics in context.reads.items()
     ]
@@ -266,6 +272,15 @@ def _cases(
         "phantom": phantoms.select(*RECORD, "n"),
         "aborted-read": transactions.aborted_read(stretches, context.committed),
     }
+
+
+def _not_handed(unseen: pl.DataFrame, handed: pl.DataFrame) -> pl.DataFrame:
+    """What a group was not delivered, without what it was handed all the same."""
+    if handed.is_empty():
+        return unseen
+    group = unseen["group"].unique()
+    parts, there = overlay([unseen, handed.filter(pl.col("group").is_in(group.implode()))], MESSAGES)
+    return parts.join(there, on="part", how="anti")
 
 
 def _shown(cases: Cases, attempts: Ints) -> dict[str, pl.DataFrame]:

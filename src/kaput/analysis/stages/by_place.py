@@ -30,7 +30,7 @@ from kaput.analysis.questions import (
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.order import reordered
-from kaput.analysis.runs.cutting import MESSAGES, PLACES, meeting, overlay
+from kaput.analysis.runs.cutting import MESSAGES, PLACES, READ, meeting, overlay
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.stages import for_places
 from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, UNCLEAR, by_member, counted, shown, unclear
@@ -73,7 +73,8 @@ class PlaceContext:
     `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
     of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads;
-    `limits`: how long a last stable offset may stand still.
+    `limits`: how long a last stable offset may stand still; `locks`: of each share group, how long a member
+    may hold a record (ns).
     """
 
     names: Names
@@ -93,6 +94,7 @@ class PlaceContext:
     uncommitted: Collection[int] = ()
     pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
     limits: standstills.Limits = field(default_factory=standstills.Limits)
+    locks: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,9 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     owed = _owed(log, ordered, context)
     again = commits.redelivered(ordered, _committed(context))
     cases = _of_groups(log, ordered, owed, context) | _of_offsets(astray, log, deliveries)
-    cases |= _of_share_groups(log, tables["share_events"], context)
+    cases |= shares.cases(log, tables["share_events"], context.share_groups, context.drained)
+    unnoticed = shares.handed_unnoticed(cases["lost-release"], context.events, context.locks)
+    cases["lost-release"] = cases["lost-release"].join(unnoticed, on=READ.columns, how="anti")
     cases |= pipes.processed(pipes.inputs(log, context.pipes), tables["outputs"], context.drained)
     cases["redelivered"] = again.rename({"committed": "flag"})
     overwritten = consequences.explained(_gone(tables["contradicted"], log, context))
@@ -139,12 +143,12 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     return PlaceResults(
         sums={
             "cases": counted(cases),
-            "unclear": unclear({"hanging-transaction": hanging.filter("unclear")}),
+            "unclear": unclear({"hanging-transaction": hanging.filter("unclear"), "lost-release": unnoticed}),
             "by_member": by_member(cases),
             "receivers": commits.receivers(ordered, again),
             "losses": losses.kinds(lost),
             "lost_by_fault": _lost_by_fault(context.fault_windows, lost),
-            "redelivered": handovers.redelivered(deliveries, context.handovers),
+            "redelivered": handovers.redelivered(ordered, context.handovers),
             "first_records": handovers.first_records(deliveries, context.handovers),
             "vanished": _vanished(claims),
             "consequences": _consequences(cases, overwritten, rows, claims, tables),
@@ -157,6 +161,12 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
         displaced=_displaced(cases["inconsistent-offset"], rows, overwritten),
         loss_windows=losses.loss_windows(lost, log),
     )
+
+
+def handed_unrecorded(pieces: Iterable[Piece]) -> pl.DataFrame:
+    """Of one task's places, see shares.handed_unrecorded: the tasks of messages are to know it."""
+    tables = gathered(pieces, _no_runs())
+    return shares.handed_unrecorded(tables["share_events"], tables["log"], tables["deliveries"])
 
 
 def _explained(
@@ -263,18 +273,6 @@ def _owed(log: pl.DataFrame, deliveries: pl.DataFrame, context: PlaceContext) ->
         for mine, shown in _shown_to(_committed(context), log, context)
     ]
     return pl.concat(found)
-
-
-def _of_share_groups(
-    log: pl.DataFrame, events: pl.DataFrame, context: PlaceContext
-) -> dict[str, pl.DataFrame]:
-    records = shares.records(events, log)
-    return {
-        "double-accept": shares.double_accept(records),
-        "delivered-after-accept": shares.delivered_after_accept(records),
-        "over-delivered": shares.over_delivered(records, context.share_groups),
-        "lost-release": shares.lost_release(records, context.share_groups, context.drained),
-    }
 
 
 def _committed(context: PlaceContext) -> pl.DataFrame:

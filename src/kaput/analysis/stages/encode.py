@@ -54,7 +54,7 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True)
 class EncodeContext:
-    """What the tasks of encoding work with. `events`: group_events as inputs.events_frame has them, with
+    """What the tasks of encoding work with. `events`: group_events as assignments.events_frame has them, with
     numbers for names and `place`.
     """
 

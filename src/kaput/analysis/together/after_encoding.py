@@ -46,8 +46,10 @@ def account(given: Inputs, sums: Tables) -> Account:
         (producer, state): (n, messages) for producer, state, n, messages in sums["transactions"].iter_rows()
     }
     found.latencies |= percentiles(ACK, sums["acked_us"])
-    found.rebalances = rebalances.find(given.group_events, given.manifest.ended_ns)
     found.delivered = _delivered(sums["delivered"])
+    found.rebalances = rebalances.find(
+        given.group_events, given.manifest.ended_ns, _last_delivery_ns(given, found)
+    )
     found.per_second = _per_second(sums["steps"])
     found.begins = _begins(sums["delivered"])
     found.stuck = _stuck(given, sums["ends_at"])
@@ -102,6 +104,14 @@ def _delivered(sums: pl.DataFrame) -> dict[tuple[int, int], Delivered]:
     return {(group, member): Delivered(*rest) for group, member, *rest in by_member.iter_rows()}
 
 
+def _last_delivery_ns(given: Inputs, found: Account) -> dict[str, int]:
+    last_ns: dict[str, int] = {}
+    for (group, _), row in found.delivered.items():
+        name = given.groups[group]
+        last_ns[name] = max(row.last_ns, last_ns.get(name, row.last_ns))
+    return last_ns
+
+
 def _per_second(counted: pl.DataFrame) -> dict[str, dict[int, int]]:
     """`counted`: in steps that are no wider than a second."""
     by_second = counted.group_by("what", second=pl.col("at_ns") // SECOND_NS).agg(pl.col("times").sum())
@@ -118,8 +128,10 @@ def _begins(sums: pl.DataFrame) -> dict[int, dict[int, int]]:
     return found
 
 
-def message_context(given: Inputs, account: Account, work: Plan, rows: LedgerRows) -> MessageContext:
-    """What the tasks of messages work with. `rows`: what the ledger has."""
+def message_context(
+    given: Inputs, account: Account, work: Plan, rows: LedgerRows, handed: pl.DataFrame
+) -> MessageContext:
+    """What the tasks of messages work with. `rows`: what the ledger has; `handed`: see MessageContext."""
     names, partitions = given.names, account.partitions
     topics = range(len(names.topics))
     return MessageContext(
@@ -138,6 +150,7 @@ def message_context(given: Inputs, account: Account, work: Plan, rows: LedgerRow
             index for index, isolation in enumerate(given.isolations) if isolation == "read_committed"
         },
         ledger=str(given.evidence.folder.analysis.resolve() / "ledger"),
+        handed=handed,
         rows=rows,
     )
 

@@ -44,7 +44,15 @@ def place_context(
         {index for index, isolation in enumerate(given.isolations) if isolation == "read_uncommitted"},
         _pipes(given),
         limits(given, {producer for producer, _ in account.transactions}),
+        _locks(given),
     )
+
+
+def _locks(given: Inputs) -> dict[int, int]:
+    """By share group of the scenario, how long a member may hold a record (ns)."""
+    scenario = given.scenario
+    groups = [group for group in scenario.workload.groups if group.type == "share"] if scenario else []
+    return {given.groups.index(g.id): scenario.lock_ms(g) * 1_000_000 for g in groups if scenario}
 
 
 def _pipes(given: Inputs) -> dict[int, list[int]]:
