@@ -138,6 +138,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
                     if r.group == index
                 ],
                 sum(n for (g, _), n in account.too_early.items() if g == index),
+                account.maybe_too_early.get(index, 0),
             )
             for index, group in enumerate(given.groups)
         ],

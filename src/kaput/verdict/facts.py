@@ -72,7 +72,8 @@ class Reordered:
 @dataclass(frozen=True)
 class GroupFacts:
     """One consumer group. `counts` has its anomalies by name; `vanished`: why those are gone; `too_early`:
-    what of `unseen` was stored before a group that begins at the end first looked.
+    what of `unseen` was stored before a group that does not read from the start began; `maybe_too_early`:
+    what may have been.
     """
 
     group: str
@@ -81,6 +82,7 @@ class GroupFacts:
     redelivered_after_commit: int = 0
     vanished: Sequence[Loss] = ()
     too_early: int = 0
+    maybe_too_early: int = 0
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,6 @@ from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
 from kaput.verdict.outside import Outside
 
 _PARTITIONS_NAMED = 5
-_TOO_EARLY = Ruling(
-    "permitted",
-    "auto.offset.reset=latest promises nothing of what was stored before the group first looked there",
-)
 _TRANSACTIONS = {
     "torn-transaction": "transactions are stored in part",
     "lost-commit": "committed transactions are not stored at all",
@@ -145,12 +141,12 @@ def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario, outside: 
         (outside.on_displaced(on_loss(scenario, kind), scenario, kind), kind.count) for kind in group.vanished
     ]
     bench.rule("vanished", "messages were delivered and are stored nowhere any more", gone, group.group)
-    if group.too_early:
-        bench.rule(
-            "unseen", "stored messages were never delivered", [(_TOO_EARLY, group.too_early)], group.group
-        )
+    early = [row for row in _too_early(group, scenario) if row[1]]
+    bench.rule("unseen", "stored messages were never delivered", early, group.group)
+    unclear = {"unseen": group.maybe_too_early}
     for name, meaning in _never(GROUP_ANOMALIES):
-        if count := group.counts.get(name, 0) - bench.permitted[name, group.group]:
+        left = group.counts.get(name, 0) - unclear.get(name, 0)
+        if count := left - bench.permitted[name, group.group]:
             bench.violations.append(f"group {group.group}: {count:,} {meaning} ({name}).")
     if group.redelivered_after_commit:
         bench.violations.append(
@@ -162,6 +158,19 @@ def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario, outside: 
             f"group {group.group} had not read everything when the run ended: "
             "what it has not seen is not counted."
         )
+
+
+def _too_early(group: GroupFacts, scenario: Scenario) -> list[tuple[Ruling, int]]:
+    """What was stored before a group began, which it never had to read, and what may have been."""
+    specs = [spec.reset for spec in scenario.workload.groups if spec.id == group.group]
+    setting = "=".join(next(iter(specs), ("auto.offset.reset", "latest")))
+    first = "promises nothing of what was stored before the group first looked there"
+    if "by_duration" in setting:
+        first = "promises nothing that was stored longer than that before the group first looked there"
+    return [
+        (Ruling("permitted", f"{setting} {first}"), group.too_early),
+        (Ruling("unclear", f"{setting} {first}, and when that was is not known"), group.maybe_too_early),
+    ]
 
 
 def _doubt_the_lab(bench: _Bench, facts: Facts, scenario: Scenario) -> None:

@@ -66,7 +66,8 @@ class PlaceContext:
     `fault_windows`: of faults; `healed`: when each fault ended; `lost_directory`: for lost messages;
     `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
-    of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads.
+    of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads;
+    `begins`: (group, place, offset) of groups that do not read from the start.
     """
 
     names: Names
@@ -85,6 +86,7 @@ class PlaceContext:
     count_ns: int = steps.FINEST_NS
     uncommitted: Collection[int] = ()
     pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
+    begins: pl.DataFrame = field(default_factory=commits.nowhere)
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,7 @@ def _shown_to(
 
 def _owed(log: pl.DataFrame, deliveries: pl.DataFrame, context: PlaceContext) -> pl.DataFrame:
     """See commits.owed."""
-    begun = commits.positions(deliveries, context.events)
+    begun = commits.positions(deliveries, context.events, context.begins)
     found = [
         commits.owed(shown, deliveries, mine, begun)
         for mine, shown in _shown_to(_committed(context), log, context)

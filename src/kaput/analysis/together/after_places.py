@@ -11,6 +11,7 @@ from kaput.analysis.account import Account, DisplacedRow, LossRow, VanishedRow
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
+from kaput.analysis.questions.commits import nowhere
 from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.losses import KNOWN
 from kaput.analysis.questions.standstills import STANDSTILLS, find
@@ -42,7 +43,13 @@ def place_context(
         count_ns,
         {index for index, isolation in enumerate(given.isolations) if isolation == "read_uncommitted"},
         _pipes(given),
+        _begins(given, account),
     )
+
+
+def _begins(given: Inputs, account: Account) -> pl.DataFrame:
+    rows = [(group, given.names.code(place), offset) for (group, place), offset in account.begins.items()]
+    return pl.DataFrame(rows, schema=nowhere().schema, orient="row")
 
 
 def _pipes(given: Inputs) -> dict[int, list[int]]:
