@@ -16,7 +16,6 @@ from kaput.evidence.reading import check
 LATEST = {"config": {"auto.offset.reset": "latest"}}
 SHARE = {"type": "share", "group-config": {"share.auto.offset.reset": "latest"}}
 MINUTE = {"type": "share", "group-config": {"share.auto.offset.reset": "by_duration:PT1M"}}
-LATE = [LATEST, {"config": {"auto.offset.reset": "by_duration:PT0.1S"}, "client": "java"}]
 NOBODYS = {"topic": None, "partition": None}
 
 
@@ -120,6 +119,13 @@ def test_a_share_group_that_begins_at_the_end(tmp_path: Path) -> None:
     """Below what it was handed first it has nothing to do; above it, it has."""
     history = late(SHARE, (1_000, 2_000, 3_000)).event("joined", 1_500, **NOBODYS)
     history.shared("acquired", 1, 2_500, 1, partition=1).shared("accepted", 1, 2_501, partition=1)
+    assert found(history, tmp_path) == ({"unseen": (2, 1)}, "violated")
+
+
+def test_a_group_of_a_minute_by_its_assignment(tmp_path: Path) -> None:
+    """What was sent in the minute before it is for the group, whatever it was handed."""
+    block = {"config": {"auto.offset.reset": "by_duration:PT1M"}}
+    history = late(block, (1_000, 50_000)).event("assigned", 100_000, partition=1)
     assert found(history, tmp_path) == ({"unseen": (2, 1)}, "violated")
 
 
