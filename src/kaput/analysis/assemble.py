@@ -140,6 +140,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
                 sum(n for (g, _), n in account.too_early.items() if g == index),
                 given.types[index] == "share" and account.unrecorded(index),
                 account.unclear.get(("lost-release", index), 0),
+                account.maybe_too_early.get(index, 0),
             )
             for index, group in enumerate(given.groups)
         ],

@@ -90,9 +90,10 @@ class Reordered:
 @dataclass(frozen=True)
 class GroupFacts:
     """One consumer group. `counts` has its anomalies by name; `vanished`: why those are gone; `too_early`:
-    what of `unseen` was stored before a group that begins at the end first looked; `unrecorded`: it is a
+    what of `unseen` was stored before a group that does not read from the start began; `unrecorded`: it is a
     share group with deliveries, and nothing is on record of what became of them; `unnoticed`: records that
-    would be a lost-release, but that a member may have been handed for the last time when it was killed.
+    would be a lost-release, but that a member may have been handed for the last time when it was killed;
+    `maybe_too_early`: what of `unseen` may have been too early.
     """
 
     group: str
@@ -103,6 +104,7 @@ class GroupFacts:
     too_early: int = 0
     unrecorded: bool = False
     unnoticed: int = 0
+    maybe_too_early: int = 0
 
 
 @dataclass(frozen=True)

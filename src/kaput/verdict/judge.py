@@ -19,10 +19,6 @@ from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
 from kaput.verdict.outside import Outside
 
 _PARTITIONS_NAMED = 5
-_TOO_EARLY = Ruling(
-    "permitted",
-    "auto.offset.reset=latest promises nothing of what was stored before the group first looked there",
-)
 _UNNOTICED = Ruling(
     "unclear", "a member that was killed may have been handed them once more, for the last time"
 )
@@ -169,17 +165,16 @@ def _judge_group(
         (outside.on_displaced(on_loss(scenario, kind), scenario, kind), kind.count) for kind in group.vanished
     ]
     bench.rule("vanished", "messages were delivered and are stored nowhere any more", gone, group.group)
-    if group.too_early:
-        bench.rule(
-            "unseen", "stored messages were never delivered", [(_TOO_EARLY, group.too_early)], group.group
-        )
+    early = [row for row in _too_early(group, scenario) if row[1]]
+    bench.rule("unseen", "stored messages were never delivered", early, group.group)
     if group.unnoticed:
         bench.rule(
             "lost-release", SHARE_ANOMALIES["lost-release"], [(_UNNOTICED, group.unnoticed)], group.group
         )
+    unclear = {"unseen": group.maybe_too_early}
     never = {**dict(_never(GROUP_ANOMALIES)), "redelivered": _DELIVERED_AGAIN}
     for name, meaning in never.items():
-        count = group.counts.get(name, 0) - bench.permitted[name, group.group]
+        count = group.counts.get(name, 0) - unclear.get(name, 0) - bench.permitted[name, group.group]
         ruled = _as_losses(facts, scenario, outside, name, group.group)
         excused = [(ruling, n) for ruling, n in ruled if ruling.word != "violation"]
         bench.rule(name, meaning, excused, group.group)
@@ -195,6 +190,19 @@ def _judge_group(
             f"group {group.group} had not read everything when the run ended: "
             "what it has not seen is not counted."
         )
+
+
+def _too_early(group: GroupFacts, scenario: Scenario) -> list[tuple[Ruling, int]]:
+    """What was stored before a group began, which it never had to read, and what may have been."""
+    specs = [spec.reset for spec in scenario.workload.groups if spec.id == group.group]
+    setting = "=".join(next(iter(specs), ("auto.offset.reset", "latest")))
+    first = "promises nothing of what was stored before the group first looked there"
+    if "by_duration" in setting:
+        first = "promises nothing that was stored longer than that before the group first looked there"
+    return [
+        (Ruling("permitted", f"{setting} {first}"), group.too_early),
+        (Ruling("unclear", f"{setting} {first}, and when that was is not known"), group.maybe_too_early),
+    ]
 
 
 def _doubt_the_lab(bench: _Bench, facts: Facts, scenario: Scenario) -> None:

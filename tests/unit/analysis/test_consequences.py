@@ -1,4 +1,4 @@
-"""What follows from a message that was overwritten is ruled as its loss is: permitted, unclear, or neither."""
+"""What follows from a message that was overwritten is ruled as its loss is: permitted, unclear or neither."""
 
 from __future__ import annotations
 

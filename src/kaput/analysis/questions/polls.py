@@ -17,7 +17,8 @@ from kaput.analysis.runs.run import in_order
 
 def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """poll-skip and nonmonotonic-poll, a row a step: the reader, the offset and `before`, that of the
-    delivery before it, which was of the message `before_producer`, `before_seq`. `deliveries`: runs, in the order of time for each reader.
+    delivery before it, which was of the message `before_producer`, `before_seq`. `deliveries`: runs, in the
+    order of time for each reader.
     """
     last = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)
     same = (pl.col("changes") == pl.col("changes").shift(1).over(READER)).fill_null(False)

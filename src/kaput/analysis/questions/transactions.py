@@ -18,8 +18,9 @@ from kaput.analysis.questions.messages import ABORTED, ACKED, COMMITTED, MESSAGE
 from kaput.analysis.sums import Sum
 
 # What one task knows of a transaction: how many of its messages are stored (`here`), how many promised ones
-# are not (`gone`; of these in the log, but not visible: `hidden`), and the first of either. Its first message tells it from all others of the producer: each
-# transactional.id has numbers of its own, and a producer may have several.
+# are not (`gone`; of these in the log, but not visible: `hidden`), and the first of either. Its first message
+# tells it from all others of the producer: each transactional.id has numbers of its own, and a producer may
+# have several.
 PARTS = Sum(
     ("producer", "first_seq", "transaction", "state"),
     ("here", "gone", "hidden"),

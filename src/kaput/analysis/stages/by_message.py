@@ -14,7 +14,16 @@ import polars as pl
 
 from kaput.analysis import ledger
 from kaput.analysis.names import Names
-from kaput.analysis.questions import fates, latency, pipes, recovery, steps, transactions
+from kaput.analysis.questions import (
+    beginnings,
+    fates,
+    latency,
+    pipes,
+    recovery,
+    steps,
+    stuck,
+    transactions,
+)
 from kaput.analysis.questions.contradicted import contradicted
 from kaput.analysis.questions.messages import (
     ACKED,
@@ -47,7 +56,9 @@ SUMS: Mapping[str, Sum] = {
     "first_acks": recovery.FIRST,
     "first_deliveries": recovery.FIRST,
     "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
-    "too_early": Sum(("group", "topic"), ("n",)),
+    "too_early": beginnings.TOO_EARLY,
+    "owed_from": beginnings.OWED_FROM,
+    "stuck": stuck.STUCK,
     "transactions": transactions.PARTS,
     "cases": COUNTED,
 }
@@ -58,10 +69,10 @@ _NEVER = 2**63 - 1
 class MessageContext:
     """What the tasks of messages work with, once all partitions are known. `complete`: the places that were
     read to their end, `complete_topics`: topics all of whose known places were; `reads`: by drained group,
-    the topics that it reads; `begins`: by group that begins at the end, the first offset that it was handed
-    in each place; `committed`: the groups with read_committed; `handed`: (group, producer, seq, n), what
-    share groups were handed without a delivery on record, if there is any; `step_ns`: the width of steps;
-    `ledger`: the directory for it, and what it has `rows` of.
+    the topics that it reads; `beginnings`: of groups that do not read from the start; `waiting`: how far
+    groups had come when faults were healed; `committed`: the groups with read_committed; `handed`: (group,
+    producer, seq, n), what share groups were handed without a delivery on record, if there is any; `step_ns`:
+    the width of steps; `ledger`: the directory for it, and what it has `rows` of.
     """
 
     names: Names
@@ -71,7 +82,8 @@ class MessageContext:
     step_ns: int
     reads: Mapping[int, Collection[int]] = field(default_factory=dict)
     reached: Sequence[Reached] = ()
-    begins: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    beginnings: pl.DataFrame = field(default_factory=beginnings.none)
+    waiting: pl.DataFrame = field(default_factory=stuck.none)
     committed: Collection[int] = ()
     handed: pl.DataFrame = field(default_factory=pl.DataFrame)
     ledger: str = ""
@@ -112,7 +124,7 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
     for_places_ = _for_places(stretches, times, phantoms, tables) | {
         "claims": _claims(gone, uncommitted_and_gone(stretches, *handed), context),
         "contradicted": contradicted(stretches, found.copies, *handed, context.complete),
-        "unseen": for_places.unseen(_owed(cases["unseen"], context.begins)),
+        "unseen": for_places.unseen(beginnings.owed(cases["unseen"], context.beginnings, times)),
     }
     return MessageResults(
         sums={
@@ -126,7 +138,9 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
                 stretches, found.deliveries, polls["polls"], context.reached
             ),
             "under": _under(stretches),
-            "too_early": _too_early(cases["unseen"], context.begins),
+            "too_early": beginnings.too_early(cases["unseen"], context.beginnings, times),
+            "owed_from": beginnings.owed_from(stretches, context.beginnings, times),
+            "stuck": stuck.stuck(stretches, context.waiting, times),
             "transactions": transactions.parts(stretches),
             "cases": counted(cases),
         },
@@ -196,34 +210,11 @@ def _end_to_end(
     return {"end_to_end": pl.concat(counts), "graded": pl.concat(graded), "longest": pl.concat(longest)}
 
 
-def _owed(unseen: pl.DataFrame, begins: Mapping[int, Mapping[int, int]]) -> pl.DataFrame:
-    """What is unseen, without what was stored too early."""
-    known = unseen.join(_lows(begins), on=["group", "first_place"], how="left")
-    early = (pl.col("low") - pl.col("first_offset")).clip(0, pl.col("n")).fill_null(0)
-    rest = known.with_columns(pl.col("seq") + early, pl.col("first_offset") + early, n=pl.col("n") - early)
-    return rest.filter(pl.col("n") > 0).select(unseen.columns)
-
-
-def _lows(begins: Mapping[int, Mapping[int, int]]) -> pl.DataFrame:
-    """(group, first_place, low): `begins` as a frame."""
-    rows = [(group, place, low) for group, lows in begins.items() for place, low in lows.items()]
-    return pl.DataFrame(rows, dict.fromkeys(("group", "first_place", "low"), pl.Int64), orient="row")
-
-
 def _under(stretches: pl.DataFrame) -> pl.DataFrame:
     """(producer, place, epoch, first_ns): the first acknowledgement of what each epoch has stored of a
     producer."""
     known = stretches.filter(ACKED).drop_nulls(["place", "epoch", "done_ns_first"])
     return known.group_by("producer", "place", "epoch").agg(first_ns=pl.col("done_ns_first").min())
-
-
-def _too_early(unseen: pl.DataFrame, begins: Mapping[int, Mapping[int, int]]) -> pl.DataFrame:
-    """(group, topic, n): what was stored before a group that begins at the end first looked there."""
-    known = unseen.join(_lows(begins), on=["group", "first_place"])
-    early = known.filter(pl.col("first_offset") < pl.col("low"))
-    return SUMS["too_early"].of(
-        early.with_columns(n=pl.min_horizontal("n", pl.col("low") - pl.col("first_offset")))
-    )
 
 
 def _for_places(

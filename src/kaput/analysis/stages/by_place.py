@@ -74,7 +74,7 @@ class PlaceContext:
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
     of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads;
     `limits`: how long a last stable offset may stand still; `locks`: of each share group, how long a member
-    may hold a record (ns).
+    may hold a record (ns); `begins`: (group, place, offset) of groups that do not read from the start.
     """
 
     names: Names
@@ -95,6 +95,7 @@ class PlaceContext:
     pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
     limits: standstills.Limits = field(default_factory=standstills.Limits)
     locks: Mapping[int, int] = field(default_factory=dict)
+    begins: pl.DataFrame = field(default_factory=commits.nowhere)
 
 
 @dataclass(frozen=True)
@@ -267,7 +268,7 @@ def _shown_to(
 
 def _owed(log: pl.DataFrame, deliveries: pl.DataFrame, context: PlaceContext) -> pl.DataFrame:
     """See commits.owed."""
-    begun = commits.positions(deliveries, context.events)
+    begun = commits.positions(deliveries, context.events, context.begins)
     found = [
         commits.owed(shown, deliveries, mine, begun)
         for mine, shown in _shown_to(_committed(context), log, context)

@@ -11,6 +11,7 @@ from kaput.analysis.account import Account, ConsequenceRow, DisplacedRow, LossRo
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
+from kaput.analysis.questions.commits import nowhere
 from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.losses import KNOWN
 from kaput.analysis.questions.standstills import STANDSTILLS, find, longest
@@ -45,6 +46,7 @@ def place_context(
         _pipes(given),
         limits(given, {producer for producer, _ in account.transactions}),
         _locks(given),
+        _begins(given, account),
     )
 
 
@@ -53,6 +55,11 @@ def _locks(given: Inputs) -> dict[int, int]:
     scenario = given.scenario
     groups = [group for group in scenario.workload.groups if group.type == "share"] if scenario else []
     return {given.groups.index(g.id): scenario.lock_ms(g) * 1_000_000 for g in groups if scenario}
+
+
+def _begins(given: Inputs, account: Account) -> pl.DataFrame:
+    rows = [(group, given.names.code(place), offset) for (group, place), offset in account.begins.items()]
+    return pl.DataFrame(rows, schema=nowhere().schema, orient="row")
 
 
 def _pipes(given: Inputs) -> dict[int, list[int]]:
