@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kaput.analysis import following, groups, measured, slumps, stories, transaction_findings
+from kaput.analysis import balance, following, groups, measured, slumps, stories, transaction_findings
 from kaput.analysis.account import ACK, END_TO_END, Account
 from kaput.analysis.deposed import leader_changes
 from kaput.analysis.faults import Reach
@@ -47,7 +47,8 @@ _MS = 1_000_000
 
 
 def findings(given: Inputs, account: Account) -> Findings:
-    """The whole document, judged."""
+    """The whole document, judged. Raises AccountingError where the account does not balance."""
+    balance.check(account, given.groups)
     facts = _facts(given, account)
     judgement = judge(facts, given.scenario)
     tally, partitions = account.tally, account.partitions
