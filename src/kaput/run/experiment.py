@@ -96,7 +96,7 @@ class Experiment:
                 self._nemesis.abort()
             self._collect(groups)
         if owner.strays:
-            self._progress.note(f"clients left processes running, which were ended: {', '.join(owner.strays)}")
+            self._progress.note(f"clients left these running, and they were ended: {', '.join(owner.strays)}")
 
     def _provision(self, owner: Owner, stack: ExitStack, last: ExitStack) -> None:
         self._begin("provision")

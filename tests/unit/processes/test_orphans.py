@@ -115,7 +115,10 @@ def test_a_started_process_that_was_not_yet_recorded_is_found_by_its_marker(stat
 
 def test_what_a_child_left_behind_is_reaped_at_the_next_start() -> None:
     """Also where owner and guardian were killed: the child that started it had ended long before."""
-    leaving = "import subprocess as s; print(s.Popen(['sleep', '300'], start_new_session=True, stdout=-3).pid)"
+    leaving = (
+        "import subprocess; "
+        "print(subprocess.Popen(['sleep', '300'], start_new_session=True, stdout=subprocess.DEVNULL).pid)"
+    )
     owning = (
         "import sys; from kaput.processes.ownership import Owner\n"
         "with Owner() as owner:\n"
