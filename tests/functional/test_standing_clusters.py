@@ -74,3 +74,29 @@ def test_down_ends_everything(kaput: Standing) -> None:
     assert "one: down" in kaput("down", "--cluster", "one")
     assert kaput.left() == [] and not list(kaput.state.glob("kaput/clusters/*/*"))
     assert "no cluster one stands" in kaput("down", "--cluster", "one", status=2)
+
+
+def test_of_two_starts_of_one_name_one_wins(kaput: Standing) -> None:
+    """The other is told so, and harms neither the cluster nor its log; two at once may take it down."""
+    first, second = (kaput.start("up", "--brokers", "1", "--detach") for _ in range(2))
+    ends = {process.communicate()[1]: process.returncode for process in (first, second)}
+    assert sorted(ends.values()) == [0, 2], ends
+    (loser,) = (text for text, status in ends.items() if status == 2)
+    assert "being started" in loser or "stands already" in loser
+    assert [broker["state"] for broker in kaput.json("status")["brokers"]] == ["running"]
+    (log,) = kaput.state.glob("kaput/clusters/*/*.log")
+    assert log.name == "lab.log"
+    downs = [kaput.start("down") for _ in range(2)]
+    assert 0 in {process.wait(60) for process in downs}
+    assert kaput.left() == [] and not list(kaput.state.glob("kaput/clusters/*/*"))
+
+
+def test_a_start_that_is_interrupted_leaves_nothing(kaput: Standing) -> None:
+    """Its keeper has a session of its own, which Ctrl-C does not reach."""
+    starting = kaput.start("up", "--brokers", "1", "--detach")
+    assert eventually(lambda: any(kaput.state.glob("kaput/clusters/*/lab/nodes/1/server.log")), 60)
+    starting.send_signal(signal.SIGINT)
+    starting.communicate()
+    assert starting.returncode == 130
+    assert eventually(lambda: kaput.left() == [], 60)
+    assert not [path for path in kaput.state.glob("kaput/clusters/*/*") if path.suffix != ".log"]
