@@ -49,6 +49,12 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
         return [f["state"] for f in kaput.json("fault", "list")] == ["healed", "healed"]
 
     assert eventually(healed_by_itself, 60)
+    kaput("fault", "inject", "pause", "--target", "broker 1")
+    kaput("fault", "inject", "kill", "--target", "broker 2")
+    refused = kaput("grow", "1", status=2)
+    assert "no broker is added while broker 2 is down and broker 1 is paused" in refused
+    assert len(kaput.json("status")["brokers"]) == 2
+    kaput("fault", "heal")
     assert kaput.json("grow", "1")["brokers"] == [1, 2, 3]
     assert [broker["state"] for broker in kaput.json("status")["brokers"]] == ["running"] * 3
     assert "orders/0" in kaput("status")

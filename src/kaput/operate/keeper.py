@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +149,11 @@ class Keeper:
             return list(self._history.values())
 
     def _grow(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.lab.grow(int(request["brokers"]))
-        self.card = Card(**{**asdict(self.card), "bootstrap_servers": self.lab.bootstrap_servers})
-        self.home.write(self.card)
+        try:
+            self.lab.grow(int(request["brokers"]))
+        finally:
+            self.card = replace(self.card, bootstrap_servers=self.lab.bootstrap_servers)
+            self.home.write(self.card)
         return {"bootstrap_servers": self.lab.bootstrap_servers, "brokers": self.lab.brokers}
 
     def _end(self, request: dict[str, Any]) -> dict[str, Any]:
