@@ -232,6 +232,42 @@ def test_every_check_is_in_the_manual() -> None:
         assert f"| {check.id} | {check.severity} |" in manual
 
 
+def obeyed(survey: Survey, remedy: str) -> Survey:
+    """The picture after the commands of a remedy for the only topic, brokers added first where it says so."""
+    (topic,) = survey.topics
+    if "until there are 3" in remedy:
+        brokers = [Broker(number, None, SOUND_BROKER) for number in (1, 2, 3)]
+        survey = replace(survey, brokers=brokers)
+    for command in remedy.rpartition("then: ")[2].split(" && "):
+        words = command.split()
+        if words[:2] == ["kaput", "reassign"]:
+            replicas = range(1, 1 + int(words[words.index("--replication-factor") + 1]))
+            assert len(replicas) <= len(survey.brokers)
+            topic = replace(topic, partitions=[Partition(0, 1, tuple(replicas), tuple(replicas))])
+        else:
+            key, value = words[words.index("--add-config") + 1].split("=")
+            topic = replace(topic, config={**topic.config, key: value})
+    return replace(survey, topics=[topic])
+
+
+@pytest.mark.parametrize("name", ["orders", "__consumer_offsets"])
+@pytest.mark.parametrize("least", ["1", "2", "3", "5"])
+@pytest.mark.parametrize("factor", [1, 2, 3, 5])
+@pytest.mark.parametrize("brokers", [1, 2, 3, 5])
+def test_remedies_come_to_an_end(brokers: int, factor: int, least: str, name: str) -> None:
+    """No remedy brings back what another one was for: two steps, and nothing is found."""
+    replicas = tuple(range(1, 1 + factor))
+    survey = with_topic(name, Partition(0, 1, replicas, replicas), min_insync_replicas=least)
+    survey = replace(
+        survey, brokers=[Broker(number, None, SOUND_BROKER) for number in range(1, 1 + max(brokers, factor))]
+    )
+    for _ in range(2):
+        critical = [each for each in diagnose(survey) if each.severity == "critical" and each.id != "KP010"]
+        if critical:
+            survey = obeyed(survey, critical[0].remedy)
+    assert [each.id for each in diagnose(survey) if each.severity == "critical"] == []
+
+
 def bad() -> Survey:
     """Something of every severity."""
     return with_topic("orders", partition(leader=2, isr=(2, 3)), min_insync_replicas="1")

@@ -77,6 +77,14 @@ def test_all_in_sync_becomes_all_but_one() -> None:
     assert kinds(cluster(five, brokers=5)) == [(("orders",), None, {"orders": {"min.insync.replicas": "4"}})]
 
 
+def test_kafkas_own_topic_need_not_be_all_in_sync() -> None:
+    """One that was set like that is mended as any other, and not passed over in silence."""
+    survey = cluster(topic("__consumer_offsets", min_insync_replicas="3"))
+    assert kinds(survey) == [
+        (("__consumer_offsets",), None, {"__consumer_offsets": {"min.insync.replicas": "2"}})
+    ]
+
+
 def test_unclean_election_is_switched_off() -> None:
     """For the topic, wherever it was switched on."""
     survey = cluster(topic(min_insync_replicas="2", unclean_leader_election_enable="true"))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from kaput.cluster.placement import Goal
 from kaput.operate.doctor.diagnosis import Finding
+from kaput.operate.doctor.settings import ENOUGH
 from kaput.operate.doctor.survey import Survey, Topic
 
-FACTOR = 3
 _AT_START = "brokers read it when they start: set it in server.properties and restart one after the other"
 _BROKER = "a broker is missing: bring it back"
 _QUORUM = "the metadata quorum is changed with nodes, not with settings"
@@ -68,7 +68,7 @@ class _Remedies:
     def __init__(self, survey: Survey, findings: Sequence[Finding]) -> None:
         self._findings = findings
         self._topics = {f"topic {topic.name}": topic for topic in survey.topics}
-        self._factor = min(FACTOR, len(survey.brokers))
+        self._factor = min(ENOUGH, len(survey.brokers))
 
     def found(self) -> Remedies:
         raised = self._raised()
@@ -91,7 +91,7 @@ class _Remedies:
             return _ONE
         if finding.id in ("KP002", "KP003"):
             topic = self._topics[finding.resource]
-            return _TWO if max(topic.replication_factor, self._factor) < FACTOR else None
+            return _TWO if max(topic.replication_factor, self._factor) < ENOUGH else None
         return None
 
     def _with(self, *ids: str) -> list[Topic]:
@@ -101,7 +101,7 @@ class _Remedies:
 
     def _raised(self) -> list[Topic]:
         """Topics that get more replicas: those with one, and with two, which no min.insync.replicas suits."""
-        two = [topic for topic in self._with("KP002", "KP003") if topic.replication_factor < FACTOR]
+        two = [topic for topic in self._with("KP002", "KP003") if topic.replication_factor < ENOUGH]
         return sorted({topic.name: topic for topic in [*self._with("KP001"), *two]}.values(), key=_name)
 
     def _more_replicas(self, raised: Sequence[Topic]) -> Fix | None:
@@ -120,7 +120,9 @@ class _Remedies:
         for topic in [*raised, *self._with("KP002", "KP003")]:
             factor = max(topic.replication_factor, self._factor if topic in raised else 0)
             good = min(max(topic.min_isr, 2), factor - 1)
-            if factor >= FACTOR and good != topic.min_isr and not topic.internal:
+            # Kafka's own topics are left at one, and not at all of their replicas.
+            ours = not topic.internal or topic.min_isr >= factor
+            if factor >= ENOUGH and good != topic.min_isr and ours:
                 wanted[topic.name] = {_MIN_ISR: str(good)}
         return self._settings("KP002, KP003", wanted)
 
