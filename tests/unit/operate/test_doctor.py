@@ -268,6 +268,18 @@ def test_remedies_come_to_an_end(brokers: int, factor: int, least: str, name: st
     assert [each.id for each in diagnose(survey) if each.severity == "critical"] == []
 
 
+def test_an_election_is_no_remedy_where_it_changes_nothing() -> None:
+    """Where one broker leads nearly all because it is to lead them, another one has to be preferred."""
+
+    def remedy(survey: Survey) -> str:
+        (found_there,) = [each for each in diagnose(survey) if each.id == "KP007"]
+        return found_there.remedy
+
+    assert remedy(lopsided()) == "kaput reassign --balance --all-topics"
+    spread = [Partition(n, 1, (1 + n % 3, 1 + (n + 1) % 3, 1 + (n + 2) % 3), (1, 2, 3)) for n in range(12)]
+    assert remedy(with_topic("orders", *spread)).startswith("kaput tool leader-election")
+
+
 def bad() -> Survey:
     """Something of every severity."""
     return with_topic("orders", partition(leader=2, isr=(2, 3)), min_insync_replicas="1")

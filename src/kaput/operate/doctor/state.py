@@ -19,11 +19,15 @@ def _unbalanced(survey: Survey) -> Iterator[Found]:
     if count < 2:
         return
     broker, most = led.most_common(1)[0]
-    if most > 1.5 * total / count + 1:
+    if most > (many := 1.5 * total / count + 1):
+        preferred = Counter(p.replicas[0] for topic in survey.topics for p in topic.partitions)
         yield Found(
             f"broker {broker}",
             f"leads {most} of {total} partitions; {count} brokers",
-            "kaput tool leader-election --election-type preferred --all-topic-partitions",
+            # An election gives a partition back to its preferred leader, and those may be the trouble.
+            "kaput reassign --balance --all-topics"
+            if max(preferred.values()) > many
+            else "kaput tool leader-election --election-type preferred --all-topic-partitions",
         )
 
 
