@@ -9,6 +9,7 @@ import pytest
 
 from fakes.cluster import FakeNode
 from kaput.errors import BrokerError, LabError, UsageError
+from kaput.operate.breaking import Injected
 from kaput.operate.lab import Lab, lab
 
 
@@ -74,10 +75,16 @@ def test_nothing_is_added_while_a_broker_is_paused_or_down(grown: Lab, cluster: 
 
 
 def test_nothing_is_added_while_brokers_do_not_reach_each_other(grown: Lab, cluster: GrowingCluster) -> None:
-    """In a sentence, without the lines of a log."""
+    """A fault is named, in a sentence; without one it is the cluster's own trouble, and nothing is added."""
     cluster.apart = True
-    with pytest.raises(UsageError, match=r"while not every broker reaches every other one$"):
+    with pytest.raises(BrokerError, match="not ready after 5 s"):
         grown.grow()
+    grown.breaking.active = [Injected("1-isolate", "isolate", "broker 1", [1], 0, 0, "")]  # type: ignore[misc]
+    with pytest.raises(
+        UsageError, match="not every broker reaches every other one .active faults: 1-isolate; kaput fault"
+    ):
+        grown.grow()
+    assert list(cluster.nodes) == [1, 2, 3]
 
 
 def test_a_broker_that_runs_belongs_to_the_cluster(grown: Lab, cluster: GrowingCluster) -> None:
