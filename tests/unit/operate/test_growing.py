@@ -81,7 +81,7 @@ def test_nothing_is_added_while_brokers_do_not_reach_each_other(grown: Lab, clus
         grown.grow()
     grown.breaking.active = [Injected("1-isolate", "isolate", "broker 1", [1], 0, 0, "")]  # type: ignore[misc]
     with pytest.raises(
-        UsageError, match="not every broker reaches every other one .active faults: 1-isolate; kaput fault"
+        UsageError, match=r"not every broker reaches every other one .active faults: 1-isolate; kaput fault"
     ):
         grown.grow()
     assert list(cluster.nodes) == [1, 2, 3]
