@@ -77,8 +77,14 @@ def test_a_cluster_whose_home_is_removed_ends(kaput: Standing) -> None:
 def test_down_ends_everything(kaput: Standing) -> None:
     """The keeper, the broker and the directory; a second time there is nothing."""
     kaput("up", "--brokers", "1", "--detach", "--name", "one")
+    (card,) = kaput.state.glob("kaput/clusters/*/one/card.json")
+    journal = kaput.state / f"kaput/reassignments/{json.loads(card.read_text())['cluster_id']}.json"
+    journal.parent.mkdir()
+    journal.write_text("{}")
+    assert journal.stem in kaput("tool", "cluster", "cluster-id")
     assert "one: down" in kaput("down", "--cluster", "one")
     assert kaput.left() == [] and not list(kaput.state.glob("kaput/clusters/*/*"))
+    assert not journal.exists()
     assert "no cluster one stands" in kaput("down", "--cluster", "one", status=2)
 
 

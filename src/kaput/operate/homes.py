@@ -41,6 +41,7 @@ class Card:
     kafka: str
     kafka_home: str | None = None  # of an installation that it runs from
     client_properties: str | None = None  # the file by which clients are let in; None where everybody is
+    cluster_id: str | None = None  # as Kafka has it; None where it could not be asked
 
     @property
     def alive(self) -> bool:
@@ -121,6 +122,7 @@ class Home:
         LabError elsewise.
         """
         self.refuse_taken()
+        self._forget_reassignments()
         try:
             shutil.rmtree(self.path, ignore_errors=True)
             self.path.mkdir(parents=True, mode=0o700)
@@ -129,12 +131,20 @@ class Home:
 
     def remove(self) -> None:
         """Forgets it, for who has it locked; what is gone already does no harm."""
+        self._forget_reassignments()
         shutil.rmtree(self.path, ignore_errors=True)
         self.log.unlink(missing_ok=True)
         for log in self.path.parent.glob(f"{self.name}.*.log"):
             pid = log.name.split(".")[1]
             if pid.isdigit() and start_of(int(pid)) is None:  # whoever waited for that start was killed
                 log.unlink(missing_ok=True)
+
+    def _forget_reassignments(self) -> None:
+        card = self.card()
+        if card is not None and card.cluster_id:
+            from kaput.operate.reassign.journal import Folder  # brings Kafka's client, for this alone
+
+            Folder().forget(card.cluster_id)
 
 
 def home(name: str) -> Home:

@@ -42,6 +42,7 @@ class Keeper:
             lab.spec.kafka,
             None if kafka_home is None else str(kafka_home.absolute()),
             None if lab.client_properties is None else str(lab.client_properties),
+            lab.cluster_id(),
         )
         self._history: dict[str, dict[str, Any]] = {}
         self._timers: dict[str, threading.Timer] = {}

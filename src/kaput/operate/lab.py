@@ -14,7 +14,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -24,6 +24,8 @@ from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.lab import Cluster
 from kaput.cluster.network.entering import inside
+from kaput.cluster.requests import metadata
+from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.java import Java, find_java
 from kaput.operate.breaking import Breaking, Injected
@@ -137,6 +139,13 @@ class Lab:
         if user not in USERS:
             raise UsageError(f"there is no user {user}; {hint(user, USERS)}")
         return {"bootstrap.servers": self.bootstrap_servers, **self.cluster.access(user).librdkafka()}
+
+    def cluster_id(self) -> str | None:
+        """As Kafka has it; None where no broker says."""
+        for endpoint in self.cluster.broker_endpoints.values():
+            with suppress(Unanswered):
+                return str(ask(endpoint, metadata(), _REACHED_S).cluster_id)
+        return None
 
     @property
     def brokers(self) -> list[int]:

@@ -13,7 +13,19 @@ from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import as_json, at_or_above, diagnose, read_baseline
 from kaput.operate.doctor.sarif import as_sarif
-from kaput.operate.doctor.survey import Broker, Commit, Group, Partition, Quorum, Survey, Topic
+from kaput.operate.doctor.survey import (
+    THROTTLED_RATES,
+    THROTTLED_REPLICAS,
+    Broker,
+    Commit,
+    Group,
+    Interrupted,
+    Partition,
+    Quorum,
+    Survey,
+    Topic,
+)
+from kaput.operate.reassign import throttles
 
 SOUND_TOPIC = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 SOUND_BROKER = {
@@ -190,6 +202,21 @@ SHOWN: dict[str, tuple[Callable[[], Survey], str, list[Callable[[], Survey]]]] =
         "every broker (__consumer_offsets): offsets.topic.replication.factor=1",
         [sound, lambda: with_topic("__consumer_offsets")],
     ),
+    "KP022": (
+        lambda: with_brokers(follower_replication_throttled_rate="50000000"),
+        "every broker: follower.replication.throttled.rate=50000000",
+        [
+            sound,
+            lambda: with_brokers(follower_replication_throttled_rate="9223372036854775807"),
+            lambda: replace(with_brokers(follower_replication_throttled_rate="50000000"), moving=True),
+            lambda: with_topic(follower_replication_throttled_replicas=""),
+        ],
+    ),
+    "KP023": (
+        lambda: replace(sound(), interrupted=Interrupted(4, 50_000_000, "/before.json")),
+        "reassignment: 4 partitions were to be changed, with a throttle of 50,000,000 bytes a second",
+        [sound, lambda: replace(sound(), moving=True)],
+    ),
 }
 
 
@@ -266,6 +293,30 @@ def test_remedies_come_to_an_end(brokers: int, factor: int, least: str, name: st
         if critical:
             survey = obeyed(survey, critical[0].remedy)
     assert [each.id for each in diagnose(survey) if each.severity == "critical"] == []
+
+
+def test_each_throttle_has_the_command_that_takes_it_off() -> None:
+    """For just the brokers and topics that have one; an interrupted reassignment takes off its own."""
+    replicas = ",".join(f"{number}:1" for number in range(40))
+    survey = with_topic(leader_replication_throttled_replicas=replicas)
+    rate = {"leader.replication.throttled.rate": "1"}
+    survey = replace(survey, brokers=[*survey.brokers[:2], Broker(3, "rack-3", SOUND_BROKER | rate)])
+    brokers, topic = [each for each in diagnose(survey) if each.id == "KP022"]
+    assert (brokers.resource, topic.resource) == ("broker 3", "topic orders")
+    assert len(topic.evidence) < 90 and topic.evidence.endswith(",...")
+    assert (
+        brokers.remedy == f"kaput tool configs --alter --broker 3 --delete-config {','.join(THROTTLED_RATES)}"
+    )
+    assert topic.remedy.endswith(f"--topic orders --delete-config {','.join(THROTTLED_REPLICAS)}")
+    interrupted = replace(survey, interrupted=Interrupted(4, None, "/before.json"))
+    assert {each.remedy for each in diagnose(interrupted) if each.id == "KP022"} == {
+        "kaput reassign --resume"
+    }
+
+
+def test_throttles_are_those_that_a_reassignment_sets() -> None:
+    """Two lists, so that the picture needs no client of Kafka's."""
+    assert (THROTTLED_RATES, THROTTLED_REPLICAS) == (throttles.RATES, throttles.REPLICAS)
 
 
 def test_an_election_is_no_remedy_where_it_changes_nothing() -> None:

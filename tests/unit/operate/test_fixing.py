@@ -8,9 +8,9 @@ from kaput.cluster.placement import Goal
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import diagnose
 from kaput.operate.doctor.fixing import CANNOT, Fix, Remedies, remedies
-from kaput.operate.doctor.survey import Broker, Partition, Survey, Topic
+from kaput.operate.doctor.survey import Broker, Interrupted, Partition, Survey, Topic
 
-CAN = {"KP001", "KP002", "KP003", "KP004", "KP006", "KP007", "KP008"}
+CAN = {"KP001", "KP002", "KP003", "KP004", "KP006", "KP007", "KP008", "KP022", "KP023"}
 
 
 def cluster(*topics: Topic, brokers: int = 3) -> Survey:
@@ -102,6 +102,33 @@ def test_one_rack_is_left() -> None:
     brokers = [Broker(number, "a" if number < 4 else "b", {}) for number in (1, 2, 3, 4)]
     survey = replace(cluster(topic(min_insync_replicas="2")), brokers=brokers)
     assert kinds(survey) == [(("orders",), Goal(spread_racks=True), {})]
+
+
+def test_throttles_that_were_left_behind_are_taken_off() -> None:
+    """Of brokers and topics, and only where there are any."""
+    throttled = topic(min_insync_replicas="2", follower_replication_throttled_replicas="0:1")
+    rate = "follower.replication.throttled.rate"
+    survey = replace(
+        cluster(throttled, topic("bills", min_insync_replicas="2")),
+        brokers=[Broker(1, None, {rate: "50000000"}), Broker(2, None, {}), Broker(3, None, {})],
+    )
+    (fix,) = found(survey).fixes
+    assert fix.configs == {"orders": {"follower.replication.throttled.replicas": None}}
+    assert fix.brokers == {"1": {rate: None}} and fix.ids == ("KP022",)
+    assert found(replace(survey, moving=True)).fixes == []
+
+
+def test_an_interrupted_reassignment_comes_first() -> None:
+    """Nothing else is applied before it, and of everything else it is said why."""
+    survey = replace(
+        cluster(topic(replicas=(1,), unclean_leader_election_enable="true")),
+        interrupted=Interrupted(4, 50_000_000, "/before.json"),
+    )
+    assert found(survey).fixes == []
+    assert {(each.id, why) for each, why in found(survey).cannot} == {
+        (number, "the interrupted reassignment comes first: it is to be resumed, or undone")
+        for number in ("KP001", "KP004")
+    }
 
 
 def test_one_broker_alone_is_said() -> None:

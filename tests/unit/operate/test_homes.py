@@ -10,6 +10,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -117,6 +119,23 @@ def test_what_is_being_started_is_not_taken_down() -> None:
     with pytest.raises(UsageError, match="no cluster lab stands"):
         app(["down"], standalone_mode=False)
     assert not place.path.exists()  # of one that never came up
+
+
+@pytest.mark.parametrize("ending", ["down", "another start"])
+def test_reassignments_of_a_cluster_that_is_gone_are_forgotten(ending: str) -> None:
+    """What there was to resume, to go back to, and to lock; those of other clusters stay."""
+    place = home("lab")
+    place.make()
+    place.write(replace(card("lab", start="of a keeper that was killed"), cluster_id="abc"))
+    folder = Path(os.environ["XDG_STATE_HOME"]) / "kaput/reassignments"
+    folder.mkdir()
+    for name in ("abc.json", "abc.lock", "abc-20260101T000000.json", "abcd.json", "xabc-2026.json"):
+        (folder / name).write_text("{}")
+    if ending == "down":
+        app(["down"], standalone_mode=False)
+    else:
+        place.make()
+    assert sorted(path.name for path in folder.iterdir()) == ["abcd.json", "xabc-2026.json"]
 
 
 def test_logs_of_starts_that_nobody_waits_for_are_removed() -> None:
