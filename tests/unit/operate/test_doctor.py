@@ -319,6 +319,16 @@ def test_throttles_are_those_that_a_reassignment_sets() -> None:
     assert (THROTTLED_RATES, THROTTLED_REPLICAS) == (throttles.RATES, throttles.REPLICAS)
 
 
+def test_a_broker_that_is_away_is_named_and_counted() -> None:
+    """Where Kafka shows no ISR it is the replicas' broker; and it need not be added a second time."""
+    survey = with_topic("orders", Partition(0, None, (2,), ()))
+    survey = replace(survey, brokers=[Broker(1, None, SOUND_BROKER)])
+    alone, offline = [each for each in diagnose(survey) if each.id in ("KP001", "KP011")]
+    assert offline.evidence.endswith("last in sync: not known")
+    assert offline.remedy.startswith("bring back broker 2;")
+    assert alone.remedy.startswith("bring back broker 2, then: add brokers until there are 3 (kaput grow 1)")
+
+
 def test_an_election_is_no_remedy_where_it_changes_nothing() -> None:
     """Where one broker leads nearly all because it is to lead them, another one has to be preferred."""
 

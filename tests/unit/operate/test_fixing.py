@@ -140,6 +140,14 @@ def test_one_broker_alone_is_said() -> None:
     ]
 
 
+def test_a_broker_that_is_away_is_no_lack_of_brokers() -> None:
+    """It is to come back; to add another one is no advice."""
+    survey = cluster(topic(replicas=(2,)), brokers=1)
+    assert [why for each, why in found(survey).cannot if each.id == "KP001"] == [
+        "a broker is missing: bring it back"
+    ]
+
+
 def test_what_cannot_be_mended_has_its_reason() -> None:
     """In the user's words."""
     survey = replace(cluster(topic(min_insync_replicas="2")), client={"acks": "1"})

@@ -98,7 +98,7 @@ class _Remedies:
         if finding.id in CANNOT:
             return CANNOT[finding.id]
         if finding.id == "KP001" and self._factor == 1:
-            return _ONE
+            return _BROKER if self._survey.missing else _ONE
         if finding.id in ("KP002", "KP003"):
             topic = self._topics[finding.resource]
             return _TWO if max(topic.replication_factor, self._factor) < ENOUGH else None

@@ -137,8 +137,9 @@ def _between(survey: Survey, topic: Topic) -> str:
 
 
 def _more_replicas(survey: Survey, topic: Topic) -> str:
-    lacking = ENOUGH - len(survey.brokers)
-    first = f"add brokers until there are {ENOUGH} (kaput grow {lacking}), then: " if lacking > 0 else ""
+    lacking = ENOUGH - len(survey.brokers) - len(survey.missing)
+    first = f"bring back broker {ids(survey.missing)}, then: " if survey.missing else ""
+    first += f"add brokers until there are {ENOUGH} (kaput grow {lacking}), then: " if lacking > 0 else ""
     return f"{first}kaput reassign --replication-factor {ENOUGH} --topic {topic.name}"
 
 

@@ -134,3 +134,9 @@ class Survey:
     unknown: Sequence[str] = field(default=())  # what could not be had, in sentences
     moving: bool = False
     interrupted: Interrupted | None = None
+
+    @property
+    def missing(self) -> list[int]:
+        """Brokers that have replicas and are not there."""
+        known = {broker for topic in self.topics for p in topic.partitions for broker in p.replicas}
+        return sorted(known - {broker.id for broker in self.brokers})
