@@ -81,8 +81,8 @@ def _offline(survey: Survey) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(gone)} without a leader; last in sync: {listed(last) if last else 'not known'}",
-                f"bring back broker {listed(back or gone[0].replicas)}; an unclean election would lose what it "
-                "alone has",
+                f"bring back broker {listed(back or gone[0].replicas)}; "
+                "an unclean election would lose what it alone has",
             )
 
 
