@@ -124,6 +124,12 @@ class Standing:
         assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
         return done.stdout or done.stderr
 
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """The same, without waiting for its end."""
+        return subprocess.Popen(
+            [*KAPUT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env
+        )
+
     def json(self, *arguments: str, status: int = 0) -> Any:
         """The same, read."""
         return json.loads(self(*arguments, "--json", status=status))

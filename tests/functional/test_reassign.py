@@ -141,6 +141,40 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: Connection, tm
     assert stored(lab) == list(range(RECORDS))
 
 
+def test_a_fix_finishes_what_was_killed(lab: Lab, cluster: Connection, tmp_path: Path) -> None:
+    """The doctor shows what was interrupted and the throttles that stay on; then nothing of it is left."""
+    fill(lab)
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    at = ["--bootstrap-servers", lab.bootstrap_servers]
+    three = ["reassign", "--replication-factor", "3", "--topic", "orders", "--yes", "--throttle", "4MB"]
+    first = subprocess.Popen([*KAPUT, *three, *at], env=env)
+    assert eventually(lambda: bool(cluster.ongoing()), 60)
+    first.kill()
+    first.wait(30)
+    assert eventually(lambda: not cluster.ongoing(), 60)  # the brokers go on by themselves
+    found = _said("doctor", "--fail-on", "never", at=lab, env=env)["findings"]
+    shown = {(each["id"], each["resource"]) for each in found}
+    assert {("KP022", "every broker"), ("KP022", "topic orders"), ("KP023", "reassignment")} <= shown
+    said = _said("doctor", "--fix", "--yes", "--fail-on", "never", at=lab, env=env)
+    assert "the interrupted reassignment of 4 partitions" in said["fixed"][0]
+    assert "min.insync.replicas=2 for orders" in said["fixed"]
+    assert not {each["id"] for each in said["findings"]} & {"KP001", "KP003", "KP022", "KP023"}
+    assert set(cluster.configs("topic", ["orders"], REPLICAS)["orders"].values()) == {None}
+    assert stored(lab) == list(range(RECORDS))
+    # Of another program's, which no journal here knows.
+    cluster.configure("broker", {"2": {RATES[0]: "1000"}})
+    cluster.configure("topic", {"orders": {REPLICAS[1]: "0:1"}})
+
+    def left_behind() -> set[str]:
+        known = _said("doctor", "--fail-on", "never", at=lab, env=env)["findings"]
+        return {each["resource"] for each in known if each["id"] == "KP022"}
+
+    assert eventually(lambda: left_behind() == {"broker 2", "topic orders"}, 30)
+    said = _said("doctor", "--fix", "--yes", "--fail-on", "never", at=lab, env=env)
+    assert "replication without a throttle" in said["fixed"]
+    assert eventually(lambda: left_behind() == set(), 30)
+
+
 def test_racks_balance_and_a_broker_that_is_emptied(racks: Lab, tmp_path: Path) -> None:
     """Each by as few copies as it takes, which the doctor and the cluster bear out; nothing is lost."""
     fill(racks)

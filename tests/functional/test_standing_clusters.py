@@ -49,6 +49,12 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
         return [f["state"] for f in kaput.json("fault", "list")] == ["healed", "healed"]
 
     assert eventually(healed_by_itself, 60)
+    kaput("fault", "inject", "pause", "--target", "broker 1")
+    kaput("fault", "inject", "kill", "--target", "broker 2")
+    refused = kaput("grow", "1", status=2)
+    assert "no broker is added while broker 2 is down and broker 1 is paused" in refused
+    assert len(kaput.json("status")["brokers"]) == 2
+    kaput("fault", "heal")
     assert kaput.json("grow", "1")["brokers"] == [1, 2, 3]
     assert [broker["state"] for broker in kaput.json("status")["brokers"]] == ["running"] * 3
     assert "orders/0" in kaput("status")
@@ -71,6 +77,38 @@ def test_a_cluster_whose_home_is_removed_ends(kaput: Standing) -> None:
 def test_down_ends_everything(kaput: Standing) -> None:
     """The keeper, the broker and the directory; a second time there is nothing."""
     kaput("up", "--brokers", "1", "--detach", "--name", "one")
+    (card,) = kaput.state.glob("kaput/clusters/*/one/card.json")
+    journal = kaput.state / f"kaput/reassignments/{json.loads(card.read_text())['cluster_id']}.json"
+    journal.parent.mkdir()
+    journal.write_text("{}")
+    assert journal.stem in kaput("tool", "cluster", "cluster-id")
     assert "one: down" in kaput("down", "--cluster", "one")
     assert kaput.left() == [] and not list(kaput.state.glob("kaput/clusters/*/*"))
+    assert not journal.exists()
     assert "no cluster one stands" in kaput("down", "--cluster", "one", status=2)
+
+
+def test_of_two_starts_of_one_name_one_wins(kaput: Standing) -> None:
+    """The other is told so, and harms neither the cluster nor its log; two at once may take it down."""
+    first, second = (kaput.start("up", "--brokers", "1", "--detach") for _ in range(2))
+    ends = {process.communicate()[1]: process.returncode for process in (first, second)}
+    assert sorted(ends.values()) == [0, 2], ends
+    (loser,) = (text for text, status in ends.items() if status == 2)
+    assert "being started" in loser or "stands already" in loser
+    assert [broker["state"] for broker in kaput.json("status")["brokers"]] == ["running"]
+    (log,) = kaput.state.glob("kaput/clusters/*/*.log")
+    assert log.name == "lab.log"
+    downs = [kaput.start("down") for _ in range(2)]
+    assert 0 in {process.wait(60) for process in downs}
+    assert kaput.left() == [] and not list(kaput.state.glob("kaput/clusters/*/*"))
+
+
+def test_a_start_that_is_interrupted_leaves_nothing(kaput: Standing) -> None:
+    """Its keeper has a session of its own, which Ctrl-C does not reach."""
+    starting = kaput.start("up", "--brokers", "1", "--detach")
+    assert eventually(lambda: any(kaput.state.glob("kaput/clusters/*/lab/nodes/1/server.log")), 60)
+    starting.send_signal(signal.SIGINT)
+    starting.communicate()
+    assert starting.returncode == 130
+    assert eventually(lambda: kaput.left() == [], 60)
+    assert not [path for path in kaput.state.glob("kaput/clusters/*/*") if path.suffix != ".log"]

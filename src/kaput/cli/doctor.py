@@ -74,7 +74,7 @@ def doctor_command(
         raise typer.BadParameter("ids of checks go with --prove")
     if prove and fix:
         raise typer.BadParameter("--prove and --fix: one after the other")
-    from kaput.cli.fixing import apply
+    from kaput.cli.fixing import apply, resume
     from kaput.cli.proving import prove as proven
     from kaput.cli.which import config_of, servers_of
     from kaput.operate.doctor.diagnosis import diagnose, read_baseline
@@ -91,12 +91,17 @@ def doctor_command(
     if prove:
         return proven(check or [], survey, findings, runs, json)
     shown = Format.JSON if json else format_
-    fixed = None
+    fixed: list[str] | None = None
     if fix:
         as_text = shown is Format.TEXT
         if as_text:
             _show(shown, findings, survey.unknown)
-        fixed = apply(survey, findings, servers, command_config, yes=yes, quiet=not as_text)
+        fixed = []
+        if survey.interrupted is not None:
+            fixed = resume(survey, servers, command_config, yes=yes, quiet=not as_text)
+            survey = take(servers, command_config, client_config)
+            findings = diagnose(survey, known)
+        fixed += apply(survey, findings, servers, command_config, yes=yes, quiet=not as_text)
         survey = take(servers, command_config, client_config)
         findings = diagnose(survey, known)
         typer.echo("\nafterwards:", err=not as_text)

@@ -16,6 +16,23 @@ if TYPE_CHECKING:
     from kaput.operate.reassign.cluster import Connection
 
 
+def resume(survey: Survey, servers: str, command_config: Path | None, *, yes: bool, quiet: bool) -> list[str]:
+    """Finishes a reassignment that was interrupted; what was done, in a sentence, or nothing where nobody
+    agreed. Raises UsageError, LabError.
+    """
+    from kaput.cli.moving import Work
+    from kaput.cluster.access import OPEN, Access
+    from kaput.operate.reassign.cluster import connected
+    from kaput.operate.reassign.journal import Folder
+
+    assert survey.interrupted is not None
+    typer.echo("\nfix KP023: the interrupted reassignment is resumed", err=quiet)
+    access = OPEN if command_config is None else Access.read(command_config)
+    with connected(servers, access) as connection:
+        done = Work(connection, connection.view(), Folder(), quiet, yes).resume(None, False)
+    return [f"the interrupted reassignment of {survey.interrupted.partitions} partitions"] if done else []
+
+
 def apply(
     survey: Survey,
     findings: Sequence[Finding],
@@ -46,9 +63,8 @@ def apply(
             if each.goal is None:
                 _show(each, quiet)
                 if confirmed("Set this?", yes):
-                    connection.configure(
-                        "topic", {name: dict(config) for name, config in each.configs.items()}
-                    )
+                    connection.configure("broker", each.brokers)
+                    connection.configure("topic", each.configs)
                     done.append(each.title)
             elif _moved(work, connection, each):
                 done.append(each.title)
@@ -58,11 +74,13 @@ def apply(
 
 
 def _show(fix: Fix, quiet: bool) -> None:
-    for name, config in list(fix.configs.items())[:30]:
+    every = [(f"broker {name}", config) for name, config in fix.brokers.items()]
+    every += [(f"topic {name}", config) for name, config in fix.configs.items()]
+    for name, config in every[:30]:
         for key, value in config.items():
-            typer.echo(f"  topic {name}: {key}={value}", err=quiet)
-    if len(fix.configs) > 30:
-        typer.echo(f"  and {len(fix.configs) - 30:,} more", err=quiet)
+            typer.echo(f"  {name}: {key}={value}" if value is not None else f"  {name}: no {key}", err=quiet)
+    if len(every) > 30:
+        typer.echo(f"  and {len(every) - 30:,} more", err=quiet)
 
 
 def _moved(work: Work, connection: Connection, fix: Fix) -> bool:

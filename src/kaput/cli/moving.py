@@ -103,8 +103,8 @@ class Work:
             journal = begin(self._connection, self._folder, self._view.cluster_id, moves, rate, in_flight)
             self._follow(journal)
 
-    def resume(self, rate: int | None, other_rate: bool) -> None:
-        """Raises UsageError where nothing was interrupted."""
+    def resume(self, rate: int | None, other_rate: bool) -> bool:
+        """Whether it was agreed to, and done. Raises UsageError where nothing was interrupted."""
         from dataclasses import replace
 
         from kaput.errors import UsageError
@@ -117,9 +117,10 @@ class Work:
                 journal = replace(journal, throttle=rate)
                 self._folder.write(journal)
             self.show(list(journal.moves), None)
-            if self.agreed():
-                self._follow(journal)
-        self.say()
+            if not self.agreed():
+                return False
+            self._follow(journal)
+        return True
 
     def _follow(self, journal: Journal) -> None:
         from kaput.cli.progress import BytesProgress

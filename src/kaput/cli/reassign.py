@@ -83,6 +83,7 @@ def reassign_command(
         work = Work(connection, view, Folder(), json, yes, despite_offline)
         if resume:
             work.resume(rate if throttle is not None else None, throttle is not None)
+            work.say()
             return
         of_topics = None if all_topics else topic
         moves = work.plan(goal, of_topics) if rollback is None else work.back(rollback)

@@ -92,7 +92,6 @@ def down_command(*, cluster: Which = "lab", all_: Annotated[bool, typer.Option("
 
     Example: kaput down
     """
-    from kaput.errors import UsageError
     from kaput.operate.homes import find, home, standing
     from kaput.processes.reaper import reap_orphans
 
@@ -102,32 +101,37 @@ def down_command(*, cluster: Which = "lab", all_: Annotated[bool, typer.Option("
             _take_down(each.name)
         return
     place = home(cluster)
-    if (card := place.card()) is not None and not card.alive:
-        place.remove()
-        typer.echo(f"{cluster}: its keeper was gone already; nothing of it is left")
+    card = place.card()
+    if card is not None and card.alive:
+        _take_down(cluster)
         return
-    try:
+    with place.locked():  # unless it is just being started
+        place.remove()  # also what is left of one that never came up
+    if card is None:
         find(cluster)
-    except UsageError:
-        place.remove()  # of one that never came up
-        raise
-    _take_down(cluster)
+    typer.echo(f"{cluster}: its keeper was gone already; nothing of it is left")
 
 
 def _take_down(name: str) -> None:
-    from kaput.errors import LabError
+    from contextlib import suppress
+
+    from kaput.errors import LabError, UsageError
     from kaput.operate.homes import call, find, home
 
     card = find(name)
-    call(card, {"do": "down"})
+    trouble = LabError(f"the keeper of {name} (pid {card.pid}) is still there after {_DOWN_TIMEOUT_S:.0f} s")
+    try:
+        call(card, {"do": "down"})
+    except LabError as error:
+        trouble = error  # unless it is ending already, as another `down` has asked it to
     limit = time.monotonic() + _DOWN_TIMEOUT_S
     while card.alive:
         if time.monotonic() > limit:
-            raise LabError(
-                f"the keeper of {name} (pid {card.pid}) is still there after {_DOWN_TIMEOUT_S:.0f} s"
-            )
+            raise trouble
         time.sleep(_POLL_S)
-    home(name).remove()
+    # Whoever has taken the name meanwhile begins with a fresh directory.
+    with suppress(UsageError), home(name).locked():
+        home(name).remove()
     typer.echo(f"{name}: down")
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kaput.operate.homes import Card, Home
 
 _START_TIMEOUT_S = 180.0  # fetching jars happens before
+_END_TIMEOUT_S = 30.0
 _POLL_S = 0.05
 
 Name = Annotated[str, typer.Option(help="What the cluster is called by the other verbs.")]
@@ -91,7 +92,7 @@ def _here(
     made.runs_on(java, distribution_for(made.spec.kafka, java, kafka_home))
     if made.spec.network == "namespaces":
         enter(sys.argv[1:])
-    with interrupts():
+    with interrupts(), place.locked():
         place.make()
         try:
             with made:
@@ -109,31 +110,63 @@ def _in_background(place: Home) -> Card:
 
     Raises LabError with what it said when it ends instead.
     """
+    from kaput.errors import LabError
+
+    place.refuse_taken()
+    log = place.log_of_start()
+    try:
+        keeper = _start_keeper(log)
+    except OSError as error:
+        raise LabError(f"{log} cannot be written ({error.strerror}); set XDG_STATE_HOME") from None
+    try:
+        return _ready(place, keeper, log)
+    except BaseException:
+        _end_keeper(keeper)  # Ctrl-C does not reach its session
+        raise
+
+
+def _ready(place: Home, keeper: subprocess.Popen[bytes], log: Path) -> Card:
     from kaput.errors import LabError, UsageError
 
-    place.make()
-    arguments = [word for word in sys.argv[1:] if word not in ("--detach", "--json")]
-    with place.log.open("wb") as said:
-        keeper = subprocess.Popen(
-            # -P: a file of the working directory must not be taken for a module.
-            [sys.executable, "-P", "-m", "kaput", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
     limit = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < limit:
         card = place.card()
         if card is not None and card.pid == keeper.pid and card.alive:
+            log.replace(place.log)
             return card
         if (status := keeper.poll()) is not None:
-            text = place.log.read_text(errors="replace").strip().removeprefix("kaput: ")
-            place.remove()
+            text = log.read_text(errors="replace").strip().removeprefix("kaput: ")
+            log.unlink()
             raise (UsageError if status == UsageError.exit_status else LabError)(text)
         time.sleep(_POLL_S)
-    keeper.terminate()
-    raise LabError(f"the cluster was not ready within {_START_TIMEOUT_S:.0f} s; see {place.log}")
+    raise LabError(f"the cluster was not ready within {_START_TIMEOUT_S:.0f} s; see {log}")
+
+
+def _end_keeper(keeper: subprocess.Popen[bytes]) -> None:
+    from kaput.processes.signals import shielded
+
+    with shielded():
+        if keeper.poll() is None:
+            keeper.terminate()
+            try:
+                keeper.wait(_END_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                keeper.kill()  # its guardian ends what it had started
+
+
+def _start_keeper(log: Path) -> subprocess.Popen[bytes]:
+    """The same command without --detach; it locks the name itself, so that only one of several gets it."""
+    arguments = [word for word in sys.argv[1:] if word not in ("--detach", "--json")]
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            # -P: a file of the working directory must not be taken for a module.
+            [sys.executable, "-P", "-m", "kaput", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 def _show(card: Card, json: bool) -> None:

@@ -7,14 +7,13 @@ Configs and logs stay in the given folder, data does not. Not here: topics and q
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from kaput.cluster import disk, zookeeper
+from kaput.cluster import disk, ready, zookeeper
 from kaput.cluster.access import Access
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.network.interface import Network
@@ -22,13 +21,12 @@ from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node
 from kaput.cluster.properties import Place, Role, roles, write_properties
-from kaput.cluster.requests import metadata
 from kaput.cluster.security import FOLDER as SECRETS
 from kaput.cluster.security import Unsecured, secured
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.versions import Versions
-from kaput.cluster.wire import Endpoint, Unanswered, ask
-from kaput.errors import BrokerError, LabError
+from kaput.cluster.wire import Endpoint
+from kaput.errors import LabError
 from kaput.java import Java
 from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import Owner
@@ -37,8 +35,6 @@ from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.vocabulary import CLIENT_USER
 
 READY_TIMEOUT_S = 60.0
-_POLL_S = 0.05
-_ANSWER_TIMEOUT_S = 1.0
 MAIN = "kafka.Kafka"
 
 
@@ -145,31 +141,38 @@ class Cluster:
 
         Raises BrokerError when time runs out, and at once when a node dies.
         """
-        limit = time.monotonic() + timeout_s
-        waiting = set(self.broker_endpoints)
-        while waiting:
-            for node in self.nodes.values():
-                if not node.running:
-                    raise BrokerError(node.why_not_running())
-            waiting = {broker for broker in waiting if not self._is_ready(broker)}
-            if waiting and time.monotonic() > limit:
-                raise self._not_ready(waiting, timeout_s)
-            time.sleep(_POLL_S if waiting else 0)
+        ready.wait(self.nodes, lambda: self.broker_endpoints, timeout_s)
 
     def grow(self, count: int) -> list[int]:
         """That many more brokers, ready when this returns; none of them votes in the metadata quorum.
 
-        Their ids, from the highest one of a broker on. Raises LabError; what was started then runs on.
+        Their ids, from the highest one of a broker on. Raises LabError; then either all of them run and
+        belong to the cluster, or none.
         """
         first = max(self.broker_endpoints) + 1
         added = self._places_for(dict.fromkeys(range(first, first + count), "broker"))
         self.network.join([place.id for place in added])
         self._places = [*self._places, *added]
-        self._add(added)
-        for place in added:
-            self.nodes[place.id].start()
-        self.wait_ready(self._ready_timeout_s)
+        try:
+            self._add(added)
+            for place in added:
+                self.nodes[place.id].start()
+            self.wait_ready(self._ready_timeout_s)
+        except BaseException:
+            if not all(place.id in self.nodes and self.nodes[place.id].running for place in added):
+                self._forget(added)
+            raise
         return [place.id for place in added]
+
+    def _forget(self, places: Sequence[Place]) -> None:
+        """As if they had never been added."""
+        self._places = [place for place in self._places if place not in places]
+        for place in places:
+            node = self.nodes.pop(place.id, None)
+            if node is not None and node.running:
+                node.kill()
+            remove_tree(place.data)
+            remove_tree(place.scratch)
 
     def upgrade(self, node_id: int, version: str) -> None:
         """A node is of that version from its next start on. Raises LabError where it cannot be."""
@@ -274,22 +277,6 @@ class Cluster:
             )
             for node_id, role in wanted.items()
         ]
-
-    def _is_ready(self, broker: int) -> bool:
-        endpoints = self.broker_endpoints
-        try:
-            answer = ask(endpoints[broker], metadata(), _ANSWER_TIMEOUT_S)
-        except Unanswered:
-            return False
-        return {alive.node_id for alive in answer.brokers} == set(endpoints)
-
-    def _not_ready(self, waiting: set[int], timeout_s: float) -> BrokerError:
-        node = self.nodes[min(waiting)]
-        names = ", ".join(str(broker) for broker in sorted(waiting))
-        return BrokerError(
-            f"not ready after {timeout_s:.0f} s: broker {names}; "
-            f"the log of {node.title} ends:\n{node.log_tail()}"
-        )
 
     def _on_event(self, kind: str, node_id: int, at_ns: int) -> None:
         with self._lock:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ class Keeper:
             lab.spec.kafka,
             None if kafka_home is None else str(kafka_home.absolute()),
             None if lab.client_properties is None else str(lab.client_properties),
+            lab.cluster_id(),
         )
         self._history: dict[str, dict[str, Any]] = {}
         self._timers: dict[str, threading.Timer] = {}
@@ -149,9 +150,11 @@ class Keeper:
             return list(self._history.values())
 
     def _grow(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.lab.grow(int(request["brokers"]))
-        self.card = Card(**{**asdict(self.card), "bootstrap_servers": self.lab.bootstrap_servers})
-        self.home.write(self.card)
+        try:
+            self.lab.grow(int(request["brokers"]))
+        finally:
+            self.card = replace(self.card, bootstrap_servers=self.lab.bootstrap_servers)
+            self.home.write(self.card)
         return {"bootstrap_servers": self.lab.bootstrap_servers, "brokers": self.lab.brokers}
 
     def _end(self, request: dict[str, Any]) -> dict[str, Any]:

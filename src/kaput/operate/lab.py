@@ -12,8 +12,9 @@ put the same parts together in run/experiment.py.
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -23,6 +24,8 @@ from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.lab import Cluster
 from kaput.cluster.network.entering import inside
+from kaput.cluster.requests import metadata
+from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.java import Java, find_java
 from kaput.operate.breaking import Breaking, Injected
@@ -36,6 +39,7 @@ from kaput.scenario.nearest import hint
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
 READY_TIMEOUT_S = 60.0
+_REACHED_S = 5.0
 
 
 def lab(
@@ -75,6 +79,7 @@ class Lab:
         self._topics, self._folder, self._note = topics, folder, note
         self._found: tuple[Java, Distribution] | None = None
         self._stack = ExitStack()
+        self._growing = threading.Lock()
 
     def runs_on(self, java: Java, distribution: Distribution) -> None:
         """What has been found already is not looked for on entering."""
@@ -135,6 +140,13 @@ class Lab:
             raise UsageError(f"there is no user {user}; {hint(user, USERS)}")
         return {"bootstrap.servers": self.bootstrap_servers, **self.cluster.access(user).librdkafka()}
 
+    def cluster_id(self) -> str | None:
+        """As Kafka has it; None where no broker says."""
+        for endpoint in self.cluster.broker_endpoints.values():
+            with suppress(Unanswered):
+                return str(ask(endpoint, metadata(), _REACHED_S).cluster_id)
+        return None
+
     @property
     def brokers(self) -> list[int]:
         """Their ids, from 1."""
@@ -170,10 +182,43 @@ class Lab:
         self.admin.create_topics([topic])
 
     def grow(self, count: int = 1) -> list[int]:
-        """That many more brokers, ready when this returns; their ids. Raises LabError."""
-        added = self.cluster.grow(count)
-        self.spec = self.spec.model_copy(update={"brokers": len(self.cluster.broker_endpoints)})
-        return added
+        """That many more brokers, ready when this returns; their ids.
+
+        Raises UsageError while a node is down, paused or out of reach, LabError where they do not come up:
+        then those that run all the same are brokers of the cluster.
+        """
+        with self._growing:
+            self._refuse_unready()
+            before = self.brokers
+            try:
+                return self.cluster.grow(count)
+            except LabError as error:
+                kept = [str(broker) for broker in self.cluster.broker_endpoints if broker not in before]
+                and_so = (
+                    f"broker {', '.join(kept)} runs and belongs to the cluster" if kept else "none was added"
+                )
+                raise LabError(f"{error}\n{and_so}") from None
+            finally:
+                brokers = len(self.cluster.broker_endpoints)
+                self.spec = self.spec.model_copy(update={"brokers": brokers})
+
+    def _refuse_unready(self) -> None:
+        """A broker counts as added once all of them know it, which these could not."""
+        nodes = self.cluster.nodes.values()
+        wrong = [f"{node.title} is down" for node in nodes if not node.running]
+        wrong += [f"{node.title} is paused" for node in nodes if node.is_stopped()]
+        faults = ", ".join(each.id for each in self.active_faults)
+        try:
+            if not wrong:
+                # What was healed just now is back in time; what is broken stays so.
+                self.cluster.wait_ready(_REACHED_S if faults else READY_TIMEOUT_S)
+        except LabError:
+            if not faults:
+                raise
+            wrong = ["not every broker reaches every other one"]
+        if wrong:
+            active = f" (active faults: {faults}; kaput fault heal ends them)" if faults else ""
+            raise UsageError(f"no broker is added while {' and '.join(wrong)}{active}")
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
         """By number: leader (None where there is none), leader epoch, replicas, ISR. Raises LabError."""

@@ -16,7 +16,7 @@ from typing import Protocol
 import psutil
 
 from kaput.processes.mounts import unmount
-from kaput.processes.records import MARKER, Record, Started, start_of
+from kaput.processes.records import MARKER, OWNER_NAME, Record, Started, start_of
 
 GRACE_S = 5.0
 KILL_TIMEOUT_S = 10.0
@@ -66,16 +66,31 @@ def end_leftovers(record: Record) -> list[str]:
     What carries the owner's marker is ended too: it may have been started but not yet recorded, or be the
     child of a child. Repeats until two looks find nothing, because a dying parent can still fork.
     """
-    ended: dict[int, str] = {}
+    ended = _end_all(lambda: _leftovers(record))
+    close(record, kept=bool(_leftovers(record)))
+    return [started.name for started in ended]
+
+
+def end_strays(record: Record) -> list[Started]:
+    """SIGKILLs what a living owner's processes started and left behind, in whatever session; returns it.
+
+    To be called when those processes are gone. A stray is known by the owner's name in its environment alone:
+    one that was started with an environment of its own (env -i, sudo, docker) cannot be told from others.
+    """
+    return _end_all(lambda: list(_carrying(OWNER_NAME, record.name)))
+
+
+def _end_all(find: Callable[[], list[Started]]) -> list[Started]:
+    """SIGKILLs what is found until two looks find nothing, for KILL_TIMEOUT_S at most."""
+    ended: dict[int, Started] = {}
     quiet, limit = 0, time.monotonic() + KILL_TIMEOUT_S
     while quiet < 2 and time.monotonic() < limit:
-        left = _leftovers(record)
+        left = find()
         for started in left:
             _kill(started)
-            ended[started.pid] = started.name
+            ended[started.pid] = started
         quiet = 0 if left else quiet + 1
         time.sleep(_POLL_S)
-    close(record, kept=bool(quiet < 2 and _leftovers(record)))
     return list(ended.values())
 
 
@@ -99,17 +114,18 @@ def remove_tree(path: Path) -> bool:
 
 def _leftovers(record: Record) -> list[Started]:
     found = {started.pid: started for started in record.processes() if started.running()}
-    for started in _marked(record.marker):
+    for started in _carrying(MARKER, record.marker):
         found.setdefault(started.pid, started)
     return list(found.values())
 
 
-def _marked(marker: str) -> Iterable[Started]:
+def _carrying(variable: str, value: str) -> Iterable[Started]:
+    """Processes with that in their environment."""
     for process in psutil.process_iter():
         if process.pid == os.getpid():
             continue
         try:
-            if process.environ().get(MARKER) != marker:
+            if process.environ().get(variable) != value:
                 continue
             name = process.name()
         except (psutil.Error, OSError):

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import IO
 
 from kaput.errors import LabError
-from kaput.processes.ending import KILL_TIMEOUT_S, close, end_politely
+from kaput.processes.ending import KILL_TIMEOUT_S, close, end_politely, end_strays
 from kaput.processes.guardian import GOODBYE
-from kaput.processes.records import MARKER, Record, Started, own_marker, start_of
+from kaput.processes.records import MARKER, OWNER_NAME, Record, Started, own_marker, start_of
 from kaput.processes.signals import shielded
 
 Stream = int | IO[bytes] | None
@@ -93,6 +93,7 @@ class Owner:
         self._marks_environment = marks_environment
         self._processes: list[OwnedProcess] = []
         self._lock = threading.Lock()
+        self.strays: list[str] = []  # names of what owned processes had left running, known after the block
 
     def __enter__(self) -> Owner:
         if self._marks_environment:
@@ -111,6 +112,9 @@ class Owner:
                 self._open = False
             for started in end_politely([process for process in self._processes if process.running]):
                 self._record.add_process(started)
+            for started in end_strays(self._record) if self._processes else ():
+                self._record.add_process(started)
+                self.strays.append(started.name)
             # What outlives its SIGKILL stays on record: the reaper of the next start finds it there.
             close(self._record, kept=any(started.running() for started in self._record.processes()))
             _dismiss(self._guardian)
@@ -139,7 +143,7 @@ class Owner:
         with shielded(), self._lock:
             if not self._open:
                 raise LabError(f"{name} is not started: kaput is cleaning up")
-            marker = {MARKER: own_marker()} if marked else {}
+            marker = {MARKER: own_marker(), OWNER_NAME: self._record.name} if marked else {}
             popen = _popen(args, name, stdin, stdout, stderr, {**marker, **(env or {})}, cwd)
             self._record.add_process(Started(popen.pid, start_of(popen.pid) or "", name))
             process = OwnedProcess(popen, name, on_exit)
@@ -165,7 +169,7 @@ def _popen(
     cwd: Path | None,
 ) -> subprocess.Popen[bytes]:
     nothing = subprocess.DEVNULL
-    inherited = {key: value for key, value in os.environ.items() if key != MARKER}
+    inherited = {key: value for key, value in os.environ.items() if key not in (MARKER, OWNER_NAME)}
     try:
         return subprocess.Popen(
             [str(arg) for arg in args],
@@ -182,7 +186,7 @@ def _popen(
 
 def _start_guardian(record: Record) -> subprocess.Popen[bytes]:
     # Without the marker: the guardian ends what carries it, and an outer kaput's guardian must not end ours.
-    env = {key: value for key, value in os.environ.items() if key != MARKER}
+    env = {key: value for key, value in os.environ.items() if key not in (MARKER, OWNER_NAME)}
     return subprocess.Popen(
         [sys.executable, "-m", "kaput.processes.guardian", str(record.path)],
         stdin=subprocess.PIPE,

@@ -23,6 +23,8 @@ from kaput.errors import LabError
 
 # Every process that kaput starts, and all that those start, carry this in their environment.
 MARKER = "KAPUT_OWNER"
+# One process may have several owners; what each of them spawned, and all that those start, carry its name.
+OWNER_NAME = "KAPUT_OWNER_NAME"
 _NAME = re.compile(r"(?P<marker>(?P<pid>\d+)-(?P<start>[\w.]+))-\d+")
 
 
@@ -110,6 +112,11 @@ class Record:
     def marker(self) -> str:
         """What processes of this owner carry in their environment."""
         return self.path.name.rpartition("-")[0]
+
+    @property
+    def name(self) -> str:
+        """What this owner alone, and no other one of its process, gives to what it spawns."""
+        return self.path.name
 
     def owner_gone(self) -> bool:
         """Whether the owning process has ended; False for a directory that is no record."""

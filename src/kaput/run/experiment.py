@@ -95,6 +95,8 @@ class Experiment:
             finally:
                 self._nemesis.abort()
             self._collect(groups)
+        if owner.strays:
+            self._progress.note(f"clients left these running, and they were ended: {', '.join(owner.strays)}")
 
     def _provision(self, owner: Owner, stack: ExitStack, last: ExitStack) -> None:
         self._begin("provision")

@@ -182,3 +182,17 @@ def test_an_installation_runs_like_the_locked_jars(
         assert list(cluster.broker_endpoints) == [1]
     assert notes == ["preparing quick starts of brokers (once)"]
     assert find_archive(home, java) is not None
+
+
+def test_a_broker_that_cannot_be_added_leaves_nothing(
+    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """Neither a node that is waited for, nor its data; and the next try has its number."""
+    with Cluster(owner, Spec(brokers=1), distribution, java, tmp_path) as cluster:
+        (tmp_path / "2").write_text("in the way of its directory")
+        with pytest.raises(OSError, match="exists"):
+            cluster.grow(1)
+        assert list(cluster.nodes) == list(cluster.broker_endpoints) == [1]
+        (tmp_path / "2").unlink()
+        assert cluster.grow(1) == [2]
+        cluster.wait_ready(60)

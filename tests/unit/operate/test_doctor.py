@@ -13,7 +13,19 @@ from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import as_json, at_or_above, diagnose, read_baseline
 from kaput.operate.doctor.sarif import as_sarif
-from kaput.operate.doctor.survey import Broker, Commit, Group, Partition, Quorum, Survey, Topic
+from kaput.operate.doctor.survey import (
+    THROTTLED_RATES,
+    THROTTLED_REPLICAS,
+    Broker,
+    Commit,
+    Group,
+    Interrupted,
+    Partition,
+    Quorum,
+    Survey,
+    Topic,
+)
+from kaput.operate.reassign import throttles
 
 SOUND_TOPIC = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 SOUND_BROKER = {
@@ -190,6 +202,21 @@ SHOWN: dict[str, tuple[Callable[[], Survey], str, list[Callable[[], Survey]]]] =
         "every broker (__consumer_offsets): offsets.topic.replication.factor=1",
         [sound, lambda: with_topic("__consumer_offsets")],
     ),
+    "KP022": (
+        lambda: with_brokers(follower_replication_throttled_rate="50000000"),
+        "every broker: follower.replication.throttled.rate=50000000",
+        [
+            sound,
+            lambda: with_brokers(follower_replication_throttled_rate="9223372036854775807"),
+            lambda: replace(with_brokers(follower_replication_throttled_rate="50000000"), moving=True),
+            lambda: with_topic(follower_replication_throttled_replicas=""),
+        ],
+    ),
+    "KP023": (
+        lambda: replace(sound(), interrupted=Interrupted(4, 50_000_000, "/before.json")),
+        "reassignment: 4 partitions were to be changed, with a throttle of 50,000,000 bytes a second",
+        [sound, lambda: replace(sound(), moving=True)],
+    ),
 }
 
 
@@ -230,6 +257,88 @@ def test_every_check_is_in_the_manual() -> None:
     manual = (Path(__file__).parents[3] / "docs" / "DOCTOR.md").read_text()
     for check in CHECKS:
         assert f"| {check.id} | {check.severity} |" in manual
+
+
+def obeyed(survey: Survey, remedy: str) -> Survey:
+    """The picture after the commands of a remedy for the only topic, brokers added first where it says so."""
+    (topic,) = survey.topics
+    if "until there are 3" in remedy:
+        brokers = [Broker(number, None, SOUND_BROKER) for number in (1, 2, 3)]
+        survey = replace(survey, brokers=brokers)
+    for command in remedy.rpartition("then: ")[2].split(" && "):
+        words = command.split()
+        if words[:2] == ["kaput", "reassign"]:
+            replicas = range(1, 1 + int(words[words.index("--replication-factor") + 1]))
+            assert len(replicas) <= len(survey.brokers)
+            topic = replace(topic, partitions=[Partition(0, 1, tuple(replicas), tuple(replicas))])
+        else:
+            key, value = words[words.index("--add-config") + 1].split("=")
+            topic = replace(topic, config={**topic.config, key: value})
+    return replace(survey, topics=[topic])
+
+
+@pytest.mark.parametrize("name", ["orders", "__consumer_offsets"])
+@pytest.mark.parametrize("least", ["1", "2", "3", "5"])
+@pytest.mark.parametrize("factor", [1, 2, 3, 5])
+@pytest.mark.parametrize("brokers", [1, 2, 3, 5])
+def test_remedies_come_to_an_end(brokers: int, factor: int, least: str, name: str) -> None:
+    """No remedy brings back what another one was for: two steps, and nothing is found."""
+    replicas = tuple(range(1, 1 + factor))
+    survey = with_topic(name, Partition(0, 1, replicas, replicas), min_insync_replicas=least)
+    survey = replace(
+        survey, brokers=[Broker(number, None, SOUND_BROKER) for number in range(1, 1 + max(brokers, factor))]
+    )
+    for _ in range(2):
+        critical = [each for each in diagnose(survey) if each.severity == "critical" and each.id != "KP010"]
+        if critical:
+            survey = obeyed(survey, critical[0].remedy)
+    assert [each.id for each in diagnose(survey) if each.severity == "critical"] == []
+
+
+def test_each_throttle_has_the_command_that_takes_it_off() -> None:
+    """For just the brokers and topics that have one; an interrupted reassignment takes off its own."""
+    replicas = ",".join(f"{number}:1" for number in range(40))
+    survey = with_topic(leader_replication_throttled_replicas=replicas)
+    rate = {"leader.replication.throttled.rate": "1"}
+    survey = replace(survey, brokers=[*survey.brokers[:2], Broker(3, "rack-3", SOUND_BROKER | rate)])
+    brokers, topic = [each for each in diagnose(survey) if each.id == "KP022"]
+    assert (brokers.resource, topic.resource) == ("broker 3", "topic orders")
+    assert len(topic.evidence) < 90 and topic.evidence.endswith(",...")
+    assert (
+        brokers.remedy == f"kaput tool configs --alter --broker 3 --delete-config {','.join(THROTTLED_RATES)}"
+    )
+    assert topic.remedy.endswith(f"--topic orders --delete-config {','.join(THROTTLED_REPLICAS)}")
+    interrupted = replace(survey, interrupted=Interrupted(4, None, "/before.json"))
+    assert {each.remedy for each in diagnose(interrupted) if each.id == "KP022"} == {
+        "kaput reassign --resume"
+    }
+
+
+def test_throttles_are_those_that_a_reassignment_sets() -> None:
+    """Two lists, so that the picture needs no client of Kafka's."""
+    assert (THROTTLED_RATES, THROTTLED_REPLICAS) == (throttles.RATES, throttles.REPLICAS)
+
+
+def test_a_broker_that_is_away_is_named_and_counted() -> None:
+    """Where Kafka shows no ISR it is the replicas' broker; and it need not be added a second time."""
+    survey = with_topic("orders", Partition(0, None, (2,), ()))
+    survey = replace(survey, brokers=[Broker(1, None, SOUND_BROKER)])
+    alone, offline = [each for each in diagnose(survey) if each.id in ("KP001", "KP011")]
+    assert offline.evidence.endswith("last in sync: not known")
+    assert offline.remedy.startswith("bring back broker 2;")
+    assert alone.remedy.startswith("bring back broker 2, then: add brokers until there are 3 (kaput grow 1)")
+
+
+def test_an_election_is_no_remedy_where_it_changes_nothing() -> None:
+    """Where one broker leads nearly all because it is to lead them, another one has to be preferred."""
+
+    def remedy(survey: Survey) -> str:
+        (found_there,) = [each for each in diagnose(survey) if each.id == "KP007"]
+        return found_there.remedy
+
+    assert remedy(lopsided()) == "kaput reassign --balance --all-topics"
+    spread = [Partition(n, 1, (1 + n % 3, 1 + (n + 1) % 3, 1 + (n + 2) % 3), (1, 2, 3)) for n in range(12)]
+    assert remedy(with_topic("orders", *spread)).startswith("kaput tool leader-election")
 
 
 def bad() -> Survey:

@@ -8,9 +8,9 @@ from kaput.cluster.placement import Goal
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import diagnose
 from kaput.operate.doctor.fixing import CANNOT, Fix, Remedies, remedies
-from kaput.operate.doctor.survey import Broker, Partition, Survey, Topic
+from kaput.operate.doctor.survey import Broker, Interrupted, Partition, Survey, Topic
 
-CAN = {"KP001", "KP002", "KP003", "KP004", "KP006", "KP007", "KP008"}
+CAN = {"KP001", "KP002", "KP003", "KP004", "KP006", "KP007", "KP008", "KP022", "KP023"}
 
 
 def cluster(*topics: Topic, brokers: int = 3) -> Survey:
@@ -77,6 +77,14 @@ def test_all_in_sync_becomes_all_but_one() -> None:
     assert kinds(cluster(five, brokers=5)) == [(("orders",), None, {"orders": {"min.insync.replicas": "4"}})]
 
 
+def test_kafkas_own_topic_need_not_be_all_in_sync() -> None:
+    """One that was set like that is mended as any other, and not passed over in silence."""
+    survey = cluster(topic("__consumer_offsets", min_insync_replicas="3"))
+    assert kinds(survey) == [
+        (("__consumer_offsets",), None, {"__consumer_offsets": {"min.insync.replicas": "2"}})
+    ]
+
+
 def test_unclean_election_is_switched_off() -> None:
     """For the topic, wherever it was switched on."""
     survey = cluster(topic(min_insync_replicas="2", unclean_leader_election_enable="true"))
@@ -96,12 +104,47 @@ def test_one_rack_is_left() -> None:
     assert kinds(survey) == [(("orders",), Goal(spread_racks=True), {})]
 
 
+def test_throttles_that_were_left_behind_are_taken_off() -> None:
+    """Of brokers and topics, and only where there are any."""
+    throttled = topic(min_insync_replicas="2", follower_replication_throttled_replicas="0:1")
+    rate = "follower.replication.throttled.rate"
+    survey = replace(
+        cluster(throttled, topic("bills", min_insync_replicas="2")),
+        brokers=[Broker(1, None, {rate: "50000000"}), Broker(2, None, {}), Broker(3, None, {})],
+    )
+    (fix,) = found(survey).fixes
+    assert fix.configs == {"orders": {"follower.replication.throttled.replicas": None}}
+    assert fix.brokers == {"1": {rate: None}} and fix.ids == ("KP022",)
+    assert found(replace(survey, moving=True)).fixes == []
+
+
+def test_an_interrupted_reassignment_comes_first() -> None:
+    """Nothing else is applied before it, and of everything else it is said why."""
+    survey = replace(
+        cluster(topic(replicas=(1,), unclean_leader_election_enable="true")),
+        interrupted=Interrupted(4, 50_000_000, "/before.json"),
+    )
+    assert found(survey).fixes == []
+    assert {(each.id, why) for each, why in found(survey).cannot} == {
+        (number, "the interrupted reassignment comes first: it is to be resumed, or undone")
+        for number in ("KP001", "KP004")
+    }
+
+
 def test_one_broker_alone_is_said() -> None:
     """There is nowhere to put a second replica."""
     survey = cluster(topic(replicas=(1,)), brokers=1)
     assert found(survey).fixes == []
     assert [why for each, why in found(survey).cannot if each.id == "KP001"] == [
         "one broker alone: there is nowhere to put a second replica (kaput grow)"
+    ]
+
+
+def test_a_broker_that_is_away_is_no_lack_of_brokers() -> None:
+    """It is to come back; to add another one is no advice."""
+    survey = cluster(topic(replicas=(2,)), brokers=1)
+    assert [why for each, why in found(survey).cannot if each.id == "KP001"] == [
+        "a broker is missing: bring it back"
     ]
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from kaput.cli.main import app
 from kaput.errors import LabError, UsageError
 from kaput.operate.homes import Card, call, find, home, standing
 from kaput.processes.records import start_of
@@ -68,6 +73,81 @@ def test_a_name_is_taken_once() -> None:
     home("lab").write(card("lab"))
     with pytest.raises(UsageError, match="a cluster lab stands already"):
         home("lab").make()
+
+
+def test_a_name_is_locked_by_one_process_at_a_time() -> None:
+    """The second one is told why; afterwards not even the lock's file is left."""
+    place = home("lab")
+    with (
+        place.locked(),
+        pytest.raises(UsageError, match="lab is being started or taken down by another kaput"),
+        home("lab").locked(),
+    ):
+        pass
+    with place.locked(), home("other").locked():
+        place.make()
+        place.write(card("lab"))
+        with pytest.raises(UsageError, match="a cluster lab stands already"), home("lab").locked():
+            pass
+    assert [path.name for path in place.path.parent.iterdir()] == ["lab"]
+
+
+def test_the_lock_ends_with_a_holder_that_is_killed() -> None:
+    """The kernel releases it: what it left is no obstacle."""
+    holding = (
+        "import sys; from kaput.operate.homes import home\n"
+        "with home('lab').locked(): print(flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", holding], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout is not None and holder.stdout.readline()
+    with pytest.raises(UsageError, match="being started"), home("lab").locked():
+        pass
+    holder.kill()
+    holder.communicate()
+    with home("lab").locked():
+        pass
+
+
+def test_what_is_being_started_is_not_taken_down() -> None:
+    """Its directory stays: it is removed under the lock alone."""
+    place = home("lab")
+    with place.locked():
+        place.make()
+        with pytest.raises(UsageError, match="being started"):
+            app(["down"], standalone_mode=False)
+        assert place.path.exists()
+    with pytest.raises(UsageError, match="no cluster lab stands"):
+        app(["down"], standalone_mode=False)
+    assert not place.path.exists()  # of one that never came up
+
+
+@pytest.mark.parametrize("ending", ["down", "another start"])
+def test_reassignments_of_a_cluster_that_is_gone_are_forgotten(ending: str) -> None:
+    """What there was to resume, to go back to, and to lock; those of other clusters stay."""
+    place = home("lab")
+    place.make()
+    place.write(replace(card("lab", start="of a keeper that was killed"), cluster_id="abc"))
+    folder = Path(os.environ["XDG_STATE_HOME"]) / "kaput/reassignments"
+    folder.mkdir()
+    for name in ("abc.json", "abc.lock", "abc-20260101T000000.json", "abcd.json", "xabc-2026.json"):
+        (folder / name).write_text("{}")
+    if ending == "down":
+        app(["down"], standalone_mode=False)
+    else:
+        place.make()
+    assert sorted(path.name for path in folder.iterdir()) == ["abcd.json", "xabc-2026.json"]
+
+
+def test_logs_of_starts_that_nobody_waits_for_are_removed() -> None:
+    """Those that somebody still waits for stay."""
+    place = home("lab")
+    place.make()
+    ours = place.log_of_start()
+    dead = ours.with_name("lab.4194304.log")
+    for log in (ours, dead):
+        log.write_text("...")
+    place.remove()
+    assert ours.exists() and not dead.exists()
 
 
 @pytest.mark.parametrize("name", ["", "../up", "Lab", "a b", "x" * 40, "/tmp"])

@@ -298,3 +298,13 @@ def test_bytes_are_those_of_the_leader() -> None:
     sizes = {(("orders", 0), 1): 50, (("orders", 0), 2): 70}
     (move,) = planning.planned(view, sizes, None, Goal(factor=3))
     assert (move.adding, move.removing, move.size, move.copied) == ((3,), (), 70, 70)
+
+
+def test_who_reassigns_now_is_no_interruption(tmp_path: Path) -> None:
+    """The journal is there in both cases; the lock tells."""
+    folder = Folder(tmp_path)
+    assert not folder.busy("cluster-1")
+    started(FakeCluster(ORDERS), folder)
+    with folder.locked("cluster-1"):
+        assert folder.busy("cluster-1") and not folder.busy("cluster-2")
+    assert not folder.busy("cluster-1") and folder.read("cluster-1") is not None

@@ -113,6 +113,32 @@ def test_a_started_process_that_was_not_yet_recorded_is_found_by_its_marker(stat
         unrecorded.wait()
 
 
+def test_what_a_child_left_behind_is_reaped_at_the_next_start() -> None:
+    """Also where owner and guardian were killed: the child that started it had ended long before."""
+    leaving = (
+        "import subprocess; "
+        "print(subprocess.Popen(['sleep', '300'], start_new_session=True, stdout=subprocess.DEVNULL).pid)"
+    )
+    owning = (
+        "import sys; from kaput.processes.ownership import Owner\n"
+        "with Owner() as owner:\n"
+        f"    child = owner.spawn([sys.executable, '-c', {leaving!r}], name='child', stdout=-1)\n"
+        "    left = child.popen.stdout.readline().decode().strip(); child.wait(20)\n"
+        "    print(owner._guardian.pid, left, flush=True); sys.stdin.read()\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", owning], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    guardian, left = (int(word) for word in parent.stdout.readline().split())
+    os.kill(guardian, signal.SIGKILL)
+    parent.kill()
+    parent.communicate()
+    assert start_of(left) is not None
+    assert reap_orphans() == ["sleep"]
+    assert eventually(lambda: start_of(left) is None, BOUND_S)
+
+
 def test_two_owners_of_one_process_have_records_of_their_own() -> None:
     """An inner owner that leaves takes nothing of the outer one along."""
     with Owner() as outer:

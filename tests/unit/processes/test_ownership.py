@@ -12,7 +12,7 @@ import pytest
 
 from kaput.errors import Interrupted, LabError
 from kaput.processes.ownership import Owner
-from kaput.processes.records import MARKER, own_marker
+from kaput.processes.records import MARKER, own_marker, start_of
 from kaput.processes.signals import interrupts, shielded
 
 
@@ -64,6 +64,43 @@ def test_a_child_has_a_session_of_its_own_and_the_marker() -> None:
         assert process.popen.stdout is not None
         session, marker, extra = process.popen.stdout.read().decode().split()
     assert (int(session), marker, extra) == (process.pid, own_marker(), "1")
+
+
+# Starts a child in a session of its own, says its id, and ends.
+LEAVING = (
+    "import subprocess as s; "
+    "print(s.Popen(['sleep', '300'], start_new_session=True, stdout=s.DEVNULL).pid, flush=True)"
+)
+
+
+def left_by(owner: Owner, *, marked: bool = True) -> int:
+    """The process that a child of this owner has left running."""
+    process = owner.spawn([sys.executable, "-c", LEAVING], name="leaving", stdout=-1, marked=marked)
+    assert process.popen.stdout is not None
+    pid = int(process.popen.stdout.readline())
+    assert process.wait(20) == 0 and start_of(pid) is not None
+    return pid
+
+
+def test_what_a_child_left_behind_in_another_session_ends_with_the_owner() -> None:
+    """Its parent is gone, so that it is nobody's descendant: it is known by its environment."""
+    with Owner() as owner:
+        left = left_by(owner)
+    assert start_of(left) is None
+    assert owner.strays == ["sleep"]
+
+
+def test_what_was_left_behind_is_only_that_owners() -> None:
+    """An inner owner ends neither its outer one's nor what is to stay."""
+    with Owner() as outer:
+        kept = left_by(outer)
+        with Owner() as inner:
+            ended, stays = left_by(inner), left_by(inner, marked=False)
+        try:
+            assert start_of(ended) is None and start_of(kept) is not None and start_of(stays) is not None
+        finally:
+            os.kill(stays, signal.SIGKILL)
+    assert start_of(kept) is None
 
 
 def test_what_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from kaput.cluster.placement import Goal
 from kaput.operate.doctor.diagnosis import Finding
+from kaput.operate.doctor.settings import ENOUGH
 from kaput.operate.doctor.survey import Survey, Topic
 
-FACTOR = 3
 _AT_START = "brokers read it when they start: set it in server.properties and restart one after the other"
 _BROKER = "a broker is missing: bring it back"
 _QUORUM = "the metadata quorum is changed with nodes, not with settings"
@@ -34,19 +34,26 @@ CANNOT: Mapping[str, str] = {
     "KP020": "what was deleted does not come back; where to go on is yours to decide",
     "KP021": _AT_START,
 }
+_FIRST = "the interrupted reassignment comes first: it is to be resumed, or undone"
 _TWO = "two replicas survive either a loss or a stop, never both: a third broker is needed (kaput grow)"
 _ONE = "one broker alone: there is nowhere to put a second replica (kaput grow)"
 
 
+Settings = Mapping[str, Mapping[str, str | None]]
+
+
 @dataclass(frozen=True)
 class Fix:
-    """A remedy: `goal` for the topics (None: no reassignment), their settings, or an election among them."""
+    """A remedy: `goal` for the topics (None: no reassignment), their settings (None: deleted), those of
+    brokers, or an election among them.
+    """
 
     ids: tuple[str, ...]
     title: str
     topics: tuple[str, ...] = ()
     goal: Goal | None = None
-    configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    configs: Settings = field(default_factory=dict)
+    brokers: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,11 +73,13 @@ class _Remedies:
     """Some remedies in the making."""
 
     def __init__(self, survey: Survey, findings: Sequence[Finding]) -> None:
-        self._findings = findings
+        self._survey, self._findings = survey, findings
         self._topics = {f"topic {topic.name}": topic for topic in survey.topics}
-        self._factor = min(FACTOR, len(survey.brokers))
+        self._factor = min(ENOUGH, len(survey.brokers))
 
     def found(self) -> Remedies:
+        if self._survey.interrupted is not None:
+            return Remedies([], [(each, _FIRST) for each in self._findings if each.id != "KP023"])
         raised = self._raised()
         fixes = [
             self._more_replicas(raised),
@@ -78,6 +87,7 @@ class _Remedies:
             self._settings("KP004", {t.name: {_UNCLEAN: "false"} for t in self._with("KP004")}),
             self._in_sync(raised),
             self._leaders(),
+            self._throttles(),
         ]
         done = {finding.key for finding in self._findings if self._why_not(finding) is None}
         left = [(each, self._why_not(each) or "") for each in self._findings if each.key not in done]
@@ -88,10 +98,10 @@ class _Remedies:
         if finding.id in CANNOT:
             return CANNOT[finding.id]
         if finding.id == "KP001" and self._factor == 1:
-            return _ONE
+            return _BROKER if self._survey.missing else _ONE
         if finding.id in ("KP002", "KP003"):
             topic = self._topics[finding.resource]
-            return _TWO if max(topic.replication_factor, self._factor) < FACTOR else None
+            return _TWO if max(topic.replication_factor, self._factor) < ENOUGH else None
         return None
 
     def _with(self, *ids: str) -> list[Topic]:
@@ -101,7 +111,7 @@ class _Remedies:
 
     def _raised(self) -> list[Topic]:
         """Topics that get more replicas: those with one, and with two, which no min.insync.replicas suits."""
-        two = [topic for topic in self._with("KP002", "KP003") if topic.replication_factor < FACTOR]
+        two = [topic for topic in self._with("KP002", "KP003") if topic.replication_factor < ENOUGH]
         return sorted({topic.name: topic for topic in [*self._with("KP001"), *two]}.values(), key=_name)
 
     def _more_replicas(self, raised: Sequence[Topic]) -> Fix | None:
@@ -120,7 +130,9 @@ class _Remedies:
         for topic in [*raised, *self._with("KP002", "KP003")]:
             factor = max(topic.replication_factor, self._factor if topic in raised else 0)
             good = min(max(topic.min_isr, 2), factor - 1)
-            if factor >= FACTOR and good != topic.min_isr and not topic.internal:
+            # Kafka's own topics are left at one, and not at all of their replicas.
+            ours = not topic.internal or topic.min_isr >= factor
+            if factor >= ENOUGH and good != topic.min_isr and ours:
                 wanted[topic.name] = {_MIN_ISR: str(good)}
         return self._settings("KP002, KP003", wanted)
 
@@ -139,6 +151,16 @@ class _Remedies:
             if ids
             else None
         )
+
+    def _throttles(self) -> Fix | None:
+        if not any(finding.id == "KP022" for finding in self._findings):
+            return None
+        topics = {name: dict.fromkeys(topic.throttles) for name, topic in self._named() if topic.throttles}
+        brokers = {str(b.id): dict.fromkeys(b.throttles) for b in self._survey.brokers if b.throttles}
+        return Fix(("KP022",), "replication without a throttle", tuple(topics), None, topics, brokers)
+
+    def _named(self) -> list[tuple[str, Topic]]:
+        return sorted((topic.name, topic) for topic in self._topics.values())
 
 
 _MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"

@@ -33,6 +33,8 @@ NO_EXPERIMENT: Mapping[str, str] = {
     "KP016": "nothing has to fail for it: the messages are in the wrong topic",
     "KP019": "nobody reads, and nothing has to fail for that",
     "KP020": _AGE,
+    "KP022": _SPEED,
+    "KP023": _STATE,
 }
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from kaput.operate.doctor.check import Found, check, ids, listed, numbers
 from kaput.operate.doctor.survey import INTERNAL, Partition, Survey, Topic
 
+ENOUGH = 3  # replicas: one may be down, and one of the others lost
+
 
 @check("KP001", "critical", "one replica only: its broker's disk is all there is of these messages")
 def _replication_factor_1(survey: Survey) -> Iterator[Found]:
@@ -16,7 +18,7 @@ def _replication_factor_1(survey: Survey) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(alone)} with one replica ({_where(alone)})",
-                f"kaput reassign --replication-factor 3 --topic {topic.name}",
+                _more_replicas(survey, topic),
             )
 
 
@@ -28,7 +30,7 @@ def _no_slack(survey: Survey) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"replication factor {factor}, min.insync.replicas {topic.min_isr}",
-                _set_topic(topic, "min.insync.replicas", str(factor - 1)),
+                _between(survey, topic),
             )
 
 
@@ -41,7 +43,7 @@ def _one_is_enough(survey: Survey) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"replication factor {topic.replication_factor}, min.insync.replicas 1",
-                _set_topic(topic, "min.insync.replicas", "2"),
+                _between(survey, topic),
             )
 
 
@@ -123,6 +125,22 @@ def _of_brokers(survey: Survey, setting: str, bad: str, good: str, of: str = "")
     if brokers:
         which = "every broker" if len(brokers) == len(survey.brokers) else f"broker {listed(brokers)}"
         yield Found(f"{which}{of}", f"{setting}={bad}", f"set {setting}={good} in server.properties")
+
+
+def _between(survey: Survey, topic: Topic) -> str:
+    """Fewer in-sync replicas than there are, and more than one: for that two replicas leave no room."""
+    least = str(min(max(topic.min_isr, 2), max(topic.replication_factor, ENOUGH) - 1))
+    steps = [] if topic.replication_factor >= ENOUGH else [_more_replicas(survey, topic)]
+    if least != str(topic.min_isr):
+        steps.append(_set_topic(topic, "min.insync.replicas", least))
+    return " && ".join(steps)
+
+
+def _more_replicas(survey: Survey, topic: Topic) -> str:
+    lacking = ENOUGH - len(survey.brokers) - len(survey.missing)
+    first = f"bring back broker {ids(survey.missing)}, then: " if survey.missing else ""
+    first += f"add brokers until there are {ENOUGH} (kaput grow {lacking}), then: " if lacking > 0 else ""
+    return f"{first}kaput reassign --replication-factor {ENOUGH} --topic {topic.name}"
 
 
 def _set_topic(topic: Topic, key: str, value: str) -> str:

@@ -19,11 +19,15 @@ def _unbalanced(survey: Survey) -> Iterator[Found]:
     if count < 2:
         return
     broker, most = led.most_common(1)[0]
-    if most > 1.5 * total / count + 1:
+    if most > (many := 1.5 * total / count + 1):
+        preferred = Counter(p.replicas[0] for topic in survey.topics for p in topic.partitions)
         yield Found(
             f"broker {broker}",
             f"leads {most} of {total} partitions; {count} brokers",
-            "kaput tool leader-election --election-type preferred --all-topic-partitions",
+            # An election gives a partition back to its preferred leader, and those may be the trouble.
+            "kaput reassign --balance --all-topics"
+            if max(preferred.values()) > many
+            else "kaput tool leader-election --election-type preferred --all-topic-partitions",
         )
 
 
@@ -67,13 +71,18 @@ def _below_min_isr(survey: Survey) -> Iterator[Found]:
 
 @check("KP011", "critical", "offline now: nobody leads, so nothing can be written or read")
 def _offline(survey: Survey) -> Iterator[Found]:
+    there = {broker.id for broker in survey.brokers}
     for topic in survey.topics:
         gone = [p for p in topic.partitions if p.leader is None]
         if gone:
+            # Kafka may show an ISR without those that are not there.
+            last = gone[0].isr
+            back = last or [broker for broker in gone[0].replicas if broker not in there]
             yield Found(
                 f"topic {topic.name}",
-                f"{numbers(gone)} without a leader; last in sync: {listed(gone[0].isr)}",
-                f"bring back broker {listed(gone[0].isr)}; an unclean election would lose what it alone has",
+                f"{numbers(gone)} without a leader; last in sync: {listed(last) if last else 'not known'}",
+                f"bring back broker {listed(back or gone[0].replicas)}; "
+                "an unclean election would lose what it alone has",
             )
 
 

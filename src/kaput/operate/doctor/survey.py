@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+# As in reassign/throttles.py, which brings Kafka's client along.
+THROTTLED_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+THROTTLED_REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_NO_LIMIT = str(2**63 - 1)
 # Kafka's own topics, with the broker settings that decide how they are made.
 INTERNAL = {
     "__consumer_offsets": "offsets.topic.replication.factor",
@@ -42,6 +46,11 @@ class Topic:
         return min((len(partition.replicas) for partition in self.partitions), default=0)
 
     @property
+    def throttles(self) -> dict[str, str]:
+        """Settings by which copies of its partitions are slowed down; none where they are not."""
+        return {key: self.config[key] for key in THROTTLED_REPLICAS if self.config.get(key)}
+
+    @property
     def min_isr(self) -> int:
         """min.insync.replicas"""
         return int(self.config.get("min.insync.replicas", 1))
@@ -54,6 +63,12 @@ class Broker:
     id: int
     rack: str | None
     config: Mapping[str, str]
+
+    @property
+    def throttles(self) -> dict[str, str]:
+        """Its rates in bytes a second; none where there is no limit."""
+        rates = {key: self.config.get(key, _NO_LIMIT) for key in THROTTLED_RATES}
+        return {key: rate for key, rate in rates.items() if rate != _NO_LIMIT}
 
 
 @dataclass(frozen=True)
@@ -93,8 +108,22 @@ class Quorum:
 
 
 @dataclass(frozen=True)
+class Interrupted:
+    """A reassignment that was begun from this machine and is not finished; nobody works on it now.
+
+    `throttle`: bytes a second, None where it had none; `rollback`: the file with what was before.
+    """
+
+    partitions: int
+    throttle: int | None
+    rollback: str
+
+
+@dataclass(frozen=True)
 class Survey:
-    """The whole picture. `client`: the settings of a client, None where none were given."""
+    """The whole picture. `client`: the settings of a client, None where none were given. `moving`: whether
+    replicas are being reassigned now, or that is not known.
+    """
 
     cluster_id: str
     brokers: Sequence[Broker]
@@ -103,3 +132,11 @@ class Survey:
     quorum: Quorum | None = None
     client: Mapping[str, str] | None = None
     unknown: Sequence[str] = field(default=())  # what could not be had, in sentences
+    moving: bool = False
+    interrupted: Interrupted | None = None
+
+    @property
+    def missing(self) -> list[int]:
+        """Brokers that have replicas and are not there."""
+        known = {broker for topic in self.topics for p in topic.partitions for broker in p.replicas}
+        return sorted(known - {broker.id for broker in self.brokers})

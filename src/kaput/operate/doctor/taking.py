@@ -9,8 +9,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kaput.cluster.access import OPEN, Access, read_properties
-from kaput.errors import LabError
-from kaput.operate.doctor.survey import Broker, Commit, Group, Partition, Quorum, Survey, Topic
+from kaput.errors import LabError, UsageError
+from kaput.operate.doctor.survey import (
+    Broker,
+    Commit,
+    Group,
+    Interrupted,
+    Partition,
+    Quorum,
+    Survey,
+    Topic,
+)
+from kaput.operate.reassign.journal import Folder
 from kaput.operate.rights import knock, unseen
 
 with warnings.catch_warnings():  # see cluster/protocol.py
@@ -24,8 +34,14 @@ _RIPE = 0.8  # of a topic's retention
 _T = TypeVar("_T")
 
 
-def take(servers: str, command_config: Path | None = None, client_config: Path | None = None) -> Survey:
+def take(
+    servers: str,
+    command_config: Path | None = None,
+    client_config: Path | None = None,
+    folder: Folder | None = None,
+) -> Survey:
     """The picture. `command_config`: how to be let in; `client_config`: what is judged; both Java properties.
+    `folder`: where reassignments are noted, another place for tests.
 
     What one request or another may not see is named in `unknown`. Raises UsageError for the files, LabError
     where the cluster cannot be reached.
@@ -42,7 +58,7 @@ def take(servers: str, command_config: Path | None = None, client_config: Path |
     except (KafkaError, OSError, ValueError) as error:
         raise LabError(f"{servers} cannot be reached: {_said(error)}") from None
     try:
-        return _Picture(admin, access.principal).survey(client)
+        return _Picture(admin, access.principal, folder or Folder()).survey(client)
     except (KafkaError, OSError) as error:
         raise LabError(f"{servers} did not answer: {_said(error)}") from None
     finally:
@@ -52,24 +68,41 @@ def take(servers: str, command_config: Path | None = None, client_config: Path |
 class _Picture:
     """One picture in the making."""
 
-    def __init__(self, admin: Any, principal: str) -> None:
-        self._admin, self._principal = admin, principal
+    def __init__(self, admin: Any, principal: str, folder: Folder) -> None:
+        self._admin, self._principal, self._folder = admin, principal, folder
         self._unknown: list[str] = []
 
     def survey(self, client: Mapping[str, str] | None) -> Survey:
         cluster = self._admin.describe_cluster()
         described = [topic for topic in self._admin.describe_topics() if not topic["error_code"]]
         self._look_at_rights(cluster.get("authorized_operations"), bool(described))
+        # Before the settings are looked at: what ends in between has still got its throttles then.
+        cluster_id = cluster["cluster_id"]
+        moving = self._tried("reassignments", lambda: bool(self._admin.list_partition_reassignments()), True)
+        busy = self._folder.busy(cluster_id)
+        interrupted = None if busy else self._interrupted(cluster_id)
         topics = self._topics(described)
         return Survey(
-            cluster["cluster_id"],
+            cluster_id,
             self._brokers(cluster["brokers"]),
             topics,
             self._tried("groups", lambda: self._groups(topics), []),
             self._tried("the metadata quorum", self._quorum, None),
             client,
             self._unknown,
+            moving or busy,
+            interrupted,
         )
+
+    def _interrupted(self, cluster_id: str) -> Interrupted | None:
+        try:
+            journal = self._folder.read(cluster_id)
+        except UsageError as error:
+            self._unknown.append(f"whether a reassignment was interrupted: {error}")
+            return None
+        if journal is None:
+            return None
+        return Interrupted(len(journal.moves), journal.throttle, journal.rollback)
 
     def _look_at_rights(self, rights: Sequence[str] | None, sees_topics: bool) -> None:
         """What may not be described is not refused: it is simply not there. Raises LabError for nobody."""

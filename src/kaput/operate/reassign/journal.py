@@ -53,7 +53,7 @@ class Folder:
     def locked(self, cluster_id: str) -> Iterator[None]:
         """Nobody else reassigns this cluster from here meanwhile. Raises UsageError where somebody does."""
         self._make()
-        descriptor = os.open(self._root / f"{cluster_id}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+        descriptor = os.open(self._lock_path(cluster_id), os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -63,6 +63,25 @@ class Folder:
             yield
         finally:
             os.close(descriptor)
+
+    def busy(self, cluster_id: str) -> bool:
+        """Whether a kaput on this machine reassigns this cluster right now."""
+        try:
+            descriptor = os.open(self._lock_path(cluster_id), os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def forget(self, cluster_id: str) -> None:
+        """The cluster is gone: so is what there was to resume, and to go back to."""
+        for path in [*self._root.glob(f"{cluster_id}.*"), *self._root.glob(f"{cluster_id}-*.json")]:
+            path.unlink(missing_ok=True)
 
     def read(self, cluster_id: str) -> Journal | None:
         """None where nothing is under way. Raises UsageError for a file that is not a journal."""
@@ -102,6 +121,9 @@ class Folder:
     def end(self, cluster_id: str) -> None:
         """All of it is verified: nothing is under way."""
         self.path(cluster_id).unlink(missing_ok=True)
+
+    def _lock_path(self, cluster_id: str) -> Path:
+        return self._root / f"{cluster_id}.lock"
 
     def _make(self) -> None:
         try:
