@@ -8,10 +8,14 @@ somebody forgets is escaped as well.
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 # Control characters (C0, DEL, C1), the separators of lines and paragraphs, and what Unicode calls
 # default-ignorable: bidirectional controls, and characters without a width.
@@ -84,6 +88,23 @@ class _Unescaped:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+class EscapingBytes(io.RawIOBase):
+    """For a writer of UTF-8 bytes, onto a stream that escapes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def writable(self) -> bool:
+        """Nothing else."""
+        return True
+
+    def write(self, data: Buffer, /) -> int:
+        """All of it, in whole characters."""
+        taken = bytes(data)
+        self._stream.write(self._decoder.decode(taken))
+        return len(taken)
 
 
 def unescaped(stream: TextIO) -> TextIO:

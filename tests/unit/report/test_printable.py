@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -17,7 +18,14 @@ from handmade_findings import document
 from poisoned_places import PLACES, POISON
 
 from kaput.evidence.folder import Manifest, RunFolder
-from kaput.printable import printable, printable_document, printable_lines
+from kaput.printable import (
+    EscapingBytes,
+    EscapingStream,
+    printable,
+    printable_document,
+    printable_lines,
+    unescaped,
+)
 
 # What rich draws with, and a terminal's end of a line. None of it is in POISON.
 _OURS = re.compile(r"\x1b\[[\d;]*m|\x1b\[\?25[lh]|\r?\x1b\[\d*A|\r?\x1b\[2K|\r(?=\n)")
@@ -136,3 +144,24 @@ def test_a_document_is_walked_to_its_ends() -> None:
     """Keys as well; what is no text stays what it is."""
     found = printable_document({"a\n": [1, None, True, ("b\x1b", 2.5)], "c": {"d": "e\t"}})
     assert found == {r"a\n": [1, None, True, [r"b\x1b", 2.5]], "c": {"d": r"e\t"}}
+
+
+def test_bytes_are_escaped_in_whole_characters() -> None:
+    """A table on a terminal, however its writer cuts it."""
+    written = io.BytesIO()
+    stream = EscapingStream(written, encoding="utf-8")
+    escaping = EscapingBytes(stream)
+    for byte in "é\x1b\u202e\n".encode() + b"\xff!":
+        assert escaping.write(bytes([byte])) == 1
+    stream.flush()
+    assert written.getvalue().decode() == "é\\x1b\\u202e\n\\xff!"
+
+
+def test_what_kaput_draws_itself_passes() -> None:
+    """Colours, and lines that are written anew."""
+    written = io.BytesIO()
+    stream = EscapingStream(written, encoding="utf-8")
+    unescaped(stream).write("\r\x1b[K1 line")
+    stream.write("\r\x1b[K")
+    stream.flush()
+    assert written.getvalue() == rb"\r\x1b[K1 line".decode("unicode_escape").encode() + rb"\r\x1b[K"
