@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from kaput.printable import unescaped
+
 app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
@@ -81,5 +83,5 @@ class _Progress:
         self._said_at, self._said = now, done
         text = f"made {self._messages * done // slabs:,} of {self._messages:,} messages"
         end = "\n" if not self._live or done == slabs else ""
-        sys.stderr.write(("\r" if self._live else "") + text + end)
+        unescaped(sys.stderr).write(("\r" if self._live else "") + text + end)
         sys.stderr.flush()

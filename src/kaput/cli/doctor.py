@@ -112,8 +112,7 @@ def doctor_command(
 def _show(
     shown: Format, findings: Sequence[Finding], unknown: Sequence[str], fixed: Sequence[str] | None = None
 ) -> None:
-    from rich.console import Console
-
+    from kaput.console import Console
     from kaput.operate.doctor.diagnosis import as_json
     from kaput.operate.doctor.sarif import as_sarif
     from kaput.report.doctor import render
@@ -123,7 +122,7 @@ def _show(
     elif shown is Format.SARIF:
         typer.echo(as_sarif(findings))
     else:
-        Console(highlight=False, soft_wrap=True).print(render(findings, unknown), end="")
+        Console(soft_wrap=True).print(render(findings, unknown), end="")
 
 
 def _status(findings: list[Finding], fail_on: Severity) -> int:

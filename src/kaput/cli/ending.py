@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError
+from kaput.printable import printable_lines
 
 FAULT_OF_KAPUT = 70
 VERDICTS = (0, 1, 3)
@@ -130,4 +131,4 @@ def _command_line() -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"kaput: {text.rstrip()}\n")
+    sys.stderr.write(f"kaput: {printable_lines(text.rstrip())}\n")

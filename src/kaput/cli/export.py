@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
+
+from kaput.printable import EscapingBytes
 
 if TYPE_CHECKING:
     from kaput.evidence.folder import RunFolder
@@ -98,7 +101,11 @@ def _table(folder: RunFolder, name: str, out: Path | None) -> None:
     if name not in known:
         raise UsageError(f"--table {name}: no such table; {hint(name, known)}")
     if out is None:
-        write_csv(folder, name, sys.stdout.buffer)
+        # In a pipe a table is exact; on a terminal data is escaped, as everywhere.
+        terminal = io.BufferedWriter(EscapingBytes(sys.stdout)) if sys.stdout.isatty() else None
+        write_csv(folder, name, terminal or sys.stdout.buffer)
+        if terminal is not None:
+            terminal.flush()
         return
     with _beside(out) as file:
         rows = write_csv(folder, name, file.buffer)

@@ -99,12 +99,14 @@ def _value(text: str) -> Any:
 def _show(faults: list[dict[str, Any]], json: bool, verb: str) -> None:
     import json as library
 
+    from kaput.printable import printable_document
+
     if json:
         typer.echo(library.dumps(faults, indent=2))
         return
     if not faults:
         typer.echo("no fault so far")
-    for each in faults:
+    for each in printable_document(faults):
         brokers = ", ".join(map(str, each["brokers"]))
         typer.echo(
             f"{each['id']}: {verb or each['state']}: {each['fault']} {each['target']} (node {brokers})"

@@ -33,8 +33,9 @@ def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
 @contextmanager
 def _fetching(what: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr, which is drawn where anything is fetched at all."""
-    from rich.console import Console
     from rich.progress import Progress
+
+    from kaput.console import Console
 
     bar = Progress(console=Console(stderr=True), transient=True)
     task = bar.add_task(what, total=None)
@@ -51,6 +52,6 @@ def _fetching(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _note(text: str) -> None:
-    from rich.console import Console
+    from kaput.console import Console
 
-    Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
+    Console(stderr=True, soft_wrap=True).print(text)

@@ -101,4 +101,5 @@ def _run() -> object:
 
     leave_out_pandas()
     with interrupts():
-        return app(standalone_mode=False)
+        # color: in a pipe click deletes the escape sequences of data, which the streams show escaped.
+        return app(standalone_mode=False, color=True)

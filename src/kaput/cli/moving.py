@@ -69,8 +69,7 @@ class Work:
         """The table on stdout, or in the document of --json; the file. Raises UsageError."""
         import json
 
-        from rich.console import Console
-
+        from kaput.console import Console
         from kaput.errors import UsageError
         from kaput.operate.reassign.moves import as_kafkas
         from kaput.report.reassignment import render
@@ -87,7 +86,7 @@ class Work:
             except OSError as error:
                 raise UsageError(f"{plan_file}: cannot be written: {error.strerror}") from None
         now = {place: state.replicas for place, state in self._view.partitions.items()}
-        Console(highlight=False, soft_wrap=True, stderr=self._json).print(render(moves, now), end="")
+        Console(soft_wrap=True, stderr=self._json).print(render(moves, now), end="")
 
     def agreed(self) -> bool:
         """Whether it may be done."""

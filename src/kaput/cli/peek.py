@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kaput.cli.which import CommandConfig, Servers, Standing, access_of, card_of, servers_of
+from kaput.printable import printable
 
 if TYPE_CHECKING:
     from kaput.cluster.records import Record
@@ -60,7 +61,7 @@ def peek_command(
 
 
 def _line(record: Record) -> str:
-    headers = " ".join(f"{name}={_shown(value)}" for name, value in record.headers)
+    headers = " ".join(f"{printable(name)}={_shown(value)}" for name, value in record.headers)
     words = [
         f"offset {record.offset}",
         f"epoch {record.leader_epoch}",
@@ -75,7 +76,7 @@ def _line(record: Record) -> str:
 def _shown(data: bytes | None) -> str:
     """In one line; - for none."""
     text = _text(data)
-    return "-" if text is None else text.replace("\n", "\\n")
+    return "-" if text is None else printable(text)
 
 
 def _text(data: bytes | None) -> str | None:

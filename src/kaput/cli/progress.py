@@ -8,7 +8,6 @@ import time
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import (
     BarColumn,
@@ -22,27 +21,30 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from kaput.console import Console
+from kaput.printable import printable
+
 PLAIN_EVERY_S = 5.0
 
 
-_STATUS = TextColumn("{task.fields[status]}")
+_STATUS = TextColumn("{task.fields[status]}", markup=False)
 
 
 class _Drawn:
     """A bar on a terminal while the block lasts; elsewhere nothing is drawn, lines are left to the others."""
 
     def __init__(self, description: str, *columns: ProgressColumn) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = Console(stderr=True)
         self._live = self._console.is_terminal
         self._said_at = 0.0
         self._bar = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             *columns,
             console=self._console,
             transient=True,
         )
-        self._task = self._bar.add_task(description, total=None, status="")
+        self._task = self._bar.add_task(printable(description), total=None, status="")
 
     def __enter__(self) -> Self:
         if self._live:
@@ -70,7 +72,7 @@ class RunProgress(_Drawn):
         """A phase begins."""
         self._phase = name
         if self._live:
-            self._bar.update(self._task, description=f"{self._title}: {name}")
+            self._bar.update(self._task, description=printable(f"{self._title}: {name}"))
         else:
             self._line(name)
 
@@ -98,7 +100,7 @@ class RunProgress(_Drawn):
 
     def _status(self) -> str:
         with self._lock:
-            active = ", ".join(self._faults.values())
+            active = printable(", ".join(self._faults.values()))
         return f"{self._acked:,} acknowledged" + (f"; active: {active}" if active else "")
 
     def _draw(self, done: int, total: int | None, verb: str, status: str) -> None:
@@ -110,7 +112,7 @@ class RunProgress(_Drawn):
             self._line(f"{done:,}{of} {verb}" + (f", {status}" if status else ""))
 
     def _line(self, text: str) -> None:
-        line = f"{self._title}: {text}"
+        line = printable(f"{self._title}: {text}")
         if self._live:
             self._bar.console.print(line)
         else:

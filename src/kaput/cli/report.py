@@ -85,11 +85,10 @@ def report_command(
 
             sys.stdout.write(as_markdown(compare(entries(results))))
         case Format.TEXT:
-            from rich.console import Console
-
+            from kaput.console import Console
             from kaput.report.terminal import render
 
-            console = Console(highlight=False, soft_wrap=True)
+            console = Console(soft_wrap=True)
             if len(results) > 1:
                 console.print(table(results, width=width_of(console)), end="")
             else:

@@ -92,9 +92,9 @@ def _print_json(document: object) -> None:
 
 
 def _print_table(found: dict[str, Scenario]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from kaput.console import Console
     from kaput.scenario.timeline import total_messages
 
     table = Table(box=None, pad_edge=False)
@@ -105,4 +105,4 @@ def _print_table(found: dict[str, Scenario]) -> None:
     for name, scenario in found.items():
         total = total_messages(scenario)
         table.add_row(name, str(scenario.cluster.brokers), f"{total:,}" if total else "-", scenario.title)
-    Console(highlight=False).print(table)
+    Console().print(table)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.printable import unescaped
+
 if TYPE_CHECKING:
     from kaput.errors import Interrupted
     from kaput.sequence.checking import Checker
@@ -232,13 +234,13 @@ class _Progress:
             return
         self._said_at, self._said = now, True
         rate = self._checker.lines / (now - self._began)
-        sys.stderr.write(f"\r\x1b[K{self._checker.lines:,} lines, {rate:,.0f} a second")
+        unescaped(sys.stderr).write(f"\r\x1b[K{self._checker.lines:,} lines, {rate:,.0f} a second")
         sys.stderr.flush()
 
     def end(self) -> None:
         """Takes the line away."""
         if self._said:
-            sys.stderr.write("\r\x1b[K")
+            unescaped(sys.stderr).write("\r\x1b[K")
             sys.stderr.flush()
 
 

@@ -12,9 +12,9 @@ from kaput.cli.judging import exit_status, has_report, keep_report
 from kaput.cli.series import Result, Series
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
+    from kaput.console import Console
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.report.comparison import Entry
@@ -49,11 +49,10 @@ def _print(series: Series, as_json: bool, as_list: bool) -> None:
     if as_json:
         print_json([result.findings.to_json() for result in series.results], as_list)
         return
-    from rich.console import Console
-
+    from kaput.console import Console
     from kaput.report.terminal import render
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(soft_wrap=True)
     for result in series.results:
         console.print(render(result.findings, result.folder.title))
     if len(series.results) + len(series.failed) > 1:

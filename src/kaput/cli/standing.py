@@ -43,9 +43,9 @@ def status_command(
 
 
 def _watch(look: Any) -> None:
-    from rich.console import Console
     from rich.live import Live
 
+    from kaput.console import Console
     from kaput.errors import Interrupted
     from kaput.processes.signals import interrupts
 

@@ -1,6 +1,7 @@
 """stdout and stderr whose reader may go away: a closed pipe is no error and changes no exit status.
 
-What else keeps stdout from being written (a full disk) is kept until the program ends, and said then.
+Control characters of data are escaped on their way (printable.py). What else keeps stdout from being written
+(a full disk) is kept until the program ends, and said then.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import io
 import os
 import sys
 from typing import Any, TextIO
+
+from kaput.printable import EscapingStream, json_escaped
 
 _ESCAPE = "kaput-escape"
 
@@ -63,7 +66,7 @@ def _text(raw: _Raw, before: TextIO | None, errors: str) -> TextIO:
     old = before if isinstance(before, io.TextIOWrapper) else None
     # JSON is UTF-8, or ASCII, and in no other encoding; what ASCII lacks is escaped.
     whole = old is None or codecs.lookup(old.encoding).name == "utf-8"
-    return io.TextIOWrapper(
+    return EscapingStream(
         io.BufferedWriter(raw),
         encoding="utf-8" if whole else "ascii",
         errors=errors,
@@ -75,5 +78,4 @@ def _text(raw: _Raw, before: TextIO | None, errors: str) -> TextIO:
 def _escape(error: UnicodeError) -> tuple[str, int]:
     """What the terminal's encoding lacks, written as JSON writes it: also right inside a JSON string."""
     assert isinstance(error, UnicodeEncodeError)
-    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end
+    return json_escaped(error.object[error.start : error.end]), error.end

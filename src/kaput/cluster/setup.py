@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
+from kaput.console import Console
 from kaput.errors import KaputError
 from kaput.java import Java, find_java
 from kaput.processes.reaper import reap_orphans
@@ -21,12 +21,12 @@ from kaput.scenario.model import Cluster
 
 def main() -> int:
     """Java first, then the jars of the default Kafka, then the archive; an exit status."""
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     try:
         with interrupts():
             _set_up(console)
     except KaputError as error:
-        console.print(f"kaput: {error}", markup=False, soft_wrap=True)
+        console.print(f"kaput: {error}", soft_wrap=True)
         return error.exit_status
     return 0
 
@@ -36,7 +36,7 @@ def _set_up(console: Console) -> None:
     reap_orphans()
     # Other versions are fetched when a scenario first wants them.
     distribution = _fetch(Cluster().kafka, java, console)
-    ensure_archive(distribution, java, lambda text: console.print(text, markup=False))
+    ensure_archive(distribution, java, console.print)
 
 
 def _fetch(version: str, java: Java, console: Console) -> Distribution:

@@ -12,7 +12,8 @@ Everything only reads. A name is a directory of the folder of runs, or nothing (
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,7 +23,7 @@ from starlette.types import ASGIApp
 
 from kaput.dashboard.beneath import Runs
 from kaput.dashboard.comparing import NotComparable, side_by_side
-from kaput.dashboard.guard import REPORT_POLICY, Guard
+from kaput.dashboard.guard import METHODS, REPORT_POLICY, Guard
 from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
 from kaput.dashboard.pages import address, render, static_files
 from kaput.dashboard.replay import replay_of
@@ -32,6 +33,7 @@ from kaput.dashboard.watching.events import Events
 from kaput.errors import KaputError
 
 MOST_COMPARED = 2
+_LONGEST = 300
 
 
 class Dashboard:
@@ -46,15 +48,19 @@ class Dashboard:
     def _routes(self) -> FastAPI:
         # No pages about the interface: they would load scripts from elsewhere.
         app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-        app.add_api_route("/", self.index, response_class=HTMLResponse)
-        app.add_api_route("/runs/{name}", self.run, response_class=HTMLResponse)
-        app.add_api_route("/runs/{name}/live", self.live, response_class=HTMLResponse)
-        app.add_api_route("/runs/{name}/events", self.events)
-        app.add_api_route("/runs/{name}/replay", self.replay, response_class=HTMLResponse)
-        app.add_api_route("/runs/{name}/course.json", self.course)
-        app.add_api_route("/compare", self.compare, response_class=HTMLResponse)
-        app.add_api_route("/static/{name}", self.static)
-        for kind in (HTTPException, RequestValidationError, KaputError, OSError):
+        pages: dict[str, Callable[..., Any]] = {
+            "/": self.index,
+            "/runs/{name}": self.run,
+            "/runs/{name}/live": self.live,
+            "/runs/{name}/events": self.events,
+            "/runs/{name}/replay": self.replay,
+            "/runs/{name}/course.json": self.course,
+            "/compare": self.compare,
+            "/static/{name}": self.static,
+        }
+        for path, page in pages.items():
+            app.add_api_route(path, page, methods=list(METHODS), response_class=HTMLResponse)
+        for kind in (HTTPException, RequestValidationError, KaputError, OSError, Exception):
             app.add_exception_handler(kind, _sorry)
         return app
 
@@ -133,5 +139,11 @@ async def _sorry(request: Request, error: Exception) -> Response:
             return render("sorry", status=error.status_code, said=said)
         case RequestValidationError():
             return render("sorry", status=400, said="this address has a value that means nothing here")
-        case _:
+        case KaputError() | OSError():
             return render("sorry", status=500, said=str(error).splitlines()[0] if str(error) else "it failed")
+        case _:
+            return render("sorry", status=500, said=f"this is a fault of kaput itself: {_named(error)}")
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_LONGEST]

@@ -55,7 +55,7 @@ class Runs:
         try:
             size = os.fstat(descriptor).st_size
             if size > MOST_BYTES:
-                raise OSError(f"{'/'.join((name, *parts))} has more than {MOST_BYTES} bytes")
+                raise _too_large(name, *parts)
             # What grows meanwhile is read as it was: such files are replaced, and not written on.
             return os.read(descriptor, size)
         finally:
@@ -82,11 +82,14 @@ class Runs:
             os.close(descriptor)
 
     def check(self, name: str, *parts: str) -> None:
-        """Whether nothing below is a link, for code that reads by paths. Raises OSError where something is.
+        """Whether code may read it by its path: nothing below is a link, and a file is no larger than `read`
+        takes. Raises OSError.
 
         What is not there is no link.
         """
         top = self.root.joinpath(name, *parts)
+        if top.is_file() and top.stat().st_size > MOST_BYTES:
+            raise _too_large(name, *parts)
         for at in (*reversed([p for p in top.parents if p.is_relative_to(self.root / name)]), top):
             if at.is_symlink():
                 raise FileNotFoundError(f"{at} is a link")
@@ -94,6 +97,10 @@ class Runs:
             for found in (*below, *files):
                 if os.path.islink(os.path.join(directory, found)):  # noqa: PTH114, PTH118
                     raise FileNotFoundError(f"{directory}/{found} is a link")
+
+
+def _too_large(*steps: str) -> OSError:
+    return OSError(f"{'/'.join(steps)} has more than {MOST_BYTES:,} bytes")
 
 
 def _single(step: str) -> str:

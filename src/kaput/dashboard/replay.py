@@ -39,7 +39,7 @@ def replay_of(runs: Runs, name: str) -> dict[str, Any]:
     """The document; `said` alone where there is nothing to be played."""
     try:
         course, findings = course_of(runs, name)
-    except KaputError as error:
+    except (KaputError, OSError) as error:
         return {"said": str(error)}
     return {
         "scenario": findings.run.scenario,

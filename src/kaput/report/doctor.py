@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rich.text import Text
 
+from kaput.printable import printable
 from kaput.report.layout import plural
 
 _STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
@@ -49,12 +50,12 @@ def render(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
         first = same[0]
         text.append(f"{first.id} {first.severity}: {first.title}\n", style=_STYLES[first.severity])
         for each in same:
-            text.append(f"  {each.resource}: {each.evidence}\n")
+            text.append(f"  {printable(each.resource)}: {printable(each.evidence)}\n")
         remedies = list(dict.fromkeys(each.remedy for each in same))
         more = f" (and {len(remedies) - 1} like it)" if len(remedies) > 1 else ""
-        text.append(f"  remedy: {remedies[0]}{more}\n", style="dim")
+        text.append(f"  remedy: {printable(remedies[0])}{more}\n", style="dim")
     for what in unknown:
-        text.append(f"not looked at: {what}\n")
+        text.append(f"not looked at: {printable(what)}\n")
     counts = [
         plural(count, severity, "warnings" if severity == "warning" else severity)
         for severity in _STYLES

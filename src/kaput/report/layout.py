@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from kaput.printable import printable
+
 NOTHING = "-"
 _STYLES = {"held": "bold green", "violated": "bold red", "inconclusive": "bold yellow"}
 
@@ -41,9 +43,10 @@ def verdict_style(verdict: str) -> str:
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Text:
     """An aligned table, a line a row; the first `left` columns are flush left, the others flush right."""
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    lines = [[printable(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[i]) for row in lines) for i in range(len(header))]
     text = Text()
-    for index, row in enumerate((header, *rows)):
+    for index, row in enumerate(lines):
         cells = [
             cell.ljust(width) if column < left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))

@@ -7,11 +7,13 @@ from typing import Any
 
 from rich.text import Text
 
+from kaput.printable import printable_document
 from kaput.report.layout import NOTHING, columns, number, plural
 
 
 def render(said: Mapping[str, Any]) -> Text:
     """`said`: the document of `kaput status --json`."""
+    said = printable_document(said)
     return Text.assemble(
         _head(said), _nodes(said), _partitions(said["partitions"]), _groups(said["groups"]), _foot(said)
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from kaput.evidence.findings import Findings
+from kaput.printable import printable
 from kaput.report.comparison import FIGURES, Column, Comparison
 from kaput.report.layout import NOTHING, columns, number
 from kaput.report.statistics import Summary, summarise
@@ -25,8 +26,8 @@ def as_text(comparison: Comparison, width: int | None = None) -> Text:
     if width is not None and _width(turned) <= width < _width(table):
         table = turned
     known = [f"{column.name} {column.cells[0]}" for column in same if column.cells[0] != NOTHING]
-    below = f"  The same in all: {', '.join(known)}\n" if known else ""
-    return Text.assemble((f"{comparison.title}\n", "bold"), table, below)
+    below = f"  The same in all: {printable(', '.join(known))}\n" if known else ""
+    return Text.assemble((f"{printable(comparison.title)}\n", "bold"), table, below)
 
 
 def _lines(shown: Sequence[Column]) -> Text:

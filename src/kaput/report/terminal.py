@@ -13,6 +13,7 @@ from rich.text import Text
 
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings
 from kaput.evidence.findings_parts import Percentiles
+from kaput.printable import printable, printable_document
 from kaput.report.groups import group_text, sum_of
 from kaput.report.layout import columns, milliseconds, number, percent, plural, verdict_style
 from kaput.report.leaders import leader_sentences
@@ -29,6 +30,7 @@ _UNAVAILABLE = 3
 
 def render(findings: Findings, folder: Path | str) -> Text:
     """One run. `folder` is named at the end, for whoever wants to look further."""
+    findings = Findings.model_validate(printable_document(findings.model_dump(by_alias=True)))
     sections = [
         _head(findings),
         _section("Why", _bullets([*findings.reasons, *findings.notes])),
@@ -45,7 +47,7 @@ def render(findings: Findings, folder: Path | str) -> Text:
         _section("Longest time without an acknowledgement", _unavailability(findings)),
         _section("High-watermark arithmetic", _bullets([arithmetic_sentence(findings)])),
         _section("Published for this experiment", _bullets(beside_published(findings))),
-        Text(f"Run folder: {folder}\n"),
+        Text(f"Run folder: {printable(str(folder))}\n"),
     ]
     return Text("\n").join(section for section in sections if section)
 
