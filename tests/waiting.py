@@ -14,3 +14,8 @@ def eventually(condition: Callable[[], bool], bound_s: float = 40) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def wait_for(condition: Callable[[], bool], what: str, bound_s: float = 60) -> None:
+    """Waits until the condition is true; fails, naming what was waited for, when the bound passes first."""
+    assert eventually(condition, bound_s), f"{what} did not happen within {bound_s} s"
