@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 
 def eventually(condition: Callable[[], bool], bound_s: float = 40) -> bool:
@@ -19,3 +20,11 @@ def eventually(condition: Callable[[], bool], bound_s: float = 40) -> bool:
 def wait_for(condition: Callable[[], bool], what: str, bound_s: float = 60) -> None:
     """Waits until the condition is true; fails, naming what was waited for, when the bound passes first."""
     assert eventually(condition, bound_s), f"{what} did not happen within {bound_s} s"
+
+
+def blocked(pid: int, doing: str) -> bool:
+    """Whether the main thread of a process waits for a pipe: to `read` from it or to `write` to it."""
+    try:
+        return Path(f"/proc/{pid}/wchan").read_text() in (f"pipe_{doing}", f"anon_pipe_{doing}")
+    except OSError:
+        return False  # it has ended

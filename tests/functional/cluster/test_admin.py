@@ -108,9 +108,8 @@ def test_a_paused_broker_uses_no_cpu(cluster: Cluster) -> None:
     node = cluster.nodes[3]
     assert not node.is_stopped()
     with paused(cluster, 3):
-        before = node.cpu_seconds()
-        began = time.monotonic()
-        assert eventually(lambda: time.monotonic() - began > 0.5)
+        before, others = node.cpu_seconds(), cluster.nodes[1].cpu_seconds()
+        assert eventually(lambda: cluster.nodes[1].cpu_seconds() > others + 0.05)
         assert node.cpu_seconds() == before
         assert node.running
     assert eventually(lambda: node.cpu_seconds() > before)
@@ -118,12 +117,13 @@ def test_a_paused_broker_uses_no_cpu(cluster: Cluster) -> None:
 
 def test_a_question_that_nobody_answers_is_bounded(cluster: Cluster) -> None:
     """With every broker paused, a question ends in a sentence, not in a wait."""
-    with paused(cluster, 1, 2, 3), Admin(cluster, timeout_s=0.5) as hasty:
-        began = time.monotonic()
-        with pytest.raises(LabError, match="waited 0 s for metadata of ahead: no broker answered"):
-            hasty.partitions(["ahead"])
-        assert time.monotonic() - began < 8
-    assert eventually(lambda: cluster.nodes[1].running)
+    with (
+        paused(cluster, 1, 2, 3),
+        Admin(cluster, timeout_s=0.5) as hasty,
+        pytest.raises(LabError, match="waited 0 s for metadata of ahead: no broker answered"),
+    ):
+        hasty.partitions(["ahead"])
+    assert all(cluster.nodes[broker].running for broker in (1, 2, 3))
     cluster.wait_ready(40)
 
 
