@@ -165,7 +165,7 @@ def test_a_key_that_cannot_be_seen_is_quoted(tmp_path: Path, key: str) -> None:
     """It neither disappears from its line, nor breaks it."""
     quoted = f'"{key}"'
     (said,) = mistakes(tmp_path, f"{GOOD}{quoted}: 1\n")
-    assert said.startswith(f"15: {yaml.safe_load(quoted)!r}: no such key")
+    assert said.startswith(f"14: {yaml.safe_load(quoted)!r}: no such key")
 
 
 def test_a_missing_key_is_said_at_its_block(tmp_path: Path) -> None:
