@@ -5,6 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+from confluent_kafka import KafkaException
+
+T = TypeVar("T")
 
 
 def eventually(condition: Callable[[], bool], bound_s: float = 40) -> bool:
@@ -20,6 +25,17 @@ def eventually(condition: Callable[[], bool], bound_s: float = 40) -> bool:
 def wait_for(condition: Callable[[], bool], what: str, bound_s: float = 60) -> None:
     """Waits until the condition is true; fails, naming what was waited for, when the bound passes first."""
     assert eventually(condition, bound_s), f"{what} did not happen within {bound_s} s"
+
+
+def answered(ask: Callable[[], T], what: str, bound_s: float = 60) -> T:
+    """The answer of a cluster, asked again while there is none: a group's coordinator is not there at once."""
+    limit = time.monotonic() + bound_s
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            assert time.monotonic() < limit, f"{what}: {error}"
+            time.sleep(0.1)
 
 
 def blocked(pid: int, doing: str) -> bool:

@@ -10,16 +10,15 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from driving import KAPUT, Standing
 from kaput.operate.peeking import Wanted, peek
 from kaput.operate.tools import TOOLS
-from waiting import eventually, wait_for
+from waiting import answered, eventually, wait_for
 
 _AUTHORIZER = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 LINES = [f"{number},word {number}" for number in range(9)]
@@ -133,15 +132,9 @@ def copied(kaput: Standing) -> int:
     # Positions of a transaction whose end is open are told as they are, instead of waited for.
     settings = {"group.id": "kaput-replay-many-copies", "isolation.level": "read_uncommitted"}
     reader = Consumer({"bootstrap.servers": servers_of(kaput), **settings})
-    found: list[TopicPartition] = []
-
-    def answered() -> bool:
-        with suppress(KafkaException):  # a coordinator that is not there yet
-            found[:] = reader.committed([TopicPartition("many", partition) for partition in range(3)], 30)
-        return bool(found)
-
+    places = [TopicPartition("many", partition) for partition in range(3)]
     try:
-        wait_for(answered, "an answer of the group's coordinator")
+        found = answered(lambda: reader.committed(places, 30), "the positions of the replay")
     finally:
         reader.close()
     return sum(max(0, at.offset) for at in found)

@@ -14,7 +14,7 @@ from kaput.cluster.collecting import collect_cluster_events
 from kaput.cluster.lab import Cluster
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
-from waiting import eventually
+from waiting import answered, eventually
 
 
 @contextmanager
@@ -59,7 +59,8 @@ def test_groups_whose_coordinator_is_silent_are_not_left_out(admin: Admin, clust
     admin.create_topics([Topic(name="read", replication_factor=3)])
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "readers", "log_level": 0}
     reader = Consumer(settings)
-    reader.commit(offsets=[TopicPartition("read", 0, 5)], asynchronous=False)
+    at = [TopicPartition("read", 0, 5)]
+    answered(lambda: reader.commit(offsets=at, asynchronous=False), "a commit")
     reader.close()
     assert "readers" in admin.groups()
     with paused(cluster, admin.coordinator("readers")), pytest.raises(LabError, match="not all groups are"):
