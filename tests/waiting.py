@@ -28,7 +28,7 @@ def wait_for(condition: Callable[[], bool], what: str, bound_s: float = 60) -> N
 
 
 def answered(ask: Callable[[], T], what: str, bound_s: float = 60) -> T:
-    """The answer of a cluster, asked again while there is none: a group's coordinator is not there at once."""
+    """What a cluster answers, asked until it does: the coordinator of a group is not there at once."""
     limit = time.monotonic() + bound_s
     while True:
         try:
