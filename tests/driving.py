@@ -101,6 +101,16 @@ class Kaput:
         ]
         return Result(done.returncode, findings, done.stderr, folder)
 
+    def analyze(self, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+        """`kaput analyze FOLDER --no-page`, without a JVM."""
+        return subprocess.run(
+            [*WITHOUT_JVM, "analyze", str(folder), "--no-page", *options],
+            capture_output=True,
+            text=True,
+            timeout=RUN_TIMEOUT_S,
+            check=False,
+        )
+
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Any other call."""
         return subprocess.run(

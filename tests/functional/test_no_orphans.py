@@ -75,7 +75,7 @@ def test_an_ended_run_leaves_evidence_and_nothing_else(
     (folder,) = kaput.runs.iterdir()
     wait_for(lambda: not list(folder.glob("brokers/*/data")), "the removal of the brokers' data", 30)
     assert json.loads((folder / "manifest.json").read_text())["state"] == "recording"
-    judged = kaput.call("analyze", str(folder), "--json", "--no-page")
+    judged = kaput.analyze(folder, "--json")
     findings = json.loads(judged.stdout)
     assert judged.returncode == 3, judged.stderr
     assert findings["verdict"] == "inconclusive"

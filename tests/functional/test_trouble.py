@@ -163,4 +163,4 @@ def test_a_producer_that_dies_ends_the_run_with_4(kaput: Kaput, tmp_path: Path, 
     assert "kaput: producer-0 ended on its own (killed by SIGKILL)" in done.stderr
     assert "what was recorded is in" in done.stderr and "Traceback" not in done.stderr
     (folder,) = kaput.runs.iterdir()
-    assert kaput.call("analyze", str(folder), "--no-page").returncode == 3
+    assert kaput.analyze(folder).returncode == 3
