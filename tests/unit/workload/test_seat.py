@@ -150,9 +150,9 @@ def test_what_was_said_before_the_end_counts_when_it_is_read_after_it(owner: Own
 
 def test_members_without_partitions_are_ready(crew_of: Make, tmp_path: Path) -> None:
     """Two more than there are partitions: they have joined, and own nothing."""
-    crew = crew_of(members=PARTITIONS + 2)
+    crew = crew_of(members=PARTITIONS + 2, config={"session.timeout.ms": 6000})
     seats = crew.members_of("billing")
-    assert eventually(lambda: all(seat.ready for seat in seats), 60)
+    assert eventually(lambda: all(seat.ready for seat in seats), 180)
     assert eventually(lambda: sum(not seat.owns() for seat in seats) == 2, 60)
     idle = {f"member-{seat.id}" for seat in seats if not seat.owns()}
     events = rows(tmp_path, "group_events")
