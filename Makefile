@@ -25,6 +25,10 @@ DEV_STAMP = .venv/.installed-dev
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url --no-emit-find-links
 
+# What is compiled is kept where it can be: pytest rewrites the assertions of all tests and of kaput, which is a
+# plugin of its, and would do so again in each worker, for seven seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: wheel install demo test test-all test-fast soak fuzz tools check bench bench-quick bench-reassign lock clean preflight setup setup-dev
 
 install: setup

@@ -1,4 +1,4 @@
-"""Drives kaput as a user does, from the command line: real brokers, real clients, real Spark."""
+"""Drives kaput as a user does, from the command line: real brokers, real clients, real Spark where asked."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import psutil
 import pyarrow.dataset as ds
 
 KAPUT = [str(Path(sys.executable).with_name("kaput"))]
+# The same, judging without a JVM: for tests of what is found, where how it is started is not the question.
+WITHOUT_JVM = [sys.executable, str(Path(__file__).with_name("fakes") / "kaput_without_jvm.py")]
 RUN_TIMEOUT_S = 240
 STANDING_TIMEOUT_S = 180
 # Before a command: the owner of the files without root's capabilities, as good as any user, and able to read
@@ -78,11 +80,15 @@ class Kaput:
     def __init__(self, runs: Path) -> None:
         self.runs = runs
 
-    def run(self, scenario: str, *options: str) -> Result:
-        """`kaput run SCENARIO --json`; fails the test when stdout is not one JSON document."""
+    def run(self, scenario: str, *options: str, jvm: bool = False) -> Result:
+        """`kaput run SCENARIO --json`; fails the test when stdout is not one JSON document.
+
+        `jvm`: judged as users' runs are, with Spark's JVM started behind the load.
+        """
+        kaput = KAPUT if jvm else WITHOUT_JVM
         done = subprocess.run(
             # Most tests don't look at the page, which takes seconds; `--page` among the options has it again.
-            [*KAPUT, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *options],
+            [*kaput, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *options],
             capture_output=True,
             text=True,
             timeout=RUN_TIMEOUT_S,
@@ -94,6 +100,16 @@ class Kaput:
             p.parent for p in self.runs.glob("*/manifest.json") if findings["run"]["id"] in p.read_text()
         ]
         return Result(done.returncode, findings, done.stderr, folder)
+
+    def analyze(self, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+        """`kaput analyze FOLDER --no-page`, without a JVM."""
+        return subprocess.run(
+            [*WITHOUT_JVM, "analyze", str(folder), "--no-page", *options],
+            capture_output=True,
+            text=True,
+            timeout=RUN_TIMEOUT_S,
+            check=False,
+        )
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Any other call."""

@@ -78,7 +78,7 @@ def left(keeper: Standing) -> tuple[list[str], list[str]]:
 def test_a_run_on_it_is_judged_and_leaves_nothing(kaput: Kaput, keeper: Standing, tmp_path: Path) -> None:
     """The fault is proven, the change of leader seen; the recorded scenario has the cluster that there is."""
     path = scenario(tmp_path / "stop.yaml", keeper)
-    result = kaput.run(str(path), *cluster(keeper))
+    result = kaput.run(str(path), *cluster(keeper), jvm=True)
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.count("lost") == 0 and result.findings["totals"]["acked"] == 2000
     fault = result.fault("command")

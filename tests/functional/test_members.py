@@ -8,7 +8,8 @@ from typing import Any
 
 from driving import Kaput, Result
 
-# A burst to work through, and a trickle for as long as the faults last.
+# A burst to work through, and a trickle for as long as the faults last. What a member commits at once takes
+# two seconds: at the kill it is in the middle of its second hundred, on a busy machine, too.
 _SCENARIO = """
 version: 1
 title: Killed with records in hand
@@ -23,7 +24,7 @@ cluster:
 topics: [{name: orders, partitions: 4, replication-factor: 1}]
 workload:
   producers:
-    - {topic: orders, messages: 2000, partitioner: round-robin}
+    - {topic: orders, messages: 600, partitioner: round-robin}
     - {topic: orders, duration: 4s, rate: 20, partitioner: round-robin}
   groups:
     - id: before
@@ -32,12 +33,12 @@ workload:
       commit: before
       commit-mode: sync
       commit-every: 100
-      processing: 5ms
+      processing: 20ms
       config: {session.timeout.ms: 3000, heartbeat.interval.ms: 500}
-    - {id: after, topics: [orders], members: 2, type: consumer, commit-every: 50, processing: 4ms}
+    - {id: after, topics: [orders], members: 2, type: consumer, commit-every: 50, processing: 15ms}
 faults:
-  - {at: 2s, fault: kill, target: member 1 of before}
-  - {at: 2s, fault: kill, target: member 1 of after, for: 1s}
+  - {at: 3s, fault: kill, target: member 1 of before}
+  - {at: 3s, fault: kill, target: member 1 of after, for: 1s}
 """
 
 
@@ -75,7 +76,7 @@ def test_when_a_killed_member_had_committed_decides_what_is_lost(kaput: Kaput, t
         for offset in range(max(upto for _, upto in commits))
         if (partition, offset) not in seen
     ]
-    assert 0 < len(swallowed) < 100
+    assert 0 < len(swallowed) <= 100
     assert of["unseen", "before"] == len(swallowed) and of["redelivered", "before"] == 0
 
     commits = committed(result, "after")

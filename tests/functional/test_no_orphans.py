@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -15,16 +13,9 @@ import pytest
 
 from driving import KAPUT, Kaput
 from kaput.processes.behind import find_way
+from waiting import wait_for
 
 FAST = ["--set", "workload.producers.0.messages=400000"]
-
-
-def wait_for(condition: Callable[[], bool], what: str, limit_s: float = 60) -> None:
-    """Waits until `condition` holds, and fails with `what` when it does not in time."""
-    limit = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < limit, f"{what} did not happen within {limit_s} s"
-        time.sleep(0.05)
 
 
 def mentions(path: Path) -> list[str]:
@@ -84,7 +75,7 @@ def test_an_ended_run_leaves_evidence_and_nothing_else(
     (folder,) = kaput.runs.iterdir()
     wait_for(lambda: not list(folder.glob("brokers/*/data")), "the removal of the brokers' data", 30)
     assert json.loads((folder / "manifest.json").read_text())["state"] == "recording"
-    judged = kaput.call("analyze", str(folder), "--json", "--no-page")
+    judged = kaput.analyze(folder, "--json")
     findings = json.loads(judged.stdout)
     assert judged.returncode == 3, judged.stderr
     assert findings["verdict"] == "inconclusive"

@@ -19,7 +19,7 @@ from kaput.cluster.access import OPEN
 from kaput.operate.lab import Lab
 from kaput.operate.reassign.cluster import Connection, connected
 from kaput.operate.reassign.throttles import RATES, REPLICAS
-from waiting import eventually
+from waiting import answered, eventually
 
 TIMEOUT_S = 180
 SLOW, FAST = "2MB", "500MB"
@@ -58,7 +58,8 @@ def fill(lab: Lab) -> None:
         producer.poll(0)
     assert producer.flush(60) == 0
     reader = Consumer({"bootstrap.servers": lab.bootstrap_servers, "group.id": "billing"})
-    reader.commit(offsets=[TopicPartition("orders", 0, 5)], asynchronous=False)
+    at = [TopicPartition("orders", 0, 5)]
+    answered(lambda: reader.commit(offsets=at, asynchronous=False), "a commit")
     reader.close()
 
 

@@ -30,7 +30,7 @@ def recount_lost(result: Result) -> int:
 
 def test_noop_finds_nothing(kaput: Kaput) -> None:
     """Without a fault there is no anomaly at all: what is found in other runs is not the lab's doing."""
-    result = kaput.run("noop", "--page")
+    result = kaput.run("noop", "--page", jvm=True)
     assert_adds_up(result)
     assert "</html>" in (result.folder / "report.html").read_text()
     assert result.findings["verdict"] == "held", result.findings["reasons"]
@@ -42,7 +42,7 @@ def test_noop_finds_nothing(kaput: Kaput) -> None:
 @pytest.mark.alone
 def test_lagging_followers_and_acks_1_lose_messages(kaput: Kaput) -> None:
     """What the leader acknowledged alone is gone with it: counted, dated, caused by the deposed leader."""
-    result = kaput.run("leader-kill-lagging-acks-1")
+    result = kaput.run("leader-kill-lagging-acks-1", jvm=True)
     assert_adds_up(result)
     lost, kill = result.count("lost"), result.fault("kill")
     assert result.findings["verdict"] == "held", result.findings["reasons"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import psutil
 import pytest
 
 from driving import KAPUT, Kaput
+from waiting import blocked, wait_for
 
 _TWO = """
 version: 1
@@ -46,9 +46,7 @@ def test_a_broker_that_dies_on_its_own_makes_the_run_inconclusive(kaput: Kaput) 
     killed: list[int] = []
 
     def kill_a_broker() -> None:
-        limit = time.monotonic() + 60
-        while time.monotonic() < limit and not any(kaput.runs.glob("*/evidence/sends/*.arrows")):
-            time.sleep(0.05)
+        wait_for(lambda: any(kaput.runs.glob("*/evidence/sends/*.arrows")), "the first producer")
         for process in psutil.process_iter(["cmdline"]):  # None of one that ends while it is looked at
             line = " ".join(process.info["cmdline"] or ())
             if str(kaput.runs) in line and "/2/" in line and "kafka.Kafka" in line:
@@ -111,16 +109,19 @@ def client(runs: Path, name: str) -> psutil.Process | None:
     return None
 
 
-def killed(runs: Path, name: str, when: Callable[[], bool]) -> threading.Thread:
+def killed(
+    runs: Path, name: str, when: Callable[[], bool], afterwards: Callable[[], None]
+) -> threading.Thread:
     """A thread that SIGKILLs a client at some moment."""
 
     def kill() -> None:
-        limit = time.monotonic() + 90
-        while time.monotonic() < limit:
-            if when() and (found := client(runs, name)) is not None:
-                found.kill()
-                return
-            time.sleep(0.02)
+        try:
+            wait_for(lambda: when() and client(runs, name) is not None, f"the moment to kill {name}", 90)
+            found = client(runs, name)
+            assert found is not None
+            found.kill()
+        finally:
+            afterwards()
 
     thread = threading.Thread(target=kill)
     thread.start()
@@ -140,7 +141,6 @@ def test_a_producer_that_dies_ends_the_run_with_4(kaput: Kaput, tmp_path: Path, 
     scenario = tmp_path / "two.yaml"
     scenario.write_text(_TWO)
     held: list[psutil.Process] = []
-    since: list[float] = []
 
     def right() -> bool:
         if moment == "before it is ready":
@@ -149,23 +149,18 @@ def test_a_producer_that_dies_ends_the_run_with_4(kaput: Kaput, tmp_path: Path, 
             return any(
                 p.stat().st_size > 20_000 for p in kaput.runs.glob("*/evidence/sends/producer-0.arrows")
             )
-        # The member is stopped, so that nobody says go; the producer has long been ready by then.
-        member = client(kaput.runs, "billing-member-1")
-        if member is not None and not held:
+        # The member is stopped, so that nobody says go; a producer that is ready waits for that.
+        if not held and (member := client(kaput.runs, "billing-member-1")) is not None:
             member.suspend()
             held.append(member)
-        if not since and any(kaput.runs.glob("*/evidence/sends/*.attempts")):
-            since.append(time.monotonic())
-        return bool(held and since) and time.monotonic() - since[0] > 8
+        producer = client(kaput.runs, "producer-0") if held else None
+        return producer is not None and blocked(producer.pid, "read")
 
-    thread = killed(kaput.runs, "producer-0", right)
-    let_go = threading.Timer(25, lambda: [member.resume() for member in held])
-    let_go.start()
+    thread = killed(kaput.runs, "producer-0", right, lambda: [member.resume() for member in held])
     done = kaput.call("run", str(scenario), "--runs", str(kaput.runs))
     thread.join(100)
-    let_go.cancel()
     assert done.returncode == 4, done.stderr
     assert "kaput: producer-0 ended on its own (killed by SIGKILL)" in done.stderr
     assert "what was recorded is in" in done.stderr and "Traceback" not in done.stderr
     (folder,) = kaput.runs.iterdir()
-    assert kaput.call("analyze", str(folder), "--no-page").returncode == 3
+    assert kaput.analyze(folder).returncode == 3

@@ -24,7 +24,8 @@ topics: [{name: orders, partitions: 2, replication-factor: 1}]
 workload:
   producers: [{topic: orders, messages: 8000, rate: 500}]
   groups: [{id: billing, topics: [orders]}]
-faults: [{at: 2s, fault: pause, target: any, for: 2s}]
+# It lasts until all is sent, so that a page that comes late still shows it.
+faults: [{at: 2s, fault: pause, target: any}]
 expect: {verdict: held, lost: 0}
 """
 

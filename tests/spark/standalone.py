@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,9 +17,9 @@ import psutil
 
 from kaput.analysis.spark.driver import spark_home
 from kaput.java import find_java
+from waiting import wait_for
 
 _DEPLOY = "org.apache.spark.deploy"
-_TIMEOUT_S = 60
 
 
 class Standalone:
@@ -31,11 +30,11 @@ class Standalone:
         port, self._ui = _free_port(), _free_port()
         self.url = f"spark://127.0.0.1:{port}"
         self._start("master", "Master", "--port", str(port), "--webui-port", str(self._ui))
-        _wait_for(lambda: self._state() is not None)
+        wait_for(lambda: self._state() is not None, "the start of the master")
         self.workers = [
             self._start(f"worker-{n}", "Worker", "--cores", "1", "--memory", "2g", self.url) for n in range(2)
         ]
-        _wait_for(lambda: (self._state() or {}).get("aliveworkers") == 2)
+        wait_for(lambda: (self._state() or {}).get("aliveworkers") == 2, "the start of two workers")
 
     def _start(self, name: str, kind: str, *options: str) -> subprocess.Popen[bytes]:
         jars = os.pathsep.join(map(str, sorted((spark_home() / "jars").glob("*.jar"))))
@@ -79,13 +78,6 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _wait_for(done: Any) -> None:
-    limit = time.monotonic() + _TIMEOUT_S
-    while not done():
-        assert time.monotonic() < limit, "the cluster did not come up"
-        time.sleep(0.1)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from driving import KAPUT, WITHOUT_JVM
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.recorder import Recorder
 
@@ -23,8 +24,9 @@ SCENARIO = {
 
 
 def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """`kaput analyze --json`."""
-    command = [sys.executable, "-P", "-m", "kaput", "analyze", *map(str, arguments), "--json"]
+    """`kaput analyze --json`; of a URL with Spark, whose file systems bring it."""
+    kaput = KAPUT if any("file:" in str(argument) for argument in arguments) else WITHOUT_JVM
+    command = [*kaput, "analyze", *map(str, arguments), "--json"]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 

@@ -1,6 +1,7 @@
 """One analysis for every shape: rows and files in any order, much out of order, everything lost.
 
-Each of these once needed another way than the usual one; `kaput analyze` judges them like any other run.
+Each of these once needed another way than the usual one; they are judged like any other run. `kaput analyze`
+judges the usual shape, and the others must equal that; a session that all share judges those.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from pyspark import SparkContext
 
 from driving import KAPUT
 from fakes.histories import History
+from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
 from kaput.evidence.schemas import TABLES
 from spark.planted import planted
 
@@ -31,11 +34,18 @@ _START_NS = 1_700_000_000_000_000_000
 
 
 def _analyze(folder: Path) -> dict[str, Any]:
+    """By the command."""
     command = [*KAPUT, "analyze", str(folder), "--json", "--no-page"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     assert done.returncode in (0, 1), done.stderr
     assert "Warning" not in done.stderr  # PySpark's of pandas, which is here for the tests' sake
     findings: dict[str, Any] = json.loads(done.stdout)
+    return findings
+
+
+def _judged(folder: Path, spark: SparkContext) -> dict[str, Any]:
+    """In the session that is there."""
+    findings: dict[str, Any] = json.loads(analyse(check(RunFolder(folder)), spark).to_json())
     return findings
 
 
@@ -70,7 +80,7 @@ SHAPES: dict[str, tuple[tuple[str, ...], Way]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rows_in_any_order_are_judged_alike(
-    shape: str, made: Path, expected: dict[str, Any], tmp_path: Path
+    shape: str, made: Path, expected: dict[str, Any], tmp_path: Path, spark: SparkContext
 ) -> None:
     """The findings are the same to the last example."""
     shutil.copytree(made, tmp_path / "run")
@@ -83,7 +93,7 @@ def test_rows_in_any_order_are_judged_alike(
         for number, rows in enumerate(way(whole.num_rows, random)):
             path = folder.table(name) / f"part-{number}.parquet"
             pq.write_table(whole.take(pa.array(rows)), path, row_group_size=_ROW_GROUP)
-    assert _analyze(folder.path) == expected
+    assert _judged(folder.path, spark) == expected
 
 
 def _write(folder: RunFolder, name: str, count: int, **columns: object) -> None:
@@ -125,7 +135,7 @@ def _send(folder: RunFolder, offset: np.ndarray[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("distance", [320, 30_000])
-def test_messages_out_of_order_everywhere(distance: int, tmp_path: Path) -> None:
+def test_messages_out_of_order_everywhere(distance: int, tmp_path: Path, spark: SparkContext) -> None:
     """Permuted within stretches of so many rows: as many are late as a running maximum says."""
     count, random = 120_000, np.random.default_rng(7)
     seq = np.concatenate(
@@ -142,17 +152,17 @@ def test_messages_out_of_order_everywhere(distance: int, tmp_path: Path) -> None
     }
     _write(folder, "log", count, offset=np.arange(count), seq=seq, **same)
     _send(folder, np.argsort(seq))
-    counts = {a["name"]: a["count"] for a in _analyze(tmp_path)["anomalies"] if a["count"]}
+    counts = {a["name"]: a["count"] for a in _judged(tmp_path, spark)["anomalies"] if a["count"]}
     assert counts == {"reordered": int(np.count_nonzero(seq < np.maximum.accumulate(seq)))}
 
 
-def test_everything_lost(tmp_path: Path) -> None:
+def test_everything_lost(tmp_path: Path, spark: SparkContext) -> None:
     """Acknowledged under an epoch that an empty one overwrote: each loss has its cause."""
     count = 120_000
     folder = _folder(tmp_path, count, 0)
     _write(folder, "log", 0)
     _send(folder, np.arange(count))
-    (lost,) = [a for a in _analyze(tmp_path)["anomalies"] if a["name"] == "lost"]
+    (lost,) = [a for a in _judged(tmp_path, spark)["anomalies"] if a["name"] == "lost"]
     assert (lost["count"], lost["causes"], lost["permitted"]) == (count, {"deposed-leader": count}, count)
     table = pq.read_table(tmp_path / "analysis" / "lost")
     assert table["seq"].to_pylist() == list(range(count))

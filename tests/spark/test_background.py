@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from kaput.processes.behind import by_session, find_way
 from kaput.processes.records import start_of
+from waiting import wait_for
 
 WAITING = Path(__file__).with_name("behind_load.py")
 BOUND_S = 180.0  # what is behind gets little while other tests work
@@ -64,13 +64,6 @@ def waiting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Waiting]
     yield started
     started.popen.kill()
     started.popen.communicate()
-
-
-def _eventually(condition: Callable[[], bool], what: str) -> None:
-    limit = time.monotonic() + BOUND_S
-    while not condition():
-        assert time.monotonic() < limit, what
-        time.sleep(0.02)
 
 
 def _of_threads(pid: int, ask: Callable[[int], int]) -> set[int]:
@@ -141,8 +134,8 @@ def _goes(waiting: Waiting, jvm: int) -> None:
 
 
 def _is_gone(waiting: Waiting, jvm: int) -> None:
-    _eventually(lambda: start_of(jvm) is None, "the JVM's end")
-    _eventually(lambda: not list(waiting.scratch.iterdir()), "the removal of the temporary files")
+    wait_for(lambda: start_of(jvm) is None, "the JVM's end", BOUND_S)
+    wait_for(lambda: not list(waiting.scratch.iterdir()), "the removal of the temporary files", BOUND_S)
     assert not Path(f"/tmp/hsperfdata_{psutil.Process().username()}/{jvm}").exists()
     assert "Traceback" not in waiting.errors.read_text()
 

@@ -209,11 +209,11 @@ def test_the_command_says_so_by_its_exit_status(tmp_path: Path) -> None:
     """3 for an unread tail, with the sentence; 2 for a fault with two rows, naming the row."""
     kaput = Kaput(tmp_path)
     _end(_five(), 10, 5).write(tmp_path / "unread")
-    done = kaput.call("analyze", str(tmp_path / "unread"), "--json", "--no-page")
+    done = kaput.analyze(tmp_path / "unread", "--json")
     assert done.returncode == 3, done.stderr
     assert "orders/0 (read to 5 of 10)" in json.loads(done.stdout)["reasons"][0]
     history = _five().read_to_end().fault(1, 10, 20, id="a").fault(1, 30, 40, id="a")
     history.write(tmp_path / "twice")
-    done = kaput.call("analyze", str(tmp_path / "twice"), "--json", "--no-page")
+    done = kaput.analyze(tmp_path / "twice", "--json")
     assert done.returncode == 2, done.stderr
     assert "row 2" in done.stderr and "'a'" in done.stderr

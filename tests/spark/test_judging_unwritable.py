@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from test_analyze_while_recording import opened
 
+from driving import KAPUT, WITHOUT_JVM
 from fakes.histories import History
 
-KAPUT = [sys.executable, "-P", "-m", "kaput"]
 # What lets root write where nobody may.
 _OVERRIDE = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override"]
 
@@ -32,7 +32,13 @@ def bound() -> list[str]:
 
 def analyze(*arguments: object, prefix: list[str] | None = None) -> subprocess.CompletedProcess[str]:
     """`kaput analyze --json`, as somebody who may not write."""
-    command = [*(bound() if prefix is None else prefix), *KAPUT, "analyze", *map(str, arguments), "--json"]
+    command = [
+        *(bound() if prefix is None else prefix),
+        *WITHOUT_JVM,
+        "analyze",
+        *map(str, arguments),
+        "--json",
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 

@@ -20,8 +20,10 @@ DataPath = tuple[str | int, ...]
 
 
 def dotted(path: DataPath) -> str:
-    """`workload.producers.0.acks`"""
-    return ".".join(map(str, path))
+    """`workload.producers.0.acks`; a key that cannot be seen, or would break the line, in quotes."""
+    return ".".join(
+        str(part) if str(part).strip() and str(part).isprintable() else repr(part) for part in path
+    )
 
 
 @dataclass(frozen=True)

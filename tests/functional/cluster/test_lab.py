@@ -22,6 +22,7 @@ from kaput.errors import BrokerError, LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
+from waiting import eventually
 
 
 def test_data_goes_and_configs_and_logs_stay(
@@ -49,13 +50,13 @@ def test_a_broker_that_refuses_its_config_is_told_at_once(
 ) -> None:
     """The last lines of its log are in the error, long before the time to be ready has passed."""
     spec = Spec(brokers=1, config={"log.segment.bytes": 1})
-    began = time.monotonic()
+    ready_s, began = 600, time.monotonic()
     with (
         pytest.raises(BrokerError, match=r"(?s)broker 1 ended on its own.*log\.segment\.bytes"),
-        Cluster(owner, spec, distribution, java, tmp_path),
+        Cluster(owner, spec, distribution, java, tmp_path, ready_timeout_s=ready_s),
     ):
         pass
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < ready_s / 2
     assert not (tmp_path / "1" / "data").exists()
 
 
@@ -91,9 +92,7 @@ def test_one_broker_dies_on_its_own_and_one_by_intent(
         pid = cluster.nodes[2].pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        limit = time.monotonic() + 10
-        while not cluster.troubles() and time.monotonic() < limit:
-            time.sleep(0.01)
+        assert eventually(lambda: bool(cluster.troubles()))
         (trouble,) = cluster.troubles()
         assert trouble.startswith("broker 2 ended on its own (exit status -9); its log ends:\n")
         with pytest.raises(BrokerError, match=r"broker [12] "):

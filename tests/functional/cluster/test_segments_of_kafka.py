@@ -27,6 +27,7 @@ TOPICS = {
     **{f"client-{codec}": (codec, "producer") for codec in ("gzip", "snappy", "lz4", "zstd")},
     **{f"broker-{codec}": ("none", codec) for codec in ("gzip", "snappy", "lz4", "zstd")},
 }
+_FILE = re.compile(r"Dumping (.+)$")
 _BATCH = re.compile(r"baseOffset: (\d+) .*? partitionLeaderEpoch: (\d+) .* compresscodec: (\w+)")
 _RECORD = re.compile(r"\| offset: (\d+) .*? payload: (.*)$")
 Row = tuple[int, int, str]  # (epoch, offset, value)
@@ -58,23 +59,28 @@ def by_us(replica: Path) -> list[Row]:
     return rows
 
 
-def by_kafka(segment: Path, distribution: Distribution, java: Java) -> tuple[list[Row], set[str]]:
-    """What the dump tool prints, and the codecs that it found."""
+Dumped = dict[str, tuple[list[Row], set[str]]]
+
+
+def by_kafka(segments: list[Path], distribution: Distribution, java: Java) -> Dumped:
+    """What the dump tool prints of each of these files, by path, and the codecs that it found."""
     command = java_command(
         java,
         distribution,
         "org.apache.kafka.tools.DumpLogSegments",
-        ["--print-data-log", "--files", segment],
+        ["--print-data-log", "--files", ",".join(map(str, segments))],
     )
-    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    rows, codecs, epoch = list[Row](), set[str](), -1
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    found, epoch = Dumped(), -1
     for line in said.splitlines():
-        if match := _BATCH.search(line):
+        if match := _FILE.match(line):
+            rows, codecs = found.setdefault(match[1], ([], set()))
+        elif match := _BATCH.search(line):
             epoch = int(match[2])
             codecs.add(match[3].lower())
         elif match := _RECORD.search(line):
             rows.append((epoch, int(match[1]), match[2]))
-    return rows, codecs
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +100,22 @@ def data(tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, j
         return cluster.nodes[1].place.data.rename(folder / "kept")
 
 
+def segment(data: Path, topic: str) -> Path:
+    """The only one of a topic."""
+    return directory(data, topic, 0) / f"{0:020d}.log"
+
+
+@pytest.fixture(scope="module")
+def dumped(data: Path, distribution: Distribution, java: Java) -> Dumped:
+    """What Kafka reads, of all topics: one JVM for all of them."""
+    return by_kafka([segment(data, topic) for topic in TOPICS], distribution, java)
+
+
 @pytest.mark.parametrize("topic", TOPICS)
-def test_we_read_what_kafka_reads(data: Path, distribution: Distribution, java: Java, topic: str) -> None:
+def test_we_read_what_kafka_reads(data: Path, dumped: Dumped, topic: str) -> None:
     """Offsets, epochs and values, in every codec, packed by librdkafka and by Kafka itself."""
-    replica = directory(data, topic, 0)
-    ours = by_us(replica)
-    theirs, codecs = by_kafka(replica / f"{0:020d}.log", distribution, java)
+    ours = by_us(directory(data, topic, 0))
+    theirs, codecs = dumped[str(segment(data, topic))]
     assert len(ours) == MESSAGES
     assert ours == theirs
     assert codecs == {topic.partition("-")[2] or "none"}

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -17,6 +16,7 @@ import pytest
 
 from driving import KAPUT, WITHOUT_RIGHTS, Kaput
 from kaput.cluster.network.entering import MARK
+from waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -29,14 +29,6 @@ SHORT = [
     "--set", "faults.0.at=3s",
     "--set", "faults.0.for=9s",
 ]  # fmt: skip
-
-
-def wait_for(condition: Callable[[], bool], what: str, limit_s: float = 60) -> None:
-    """Waits until `condition` holds, and fails with `what` when it does not in time."""
-    limit = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < limit, f"{what} did not happen within {limit_s} s"
-        time.sleep(0.05)
 
 
 def marked() -> dict[int, str]:

@@ -80,6 +80,7 @@ def test_a_version_without_a_lock_names_those_there_are() -> None:
 
 def test_every_committed_lock_is_whole() -> None:
     """Each line parses, nothing stands twice, and the broker and its logging are in."""
+    assert any(LOCKS.glob("kafka-*.lock"))
     for path in LOCKS.glob("kafka-*.lock"):
         locked = read_lock(path.stem.removeprefix("kafka-"))
         names = [(jar.group, jar.artifact) for jar in locked]

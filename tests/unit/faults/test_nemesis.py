@@ -26,7 +26,7 @@ from kaput.faults.nemesis import Nemesis
 from kaput.faults.targets import resolve, resolve_members
 from kaput.scenario.options import Options
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
-from waiting import eventually
+from waiting import wait_for
 
 
 def play(
@@ -63,27 +63,17 @@ def play(
         )
         nemesis.start()
         drive(nemesis)
-        limit = time.monotonic() + 10
-        while not nemesis.all_healed():
-            assert time.monotonic() < limit
-            time.sleep(0.005)
+        wait_for(nemesis.all_healed, "the end of every step")
         nemesis.abort()
     seal(RunFolder(tmp_path))
     (path,) = (tmp_path / "evidence" / "faults").glob("*.parquet")
     return sorted(pq.read_table(path).to_pylist(), key=lambda row: str(row["id"])), nodes
 
 
-def wait_for(nemesis: Nemesis, what: Callable[[], bool]) -> None:
-    """A condition, with a bound that holds on a starved machine.
-
-    What a step raises ends the wait, and so does the end of all of them.
-    """
-    limit = time.monotonic() + 60
-    while not what():
-        over = nemesis.all_healed()
-        assert what() or not over
-        assert time.monotonic() < limit
-        time.sleep(0.01)
+def play_until(nemesis: Nemesis, what: Callable[[], bool]) -> None:
+    """Waits for a condition. What a step raises ends the wait, and so does the end of all of them."""
+    wait_for(lambda: what() or nemesis.all_healed(), "what the steps lead to")
+    assert what()
 
 
 def test_a_threshold_injects_and_the_duration_heals(tmp_path: Path) -> None:
@@ -123,9 +113,9 @@ def test_faults_overlap(tmp_path: Path) -> None:
     heard: list[tuple[str, str, bool]] = []
 
     def drive(nemesis: Nemesis) -> None:
-        wait_for(nemesis, lambda: "1-pause" in {step for step, _, active in heard if active})
+        play_until(nemesis, lambda: "1-pause" in {step for step, _, active in heard if active})
         nemesis.threshold(2)
-        wait_for(nemesis, lambda: "2-kill" in {step for step, _, active in heard if not active})
+        play_until(nemesis, lambda: "2-kill" in {step for step, _, active in heard if not active})
         nemesis.workload_over()
 
     steps = [
@@ -139,16 +129,25 @@ def test_faults_overlap(tmp_path: Path) -> None:
 
 
 def test_without_duration_the_end_of_the_workload_heals(tmp_path: Path) -> None:
-    """A fault that is meant to stay heals once every attempt is made."""
+    """A fault that is meant to stay heals once every attempt is made; one with a duration ends before."""
+    heard: list[tuple[str, str, bool]] = []
+    over_ns: list[int] = []
 
     def drive(nemesis: Nemesis) -> None:
         nemesis.threshold(1)
-        time.sleep(0.1)
-        assert not nemesis.all_healed()
+        play_until(
+            nemesis, lambda: ("2-pause", "pause broker 2", False) in heard and nodes[1].done == ["kill"]
+        )
+        over_ns.append(time.time_ns())
         nemesis.workload_over()
 
-    rows, nodes = play(tmp_path, [Step("1-kill", "kill", "broker 1", AtMessage(1), None, 1)], drive)
-    assert rows[0]["healed_ns"] is not None and nodes[1].running
+    steps = [
+        Step("1-kill", "kill", "broker 1", AtMessage(1), None, 1),
+        Step("2-pause", "pause", "broker 2", AtMessage(1), 100, 1),
+    ]
+    nodes = {number: FakeNode(number) for number in (1, 2, 3)}
+    rows, _ = play(tmp_path, steps, drive, heard=heard, nodes=nodes)
+    assert rows[0]["healed_ns"] >= over_ns[0] > rows[1]["healed_ns"] and nodes[1].running
 
 
 def test_a_step_whose_time_never_came_did_not_bite(tmp_path: Path) -> None:
@@ -163,13 +162,19 @@ def test_a_step_whose_time_never_came_did_not_bite(tmp_path: Path) -> None:
 
 
 def test_a_step_waits_for_its_message_as_long_as_there_is_load(tmp_path: Path) -> None:
-    """However slowly it flows."""
+    """However slowly it flows: longer than a step waits for a message that is on its way at the end."""
+    heard: list[tuple[str, str, bool]] = []
 
     def drive(nemesis: Nemesis) -> None:
-        time.sleep(1.7)
+        play_until(nemesis, lambda: ("2-noop", "noop all", False) in heard)
+        assert "1-kill" not in {step for step, _, _ in heard}
         nemesis.threshold(30)
 
-    rows, _ = play(tmp_path, [Step("1-kill", "kill", "broker 1", AtMessage(30), 10, 1)], drive)
+    steps = [
+        Step("1-kill", "kill", "broker 1", AtMessage(30), 10, 1),
+        Step("2-noop", "noop", "all", AfterStart(1700), 10, 1),
+    ]
+    rows, _ = play(tmp_path, steps, drive, heard=heard)
     assert rows[0]["bit"], rows[0]["proof"]
 
 
@@ -250,20 +255,18 @@ def test_a_run_that_is_ended_heals_nothing(tmp_path: Path) -> None:
 
     def drive(nemesis: Nemesis) -> None:
         nemesis.threshold(1)
-        limit = time.monotonic() + 5
-        while not heard:
-            assert time.monotonic() < limit
-            time.sleep(0.005)
-        time.sleep(0.05)
+        begun = {"1-kill", "3-rolling-restart"}
+        play_until(nemesis, lambda: {step for step, _, _ in heard} == begun and nodes[1].done == ["kill"])
         nemesis.abort()
 
     heard: list[tuple[str, str, bool]] = []
+    nodes = {number: FakeNode(number) for number in (1, 2, 3)}
     steps = [
         Step("1-kill", "kill", "broker 1", AtMessage(1), 60_000, 1),
         Step("2-kill", "kill", "broker 2", AtMessage(2), 60_000, 1),
         Step("3-rolling-restart", "rolling-restart", "broker 3", AtMessage(1), None, 1),
     ]
-    rows, nodes = play(tmp_path, steps, drive, heard=heard)
+    rows, _ = play(tmp_path, steps, drive, heard=heard, nodes=nodes)
     assert [row["id"] for row in rows] == ["1-kill", "3-rolling-restart"]
     assert rows[0]["bit"] and rows[0]["healed_ns"] is None and rows[0]["brokers"] == [1]
     assert nodes[1].done == ["kill"] and nodes[2].done == []
@@ -320,10 +323,7 @@ def test_every_step_has_its_own_thread_and_its_own_seed(tmp_path: Path) -> None:
     heard: list[tuple[str, str, bool]] = []
 
     def drive(nemesis: Nemesis) -> None:
-        limit = time.monotonic() + 20
-        while len(heard) < 40:  # none of them ends before all have begun
-            assert time.monotonic() < limit
-            time.sleep(0.01)
+        play_until(nemesis, lambda: len(heard) == 40)  # none of them ends before all have begun
         nemesis.workload_over()
 
     rows, _ = play(tmp_path, steps, drive, heard=heard)
@@ -339,7 +339,7 @@ def test_of_a_group_each_step_draws_by_its_own_seed(tmp_path: Path) -> None:
     heard: list[tuple[str, str, bool]] = []
 
     def drive(nemesis: Nemesis) -> None:
-        wait_for(nemesis, lambda: len(heard) == 16)
+        play_until(nemesis, lambda: len(heard) == 16)
         nemesis.workload_over()
 
     groups = FakeGroups()
@@ -357,9 +357,9 @@ def test_brokers_that_were_added_are_hit_from_then_on(tmp_path: Path) -> None:
     ]
 
     def drive(nemesis: Nemesis) -> None:
-        wait_for(nemesis, lambda: len(asked) == 1)
+        play_until(nemesis, lambda: len(asked) == 1)
         nemesis.threshold(2)
-        wait_for(nemesis, lambda: ("2-noop", "noop all", False) in heard)
+        play_until(nemesis, lambda: ("2-noop", "noop all", False) in heard)
         nemesis.workload_over()
 
     asked: list[int] = []
@@ -408,14 +408,16 @@ def test_an_aborted_nemesis_has_let_go(tmp_path: Path) -> None:
     class Slow(FakeNode):
         def kill(self) -> int:
             started.set()
-            time.sleep(0.3)
+            assert aborting.wait(60)
+            time.sleep(0.1)  # an abort that does not wait is back by now
             return super().kill()
 
-    started = threading.Event()
+    started, aborting = threading.Event(), threading.Event()
     seen: list[list[str]] = []
 
     def drive(nemesis: Nemesis) -> None:
-        assert started.wait(10)
+        assert started.wait(60)
+        aborting.set()
         nemesis.abort()
         (stream,) = (tmp_path / "evidence" / "faults").glob("*.arrows")
         with pa.ipc.open_stream(stream.read_bytes()) as reader:
@@ -446,11 +448,11 @@ def test_members_are_hit_by_name_and_no_broker_is(tmp_path: Path) -> None:
 
     def drive(nemesis: Nemesis) -> None:
         for number, healed in ((2, "1-kill"), (3, "2-stop")):
-            wait_for(
+            play_until(
                 nemesis, lambda healed=healed: healed in {step for step, _, active in heard if not active}
             )
             nemesis.threshold(number)
-        wait_for(
+        play_until(
             nemesis,
             lambda: "3-kill" in {step for step, _, _ in heard} and not groups.member("billing", 2).running,
         )
@@ -513,7 +515,7 @@ def test_a_topic_is_resized_and_stays_so(tmp_path: Path) -> None:
     step = Step("1-resize", "resize", "topic orders", AfterStart(0), None, 1, Options(partitions=6))
 
     def drive(nemesis: Nemesis) -> None:
-        assert eventually(lambda: admin.count == 6, 10)
+        play_until(nemesis, lambda: admin.count == 6)
         nemesis.workload_over()
 
     admin = GrowingAdmin()
@@ -586,7 +588,7 @@ def test_what_outlasts_a_run_is_healed_when_it_is_aborted(tmp_path: Path) -> Non
     nemesis, shell, recorder = _commanding(tmp_path, [step])
     with recorder:
         nemesis.start()
-        wait_for(nemesis, lambda: bool(shell.given))
+        play_until(nemesis, lambda: bool(shell.given))
         nemesis.abort()
     known = {"topic": "orders", "partition": "0"}
     assert shell.given == [("break", 2, known), ("mend", 2, known)]
@@ -598,7 +600,7 @@ def test_a_command_on_a_broker_has_no_partition(tmp_path: Path) -> None:
     nemesis, shell, recorder = _commanding(tmp_path, [step])
     with recorder:
         nemesis.start()
-        wait_for(nemesis, nemesis.all_healed)
+        play_until(nemesis, nemesis.all_healed)
         nemesis.abort()
     known = {"topic": "", "partition": ""}
     assert shell.given == [("break", 3, known), ("mend", 3, known)]
@@ -613,7 +615,7 @@ def test_nothing_can_be_done_where_no_process_is_kaputs(tmp_path: Path) -> None:
     nemesis, shell, recorder = _commanding(tmp_path, [Step("1-noop", "noop", "any", AfterStart(0), 1, 1)])
     with recorder:
         nemesis.start()
-        wait_for(nemesis, nemesis.all_healed)
+        play_until(nemesis, nemesis.all_healed)
         nemesis.abort()
     seal(RunFolder(tmp_path))
     (path,) = (tmp_path / "evidence" / "faults").glob("*.parquet")

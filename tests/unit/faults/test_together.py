@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -15,7 +16,7 @@ def test_sixteen_are_hit_at_once() -> None:
     all_there = threading.Barrier(16)
 
     def act(number: int) -> int:
-        all_there.wait(10)
+        all_there.wait(60)
         return 2 * number
 
     assert together(act, range(16)) == [2 * number for number in range(16)]
@@ -39,6 +40,7 @@ def test_what_one_raises_is_raised_when_all_have_ended() -> None:
 def test_the_clock_waits_for_as_long_as_it_is_told() -> None:
     """And goes forward only."""
     clock = Clock()
+    began = time.monotonic()
     before = clock.now()
     clock.sleep(0.02)
-    assert 0.02 <= clock.now() - before < 5
+    assert 0.02 <= clock.now() - before <= time.monotonic() - began

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kaput.errors import Interrupted, LabError
+from kaput.processes.ending import GRACE_S
 from kaput.processes.ownership import Owner
 from kaput.processes.records import MARKER, own_marker, start_of
 from kaput.processes.signals import interrupts, shielded
@@ -19,15 +20,17 @@ from kaput.processes.signals import interrupts, shielded
 def test_leaving_the_block_ends_all_at_the_same_time() -> None:
     """Two processes that ignore SIGTERM cost one grace period, not two; a stopped one costs none."""
     stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(300)"
+    ends: list[int] = []
     with Owner() as owner:
-        deaf = [owner.spawn([sys.executable, "-c", stubborn], name="deaf", stdout=-1) for _ in range(2)]
-        stopped = owner.spawn(["sleep", "300"], name="stopped")
+        command = [sys.executable, "-c", stubborn]
+        deaf = [owner.spawn(command, name="deaf", stdout=-1, on_exit=ends.append) for _ in range(2)]
+        stopped = owner.spawn(["sleep", "300"], name="stopped", on_exit=ends.append)
         for process in deaf:
             assert process.popen.stdout is not None
             process.popen.stdout.readline()
         stopped.signal(signal.SIGSTOP)
-        began = time.monotonic()
-    assert time.monotonic() - began < 9
+    first, second, third = sorted(ends)
+    assert third - second < GRACE_S * 1e9 / 2 and first == stopped.ended_ns
     assert [process.returncode for process in deaf] == [-signal.SIGKILL] * 2
     assert stopped.returncode == -signal.SIGTERM
 

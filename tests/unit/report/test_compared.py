@@ -64,7 +64,8 @@ def test_runs_are_aligned_at_their_first_fault(run: tuple[RunFolder, Findings]) 
     assert [one.fine.rows[0]["s"] for one in found] == [-cut, 5 - cut, 0.0]
     assert [one.leaders[0].begin for one in found] == [-cut, 5 - cut, 0.0]
     assert [one.lag[-1].at for one in found] == [59 - cut, 64 - cut, 59]
-    assert [one.marks[-1].at - one.marks[0].at for one in found] == pytest.approx([17.9 + 6] * 3, abs=10)
+    assert [one.marks[0].at for one in found] == [24 - cut, 29 - cut, 24]
+    assert [one.marks[-1].at - one.marks[0].at for one in found] == pytest.approx([17.9 + 6] * 3)
     assert len({one.key for one in found}) == 3
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,7 +72,6 @@ def test_what_a_command_leaves_running_stays(tmp_path: Path) -> None:
             Journal(tmp_path, Made(bootstrap_servers="a:1")),
         )
         own.run("1-command", "heal", 1, f"sh -c 'sleep 600 > /dev/null 2>&1 & echo $! > {pid}'", {}, 60)
-    time.sleep(0.2)
     left = int(pid.read_text())
     try:
         assert _runs(left) and MARKER not in psutil.Process(left).environ()

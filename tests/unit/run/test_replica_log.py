@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.run.replica_log import ReplicaLog
+from waiting import wait_for
 
 CODEC = Codec(uuid.UUID(int=7), 60)
 LEADER = 2
@@ -79,13 +80,6 @@ def lab(tmp_path: Path) -> Lab:
     return made
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-
-
 def test_what_followers_lack_and_what_comes_after_is_recorded(lab: Lab) -> None:
     """From the shortest follower's end on, with who each message is and when it was seen."""
     began = time.time_ns()
@@ -111,7 +105,7 @@ def test_it_ends_with_the_truncation(lab: Lab) -> None:
         empty = lab.seen()
         witness.before("1-isolate", [LEADER])
         append(segment, messages(30, 10))
-        wait_for(lambda: lab.seen() > empty)
+        wait_for(lambda: lab.seen() > empty, "a row")
         write_segment(lab.replica(LEADER), 0, *(messages(base, 10) for base in (0, 10)))
         append(segment, messages(20, 50, epoch=1))
         witness.after("1-isolate")
@@ -154,7 +148,7 @@ def test_a_leader_struck_again_after_another_term_goes_on_where_it_was(lab: Lab)
     with lab.following(Changing()) as witness:
         empty = lab.seen()
         witness.before("1-kill", [LEADER])
-        wait_for(lambda: lab.seen() > empty)
+        wait_for(lambda: lab.seen() > empty, "a row")
         append(segment, messages(30, 5, epoch=2))
         witness.before("2-kill", [LEADER])
         append(segment, messages(35, 5, epoch=2))
@@ -168,17 +162,20 @@ def test_a_leader_that_stays_one_is_not_followed_for_ever(lab: Lab) -> None:
     def held() -> bool:
         return str(segment) in [file.path for file in psutil.Process().open_files()]
 
-    with lab.following(after_heal_s=0.1) as witness:
+    with lab.following(after_heal_s=0) as witness:
         witness.before("1-pause", [LEADER])
         witness.before("2-delay", [LEADER])
-        wait_for(held)
+        wait_for(held, "opening the file")
         witness.after("1-pause")
-        time.sleep(0.2)  # not a condition: what must not happen gets its time
-        assert held()
+        # By the third one the heal is known, and has been since a whole look at the file.
+        for base in (30, 35, 40):
+            empty = lab.seen()
+            append(segment, messages(base, 5))
+            wait_for(lambda empty=empty: lab.seen() > empty, "a row of a leader that is still paused")
         witness.after("2-delay")
-        wait_for(lambda: not held())
-        append(segment, messages(30, 10))
-    assert lab.offsets() == [(0, n) for n in range(10, 30)]
+        wait_for(lambda: not held(), "closing the file")
+        append(segment, messages(45, 10))
+    assert lab.offsets() == [(0, n) for n in range(10, 45)]
 
 
 def test_a_log_that_cannot_be_read_is_noted_and_no_more(lab: Lab) -> None:

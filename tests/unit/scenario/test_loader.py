@@ -160,6 +160,14 @@ def test_a_key_given_twice_is_a_mistake(tmp_path: Path) -> None:
     assert mistakes(tmp_path, text) == ["3: title: given twice; the first is on line 2"]
 
 
+@pytest.mark.parametrize("key", ["", " ", "\\r", "\\e[2J"])
+def test_a_key_that_cannot_be_seen_is_quoted(tmp_path: Path, key: str) -> None:
+    """It neither disappears from its line, nor breaks it."""
+    quoted = f'"{key}"'
+    (said,) = mistakes(tmp_path, f"{GOOD}{quoted}: 1\n")
+    assert said.startswith(f"14: {yaml.safe_load(quoted)!r}: no such key")
+
+
 def test_a_missing_key_is_said_at_its_block(tmp_path: Path) -> None:
     """The line is that of the block which lacks it."""
     text = GOOD.replace("topic: orders\n      acks", "acks")

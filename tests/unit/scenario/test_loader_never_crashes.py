@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +79,29 @@ def test_any_change_to_a_built_in(tmp_path: Path, name: str, changes: list[Any])
             container[key] = value
     path = tmp_path / "fuzz.yaml"
     path.write_text(yaml.safe_dump(document))
-    with contextlib.suppress(UsageError):
+    try:
         scenario = load_file(path)
+    except UsageError as error:
+        assert_reported(error, path)
+    else:
         assert type(scenario).model_validate(scenario.dump()) == scenario
-    with contextlib.suppress(EvidenceError):
+    try:
         read_resolved(path)
+    except EvidenceError as error:
+        assert_named(error, path)
+
+
+def assert_reported(error: UsageError, path: Path) -> None:
+    """Every line names the file and a line of it, unless it is about all of them, and says something."""
+    last = path.read_text().count("\n") + 1
+    for line in str(error).split("\n"):
+        found = re.fullmatch(rf"{re.escape(str(path))}(:\d+)?(:\d+)?: (\S.*)", line)
+        assert found is not None and 1 <= int((found[1] or ":1")[1:]) <= last, line
+
+
+def assert_named(error: EvidenceError, path: Path) -> None:
+    """The file, and what is wrong with it."""
+    assert re.match(rf"{re.escape(str(path))}(:\d+){{0,2}}: \S", str(error)), str(error)
 
 
 @given(text=st.text(alphabet=st.sampled_from("abc:-[]{}&*!|>'\"#%@,. \n\t01<=?~"), max_size=60))
@@ -92,10 +110,12 @@ def test_any_text(tmp_path: Path, text: str) -> None:
     """Text that is mostly not YAML, and never a scenario, is refused by both readers."""
     path = tmp_path / "fuzz.yaml"
     path.write_text(text)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as refused:
         load_file(path)
-    with pytest.raises(EvidenceError):
+    assert_reported(refused.value, path)
+    with pytest.raises(EvidenceError) as malformed:
         read_resolved(path)
+    assert_named(malformed.value, path)
 
 
 @given(
@@ -107,6 +127,11 @@ def test_any_text(tmp_path: Path, text: str) -> None:
 )
 @settings(max_examples=60, deadline=None)
 def test_any_override(place: list[str], value: str) -> None:
-    """Paths and values at random: a scenario or sentences."""
-    with contextlib.suppress(UsageError):
-        load_builtin("noop", [f"{'.'.join(place)}={value}"])
+    """Paths and values at random: a scenario, or sentences that name the place."""
+    override = f"{'.'.join(place)}={value}"
+    try:
+        scenario = load_builtin("noop", [override])
+    except UsageError as error:
+        assert str(error).strip() and ("--set" in str(error) or "noop.yaml" in str(error)), str(error)
+    else:
+        assert type(scenario).model_validate(scenario.dump()) == scenario

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kaput.sequence.generating import Order, chunks
-from waiting import eventually
+from waiting import blocked, eventually
 
 KAPUT = [sys.executable, "-m", "kaput", "sequence"]
 
@@ -157,8 +157,7 @@ def test_ctrl_c_shows_what_was_read_until_then() -> None:
 
 def asleep(pid: int) -> bool:
     """Whether a process waits in select or read of a pipe, with numpy loaded."""
-    maps = Path(f"/proc/{pid}/maps").read_text()
-    return "_multiarray" in maps and Path(f"/proc/{pid}/wchan").read_text() in ("pipe_read", "anon_pipe_read")
+    return "_multiarray" in Path(f"/proc/{pid}/maps").read_text() and blocked(pid, "read")
 
 
 def test_a_rate_is_kept_and_times_are_those_of_the_writes() -> None:

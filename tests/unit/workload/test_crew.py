@@ -108,8 +108,8 @@ def test_a_member_that_dies_is_a_trouble_and_is_not_waited_for(crew_of: Make, tm
     crew.members[0].process.kill()
     crew.go()
     began = time.monotonic()
-    crew.stop_members()
-    assert time.monotonic() - began < 15
+    crew.stop_members(timeout_s=120)
+    assert time.monotonic() - began < 60
     assert crew.troubles() == ["billing-member-1 ended on its own (killed by SIGKILL): it said nothing"]
 
 

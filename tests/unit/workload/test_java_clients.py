@@ -23,7 +23,7 @@ from kaput.processes.ownership import Owner
 from kaput.scenario.model import Group, Producers, Scenario
 from kaput.workload.crew import Crew
 from kaput.workload.java_commands import JavaTools
-from waiting import eventually
+from waiting import blocked, eventually, wait_for
 
 MESSAGES = 200
 PREFIX = prefix_of(RUN, 0)
@@ -139,8 +139,10 @@ def test_it_is_held_until_the_load_begins(play: Play) -> None:
     """It stands still as soon as its producer is there, though nothing tells it to."""
     crew = play.crew(GOOD)
     crew.start()
-    time.sleep(0.5)
-    assert crew.count("attempted") == 0 and crew.producers[0].body is not None
+    body = crew.producers[0].body
+    assert body is not None
+    wait_for(lambda: blocked(body, "write"), "the standstill of the producer")
+    assert crew.count("attempted") == 0
     went_ns = crew.go()
     assert eventually(lambda: crew.all_said("done"), 60)
     seal(play.folder)
