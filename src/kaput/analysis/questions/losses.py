@@ -198,6 +198,7 @@ def _unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
     edges = sorted(
         {c.at_ns // _MS * _MS for c in changes}
         | {t for o in outages for t in (o.effective_ns, min(o.healed_ns, FOREVER_NS - 1) + 1)}
+        | {(o.effective_ns // _MS + 1) * _MS for o in outages}
     )
     alike = acks.copy()
     alike[:2] = np.searchsorted(edges, acks[:2], side="right")

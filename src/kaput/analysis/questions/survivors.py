@@ -2,12 +2,14 @@
 
 A message is safe as long as one replica of the in-sync replica set (ISR) that acknowledged it has it. A
 loss of power takes what a broker had not synced. A broker that rejoins the ISR has fetched everything again
-from its leader, and so is a victim no longer. Rules: docs/decisions/0032.
+from its leader, and so is a victim no longer, also where its fault was seen to have ended only later. Rules:
+docs/decisions/0032 and 0042.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from kaput.analysis.timeline import FOREVER_NS, Change, Outage
@@ -31,18 +33,22 @@ def lost_by_all(
 ) -> tuple[bool, bool]:
     """Whether every member of the ISR may have lost the message, and whether the evidence leaves that open.
 
-    It is open where another order of events at one moment would change the answer, or where the ISR or the
-    time of the overwriting epoch is not recorded.
+    It is open where another order of events at one moment would change the answer, where a broker may have
+    been back before its fault was seen to have ended, or where the ISR or the time of the overwriting epoch
+    is not recorded.
     """
     if not outages:
         return False, False
     until_ns = FOREVER_NS if acked.until_ns is None else acked.until_ns
+    acking = [outage for outage in outages if not _was_back(outage, changes, acked)]
+    certain, possible = ([_until_back(o, changes, maybe) for o in acking] for maybe in (False, True))
     found = {
-        _none_left(changes, outages, at_ns, until_ns, joins_first)
+        _none_left(changes, ended, at_ns, until_ns, joins_first)
+        for ended in (certain, possible)
         for at_ns in _moments(changes, acked)
         for joins_first in (True, False)
     }
-    sure = _none_left(changes, outages, acked.done_ns, until_ns, True)
+    sure = _none_left(changes, certain, acked.done_ns, until_ns, True)
     return bool(sure) and acked.until_ns is not None, None in found or len(found) > 1 or (
         bool(sure) and acked.until_ns is None
     )
@@ -52,8 +58,41 @@ def lost_by_leader(outages: Sequence[Outage], acked: Acknowledged, leader: int) 
     """Whether the leader, all by itself, may have lost what it acknowledged."""
     until_ns = acked.until_ns
     return until_ns is not None and any(
-        outage.broker == leader and _affects(outage, acked.done_ns, until_ns) for outage in outages
+        outage.broker == leader
+        and _affects(outage, acked.done_ns, until_ns)
+        and not _before(outage, acked.attempt_ns)
+        for outage in outages
     )
+
+
+def _before(outage: Outage, attempt_ns: int) -> bool:
+    """Whether the power had failed before that. What such a broker acknowledged, it took when it was back."""
+    return outage.effective_ns // _MS < attempt_ns // _MS
+
+
+def _was_back(outage: Outage, changes: Sequence[Change], acked: Acknowledged) -> bool:
+    """Whether the broker led when it was attempted and when it was acknowledged, both after its power failed:
+    it acknowledged it itself, so it was back.
+    """
+    led = {_leader_at(changes, acked.attempt_ns), _leader_at(changes, acked.done_ns)}
+    return _before(outage, acked.attempt_ns) and led == {outage.broker}
+
+
+def _until_back(outage: Outage, changes: Sequence[Change], maybe: bool) -> Outage:
+    """The outage, which was over when the broker joined the ISR after it had left it because of that. One
+    that had been out of the ISR before may have been let in by a leader that had not noticed (`maybe`).
+    """
+    out, isr = maybe, None
+    for change in changes:
+        if change.isr is None:
+            continue
+        if change.at_ns // _MS > outage.effective_ns // _MS:
+            if outage.broker not in change.isr:
+                out = True
+            elif out and isr is not None and outage.broker not in isr:
+                return replace(outage, healed_ns=min(outage.healed_ns, change.at_ns - 1))
+        isr = change.isr
+    return outage
 
 
 def _moments(changes: Sequence[Change], acked: Acknowledged) -> Iterator[int]:
