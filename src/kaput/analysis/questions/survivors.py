@@ -12,7 +12,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from kaput.analysis.timeline import FOREVER_NS, Change, Outage
+import numpy as np
+
+from kaput.analysis.names import Place
+from kaput.analysis.runs.run import NULL, Flags, Ints
+from kaput.analysis.timeline import FOREVER_NS, Change, Outage, Timeline
 
 _MS = 1_000_000
 
@@ -26,6 +30,39 @@ class Acknowledged(NamedTuple):
     attempt_ns: int
     done_ns: int
     until_ns: int | None
+
+
+def unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
+    """What was lost because it had not been synced: the fields `unsynced`,
+    `isr_unsynced` and `isr_unsure` of Circumstances.
+
+    `acks`: a column for each, of attempt, done, the chosen epoch's position, and whether the same leader came
+    back.
+    """
+    found = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
+    changes, epochs, outages = timeline.changes.get(place, ()), timeline.epochs[place], timeline.outages
+    if not outages:
+        return found
+    # Acknowledgements between the same two events share an answer.
+    edges = sorted(
+        {c.at_ns // _MS * _MS for c in changes}
+        | {t for o in outages for t in (o.effective_ns, min(o.healed_ns, FOREVER_NS - 1) + 1)}
+        | {(o.effective_ns // _MS + 1) * _MS for o in outages}
+    )
+    alike = acks.copy()
+    alike[:2] = np.searchsorted(edges, acks[:2], side="right")
+    _, first, which = np.unique(alike, axis=1, return_index=True, return_inverse=True)
+    for number, column in enumerate(first.tolist()):
+        attempt, done, chosen, same_leader = acks[:, column].tolist()
+        if chosen < 0 or done == NULL:
+            continue
+        epoch = epochs[chosen]
+        acked = Acknowledged(done if attempt == NULL else attempt, done, epoch.at_ns)
+        here = which.reshape(-1) == number
+        found["isr_unsynced"][here], found["isr_unsure"][here] = lost_by_all(changes, outages, acked)
+        if same_leader and epoch.leader is not None:
+            found["unsynced"][here] = lost_by_leader(outages, acked, epoch.leader)
+    return found
 
 
 def lost_by_all(
