@@ -133,8 +133,7 @@ class Account:
     are and of how many messages; `delivered` by group and member; `per_second`: by what happened and second
     since the epoch, how often; `beginnings`: of groups that do not read from the start; `too_early`: by group
     and topic, what of `unseen` was stored before such a group began; `maybe_too_early`: by group, what may
-    have been; `inputs_too_early`: the same of `unprocessed`, by group, and whether it is unclear; `begins`:
-    by such a group and place, from which offset on anything was for it; `broken`:
+    have been; `begins`: by such a group and place, from which offset on anything was for it; `broken`:
     transactions with which nothing is wrong but that messages are gone (name of the anomaly, producer, first
     seq), and `missing`: of each why those are; `redelivered` by rebalance, `first_records` (when, in ns) by
     member and rebalance: the numbers of `rebalances`; `waiting`: how far groups had come when faults were
@@ -178,7 +177,6 @@ class Account:
     waiting: pl.DataFrame = field(default_factory=waits.none)
     too_early: Mapping[tuple[int, int], int] = field(default_factory=dict)
     maybe_too_early: Mapping[int, int] = field(default_factory=dict)
-    inputs_too_early: Mapping[tuple[int, bool], int] = field(default_factory=dict)
     resized: list[Resized] = field(default_factory=list)
     stuck: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     examples: list[Case] = field(default_factory=list)

@@ -142,8 +142,6 @@ def _facts(given: Inputs, account: Account) -> Facts:
                 given.types[index] == "share" and account.unrecorded(index),
                 account.unclear.get(("lost-release", index), 0),
                 account.maybe_too_early.get(index, 0),
-                account.inputs_too_early.get((index, False), 0),
-                account.inputs_too_early.get((index, True), 0),
             )
             for index, group in enumerate(given.groups)
         ],

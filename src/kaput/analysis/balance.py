@@ -53,8 +53,6 @@ def _parts(account: Account, groups: Sequence[str]) -> Iterator[tuple[str, int, 
     for index, group in enumerate(groups):
         too_early = sum(n for (g, _), n in account.too_early.items() if g == index)
         excused = {"unseen": too_early + account.maybe_too_early.get(index, 0)}
-        inputs = (account.inputs_too_early.get((index, unclear), 0) for unclear in (False, True))
-        excused["unprocessed"] = sum(inputs)
         for row in account.consequences:
             if row.group == index:
                 excused[row.name] = excused.get(row.name, 0) + row.n

@@ -96,8 +96,7 @@ class GroupFacts:
     what of `unseen` was stored before a group that does not read from the start began; `unrecorded`: it is a
     share group with deliveries, and nothing is on record of what became of them; `unnoticed`: records that
     would be a lost-release, but that a member may have been handed for the last time when it was killed;
-    `maybe_too_early`: what of `unseen` may have been too early; `inputs_too_early`,
-    `inputs_maybe_too_early`: the same of `unprocessed`.
+    `maybe_too_early`: what of `unseen` may have been too early.
     """
 
     group: str
@@ -109,8 +108,6 @@ class GroupFacts:
     unrecorded: bool = False
     unnoticed: int = 0
     maybe_too_early: int = 0
-    inputs_too_early: int = 0
-    inputs_maybe_too_early: int = 0
 
 
 @dataclass(frozen=True)

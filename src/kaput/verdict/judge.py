@@ -165,16 +165,13 @@ def _judge_group(
         (outside.on_displaced(on_loss(scenario, kind), scenario, kind), kind.count) for kind in group.vanished
     ]
     bench.rule("vanished", "messages were delivered and are stored nowhere any more", gone, group.group)
-    early = _too_early(group, scenario)
-    of_inputs = group.inputs_too_early, group.inputs_maybe_too_early
-    for name, counts in (("unseen", (group.too_early, group.maybe_too_early)), ("unprocessed", of_inputs)):
-        ruled = [(ruling, n) for ruling, n in zip(early, counts, strict=True) if n]
-        bench.rule(name, GROUP_ANOMALIES[name] or name, ruled, group.group)
+    early = [row for row in _too_early(group, scenario) if row[1]]
+    bench.rule("unseen", "stored messages were never delivered", early, group.group)
     if group.unnoticed:
         bench.rule(
             "lost-release", SHARE_ANOMALIES["lost-release"], [(_UNNOTICED, group.unnoticed)], group.group
         )
-    unclear = {"unseen": group.maybe_too_early, "unprocessed": group.inputs_maybe_too_early}
+    unclear = {"unseen": group.maybe_too_early}
     never = {**dict(_never(GROUP_ANOMALIES)), "redelivered": _DELIVERED_AGAIN}
     for name, meaning in never.items():
         count = group.counts.get(name, 0) - unclear.get(name, 0) - bench.permitted[name, group.group]
@@ -195,8 +192,8 @@ def _judge_group(
         )
 
 
-def _too_early(group: GroupFacts, scenario: Scenario) -> tuple[Ruling, Ruling]:
-    """On what was stored before a group began, which it never had to read, and on what may have been."""
+def _too_early(group: GroupFacts, scenario: Scenario) -> list[tuple[Ruling, int]]:
+    """What was stored before a group began, which it never had to read, and what may have been."""
     specs = [spec.reset for spec in scenario.workload.groups if spec.id == group.group]
     setting = "=".join(next(iter(specs), ("auto.offset.reset", "latest")))
     first = "promises nothing of what was stored before the group first looked there"
@@ -204,10 +201,10 @@ def _too_early(group: GroupFacts, scenario: Scenario) -> tuple[Ruling, Ruling]:
         first = "promises nothing below the position that the group had committed before"
     if "by_duration" in setting:
         first = "promises nothing that was stored longer than that before the group first looked there"
-    return (
-        Ruling("permitted", f"{setting} {first}"),
-        Ruling("unclear", f"{setting} {first}, and when that was is not known"),
-    )
+    return [
+        (Ruling("permitted", f"{setting} {first}"), group.too_early),
+        (Ruling("unclear", f"{setting} {first}, and when that was is not known"), group.maybe_too_early),
+    ]
 
 
 def _doubt_the_lab(bench: _Bench, facts: Facts, scenario: Scenario) -> None:

@@ -52,32 +52,6 @@ def test_a_pipe_without_any_output_has_processed_nothing(tmp_path: Path) -> None
     assert findings.verdict == "violated"
 
 
-@pytest.mark.parametrize(
-    ("assigned", "expected", "verdict"),
-    [
-        ((5_000, None), {"unseen": (2, 2), "unprocessed": (2, 2)}, "held"),
-        ((5_000, 1), {"unseen": (2, 1), "unprocessed": (2, 1)}, "violated"),
-        ((0.5, None), {"unseen": (2, 0), "unprocessed": (2, 0)}, "violated"),
-        (None, {"unseen": (2, 0), "unprocessed": (2, 0)}, "inconclusive"),
-    ],
-)
-def test_a_pipe_need_not_process_what_was_stored_before_it_began(
-    assigned: tuple[float, int | None] | None,
-    expected: dict[str, tuple[int, int]],
-    verdict: str,
-    tmp_path: Path,
-) -> None:
-    """It begins at the end; where nothing tells when that was, nobody can tell."""
-    history = pipe()
-    history.blocks["billing"]["config"] = {"auto.offset.reset": "latest"}
-    history.rows["group_events"].clear()
-    if assigned is not None:
-        history.event("assigned", *assigned)
-    findings = judged(history, tmp_path)
-    assert {a.name: (a.count, a.permitted) for a in findings.anomalies if a.count} == expected
-    assert findings.verdict == verdict, findings.reasons
-
-
 def test_a_pipe_that_was_not_drained_may_still_process_it(tmp_path: Path) -> None:
     """Inconclusive, without any output, too."""
     findings = judged(pipe(drained=False).handed(0, 0, 0, 10).handed(1, 0, 1, 11), tmp_path)

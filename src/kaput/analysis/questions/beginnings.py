@@ -50,22 +50,6 @@ def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str
     return TOO_EARLY.of(pl.concat(found).filter(pl.col("n") > 0))
 
 
-def not_owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """(group, place, offset, n, unclear): where that is stored which TOO_EARLY counts."""
-    known = _between(unseen.filter(pl.col("group").is_in(beginnings["group"].unique().to_list())), beginnings)
-    done, attempt = _times(known, times)
-    n = known["between"].to_numpy()
-    line = np.repeat(np.arange(known.height), n)
-    before, after = (numbers(known[name])[line] for name in ("before_ns", "after_ns"))
-    offsets = spread(known["first_offset"].to_numpy() + known["below"].to_numpy(), n)
-    columns = {"group": "group", "place": "first_place", "offset": "first_offset"}
-    timed = known.select(**columns)[line].with_columns(
-        n=pl.lit(1, pl.Int64), offset=pl.Series(offsets, dtype=pl.Int64), unclear=pl.Series(done >= before)
-    )
-    below = known.select(**columns, n="below", unclear=pl.lit(False)).filter(pl.col("n") > 0)
-    return pl.concat([below, timed.filter(pl.Series((done < before) | (attempt < after), dtype=pl.Boolean))])
-
-
 def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     """OWED_FROM of what is stored, where no offset is known: the first that was attempted afterwards."""
     stored = stretches.filter(pl.col("stored") > 0).drop("group", strict=False)

@@ -14,21 +14,9 @@ from kaput.analysis.names import SHIFT
 from kaput.analysis.questions.messages import ABORTED, NAMED
 from kaput.analysis.questions.transactions import GONE
 from kaput.analysis.runs.cutting import MESSAGES, READ, overlay
-from kaput.analysis.sums import Sum
 
 OUTPUTS = ("group", "place", "offset", "n", "producer", "seq", "stored", "lost")
-TOO_EARLY = Sum(("group", "unclear"), ("n",))
 STATES: Mapping[str, type[pl.DataType]] = {"stored": pl.Boolean, "lost": pl.Boolean}
-
-
-def too_early(unprocessed: pl.DataFrame, early: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Of what is unprocessed, TOO_EARLY of what its group never had to read, or may not have had to; and the
-    rest. `early`: see beginnings.not_owed.
-    """
-    parts, known = overlay([unprocessed.select(*READ.columns, "n"), early], READ)
-    both = parts.join(known.select("part", "unclear"), on="part", how="left")
-    found = both.filter(pl.col("unclear").is_not_null())
-    return TOO_EARLY.of(found), both.filter(pl.col("unclear").is_null()).drop("part", "unclear")
 
 
 def doubled(made: pl.DataFrame) -> pl.DataFrame:

@@ -124,7 +124,6 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
     for_places_ = _for_places(stretches, times, phantoms, tables) | {
         "claims": _claims(gone, uncommitted_and_gone(stretches, *handed), context),
         "contradicted": contradicted(stretches, found.copies, *handed, context.complete),
-        "too_early": beginnings.not_owed(cases["unseen"], context.beginnings, times),
         "unseen": for_places.unseen(beginnings.owed(cases["unseen"], context.beginnings, times)),
     }
     return MessageResults(

@@ -52,7 +52,6 @@ SUMS: Mapping[str, Sum] = {
     "first_records": Sum(("member", "rebalance"), (), ("at_ns",)),
     "vanished": Sum(("group", "producer", "topic", "cause", *losses.KNOWN), ("messages",)),
     "consequences": consequences.CONSEQUENCES,
-    "too_early": pipes.TOO_EARLY,
     "broken": Sum(("first_seq", *consequences.LOSS), ("n",)),
     "steps": steps.COUNTS,
 }
@@ -133,8 +132,6 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     unnoticed = shares.handed_unnoticed(cases["lost-release"], context.events, context.locks)
     cases["lost-release"] = cases["lost-release"].join(unnoticed, on=READ.columns, how="anti")
     cases |= pipes.processed(pipes.inputs(log, context.pipes), tables["outputs"], context.drained)
-    unmade = cases["unprocessed"].filter(~pl.col("flag"))
-    too_early, due = pipes.too_early(unmade, tables["too_early"])
     cases["redelivered"] = again.rename({"committed": "flag"})
     overwritten = consequences.explained(_gone(tables["contradicted"], log, context))
     claims = _gone(tables["claims"], log, context)
@@ -155,8 +152,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
             "redelivered": handovers.redelivered(ordered, context.handovers),
             "first_records": handovers.first_records(deliveries, context.handovers),
             "vanished": _vanished(claims),
-            "consequences": _consequences({**cases, "unprocessed": due}, overwritten, rows, claims, tables),
-            "too_early": too_early,
+            "consequences": _consequences(cases, overwritten, rows, claims, tables),
             "broken": SUMS["broken"].of(rows.filter(pl.col("first_seq").is_not_null()).with_columns(n=_ONE)),
             "steps": steps.counted("lost", _acknowledged(lost), context.count_ns),
         },
@@ -213,12 +209,12 @@ def _consequences(
     tables: Mapping[str, pl.DataFrame],
 ) -> pl.DataFrame:
     """All cases that follow from a message that is gone; `rows`: acknowledgements that the log does not bear
-    out, explained. `cases`: of what is unprocessed, without the inputs whose output is lost.
+    out, explained.
     """
     why, outputs = overlay([rows.with_columns(n=_ONE), tables["lost_outputs"]], MESSAGES)
     lost = why.join(outputs.select("group", "part"), on="part")
     found = consequences.found(
-        {**cases, "unseen": tables["unseen"]},
+        {**cases, "unseen": tables["unseen"], "unprocessed": cases["unprocessed"].filter(~pl.col("flag"))},
         overwritten,
         rows.filter(pl.col("later_epoch").is_not_null()),
     )

@@ -4,7 +4,6 @@ astray       acknowledgements that the log does not bear out
 phantoms     records that nobody sent
 claims       messages that were delivered and are gone: NAMES says of which anomaly
 contradicted deliveries that the log does not bear out
-too_early    what late groups never had to read, or may not have had to
 unseen       stored messages that a group was never delivered
 outputs      inputs of pipes with an output that is stored, or may be, or is lost
 lost_outputs those that are lost
@@ -29,7 +28,6 @@ RECORD = ["place", "offset", "producer", "seq"]
 _LISTS = ("attempts", "attempts_from", "dones", "dones_from")
 _ASTRAY = ("producer", "seq", "topic", "place", "offset", "n", "lost", "first_seq", *_LISTS)
 _UNSEEN = ("group", *RECORD, "n")
-_TOO_EARLY = dict.fromkeys(("group", "place", "offset", "n"), pl.Int64)
 NAMES = ("vanished", "aborted-read")  # of claims, by their number
 
 
@@ -43,7 +41,6 @@ def none() -> dict[str, pl.DataFrame]:
         "phantoms": pl.DataFrame(schema={**dict.fromkeys(RECORD, pl.Int64), "n": pl.Int64}),
         "claims": pl.DataFrame(schema=dict.fromkeys((*CLAIMS, "name"), pl.Int64)),
         "contradicted": pl.DataFrame(schema=dict.fromkeys(CLAIMS, pl.Int64)),
-        "too_early": pl.DataFrame(schema={**_TOO_EARLY, "unclear": pl.Boolean}),
         "unseen": pl.DataFrame(schema=dict.fromkeys(_UNSEEN, pl.Int64)),
         "outputs": pl.DataFrame(schema={**dict.fromkeys(pipes.OUTPUTS, pl.Int64), **pipes.STATES}),
         "lost_outputs": pl.DataFrame(schema=dict.fromkeys(_UNSEEN, pl.Int64)),

@@ -123,7 +123,6 @@ def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict
     found = total([part.sums for part in results], by_place.SUMS)
     account.add_cases(found["cases"], [part.shown for part in results], by_place.order, names)
     account.unclear = {(name, group): n for name, group, n in found["unclear"].iter_rows()}
-    account.inputs_too_early = {(group, unclear): n for group, unclear, n in found["too_early"].iter_rows()}
     account.losses = [_loss(row) for row in found["losses"].iter_rows(named=True)]
     account.vanished = [
         VanishedRow(**{n: row[n] for n in VanishedRow._fields if n != "known"}, known=_known(row))
