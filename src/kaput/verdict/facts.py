@@ -22,7 +22,8 @@ class Circumstances(NamedTuple):
     leaders_known: who led the partition is recorded: of a cause with two leaders, both of them.
     isr_of_one: the ISR was the leader alone when they were given.
     hole: nothing is at their offset now, or they name none.
-    either_leader: that hole may be a later leader's, and neither they nor the log tell which one gave them.
+    either_leader: that hole may be a later leader's, and neither they nor the log tell which one gave them;
+    maybe_unclean: it may have been taken along by an unclean election.
     unsynced: a fault took along what the leader had not synced; isr_unsynced: what every member of the ISR
     had not; isr_unsure: the evidence does not tell whether every member did.
     deleted: the log began above their offset when it was read; maybe_deleted: where it began is not recorded,
@@ -33,6 +34,7 @@ class Circumstances(NamedTuple):
     isr_of_one: bool = False
     hole: bool = False
     either_leader: bool = False
+    maybe_unclean: bool = False
     unsynced: bool = False
     isr_unsynced: bool = False
     isr_unsure: bool = False

@@ -144,6 +144,19 @@ def test_where_the_loss_is_unclear_so_is_what_follows(tmp_path: Path) -> None:
     assert findings.verdict == "inconclusive", findings.reasons
 
 
+@pytest.mark.parametrize(("allowed", "verdict"), [(True, "inconclusive"), (False, "violated")])
+def test_an_acknowledgement_without_an_offset_may_have_been_taken(
+    allowed: bool, verdict: str, tmp_path: Path
+) -> None:
+    """By an unclean election: where these are enabled nobody can tell."""
+    history = unclean(allowed=allowed)
+    for row in history.rows["sends"][2:4]:
+        row["offset"] = None
+    findings = judged(history, tmp_path)
+    (lost,) = findings.anomaly("lost")
+    assert (lost.count, lost.permitted, findings.verdict) == (2, 0, verdict), findings.reasons
+
+
 @pytest.mark.parametrize("outcome", ["acks-0", "unknown"])
 def test_a_delivery_may_be_the_only_witness(outcome: str, tmp_path: Path) -> None:
     """Of an offset with two messages: nobody was told of the first one's."""
