@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from fakes.histories import MS, History
+from fakes.oracle_late import Late
 from fakes.oracle_shares import Shares
 from fakes.oracle_transactions import Transactions, visible
 
@@ -142,7 +143,7 @@ class Oracle:
             shares.counts()
             | self.transactions.pipe(group)
             | {
-                "unseen": self.unseen(group),
+                "unseen": len(self.unseen(group)),
                 "aborted-read": self.transactions.aborted_read(group),
                 "redelivered": sum(n > 1 for n in Counter(map(spot, mine)).values()),
                 "poll-skip": self.steps(mine, events, lambda one, two: skips(read, one, two)),
@@ -157,17 +158,21 @@ class Oracle:
             }
         )
 
-    def unseen(self, group: str) -> int:
-        """Stored and never handed to a group that read to the end."""
+    def unseen(self, group: str) -> list[Row]:
+        """The sends of what is stored and was never handed to a group that read to the end."""
         if not self.history.groups.get(group, False):
-            return 0
+            return []
         topics = self.history.subscriptions.get(group, [t["name"] for t in self.history.topics])
         handed = self.delivered(group)
         acquired = {spot(e) for e in self.shared if (e["group"], e["kind"]) == (group, "acquired")}
         handed.update(who(r) for r in self.records if spot(r) in acquired)
-        return sum(
-            self.copies[who(s)] > 0 and handed[who(s)] == 0 and s["topic"] in topics for s in self.sends
-        )
+        return [
+            s for s in self.sends if self.copies[who(s)] > 0 and handed[who(s)] == 0 and s["topic"] in topics
+        ]
+
+    def too_early(self, group: str) -> int:
+        """What of it the group never had to read."""
+        return Late(self, group).early(self.unseen(group))
 
     def vanished(self, group: str) -> list[Row]:
         """The sends of what was handed to a group and is stored nowhere."""
@@ -252,7 +257,7 @@ class Oracle:
             for e in events
             if e["kind"] == "assigned" and place(e) == place(commit) and e["offset"] is not None
         ] or [(d["polled_ns"], d["offset"]) for d in here]
-        first = min(begun)[1] if begun else 0
+        first = min(begun)[1] if begun else Late(self, commit["group"]).start(place(commit))
         by_then = {d["offset"] for d in here if d["polled_ns"] <= commit["at_ns"]}
         owed = {
             r["offset"] for r in log if place(r) == place(commit) and first <= r["offset"] < commit["offset"]

@@ -83,6 +83,7 @@ def summary(findings: Findings) -> Told:
                 "after commit": g.redelivered_after_commit,
                 "counts": {a.name: a.count for a in findings.anomalies if a.group == g.group},
                 "vanished": {**gone.causes, "permitted": gone.permitted},
+                "too early": sum(a.permitted for a in findings.anomaly("unseen") if a.group == g.group),
             }
             for g, gone in zip(findings.groups, findings.anomaly("vanished"), strict=True)
         },
@@ -136,6 +137,7 @@ def of_history(history: History, first: int = 0) -> Told:
                 "after commit": oracle.redelivered_after_commit(group),
                 "counts": oracle.group_counts(group),
                 "vanished": {**gone, "permitted": allowed},
+                "too early": oracle.too_early(group),
             }
             for group in oracle.groups
             for gone, allowed in [why.vanished(group)]

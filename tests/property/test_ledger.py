@@ -28,6 +28,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from property.agreement import by_pipeline, culprits, disagreement, parts_of
 from property.exchanges import Exchange
+from property.latecomers import Latecomer
 from property.shares import Depot, Queue
 from property.worlds import together
 
@@ -66,12 +67,24 @@ def test_transactions_equal_oracle(spark: SparkContext) -> None:
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
+def test_late_groups_equal_oracle(spark: SparkContext) -> None:
+    """What they never had to read, many of them in one folder."""
+    parts = [Latecomer(SEED, number) for number in range(6_000, 6_060)]
+    found = culprits(parts, by_pipeline(spark))
+    assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
+
+
 @pytest.mark.parametrize("way", ["rows", "files", "shuffled"])
 def test_any_cut_finds_the_same(way: str, tmp_path: Path) -> None:
     """Tasks of few rows, many parts, rows in any order: whatever may meet its neighbour does."""
     for first in range(2_000, 2_036, 3):
         history = together(
-            [*parts_of(SEED, range(first, first + 3)), Queue(SEED, first), Exchange(SEED, first)]
+            [
+                *parts_of(SEED, range(first, first + 3)),
+                Queue(SEED, first),
+                Exchange(SEED, first),
+                Latecomer(SEED, first),
+            ]
         )
         folder = history.write(tmp_path / str(first))
         evidence = inputs.read(check(folder))

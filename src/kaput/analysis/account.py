@@ -14,6 +14,8 @@ from kaput.analysis.examples import Case, as_cases, first
 from kaput.analysis.faults import Attempted, Reach, Span
 from kaput.analysis.names import Names, Place
 from kaput.analysis.partitions import Partitions
+from kaput.analysis.questions import beginnings as late
+from kaput.analysis.questions import stuck as waits
 from kaput.analysis.rebalances import Rebalances
 from kaput.analysis.replicas import Seen
 from kaput.analysis.tally import Tally
@@ -51,6 +53,18 @@ class VanishedRow(NamedTuple):
     topic: int
     cause: str
     messages: int
+    known: Circumstances
+
+
+class ConsequenceRow(NamedTuple):
+    """Cases of one anomaly of a group that follow from messages of one kind which are gone."""
+
+    name: str
+    group: int
+    producer: int
+    topic: int
+    cause: str
+    n: int
     known: Circumstances
 
 
@@ -117,10 +131,13 @@ class Account:
     one; `latencies` by what they are of (ACK, END_TO_END); `shared`: records by group, member and kind of
     share_events, all three as numbers; `transactions`: by producer and outcome, as a number, how many there
     are and of how many messages; `delivered` by group and member; `per_second`: by what happened and second
-    since the epoch, how often; `begins`: by group and place, the first offset that was delivered;
-    `too_early`: by group and topic, what of `unseen` was stored before a group that begins at the end first
-    looked; `redelivered` by rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of
-    `rebalances`; `stuck`: messages by fault and group.
+    since the epoch, how often; `beginnings`: of groups that do not read from the start; `too_early`: by group
+    and topic, what of `unseen` was stored before such a group began; `maybe_too_early`: by group, what may
+    have been; `begins`: by such a group and place, from which offset on anything was for it; `broken`:
+    transactions with which nothing is wrong but that messages are gone (name of the anomaly, producer, first
+    seq), and `missing`: of each why those are; `redelivered` by rebalance, `first_records` (when, in ns) by
+    member and rebalance: the numbers of `rebalances`; `waiting`: how far groups had come when faults were
+    healed; `stuck`: messages by fault and group.
     """
 
     partitions: Partitions
@@ -136,6 +153,9 @@ class Account:
     losses: Sequence[LossRow] = ()
     vanished: Sequence[VanishedRow] = ()
     displaced: Sequence[DisplacedRow] = ()
+    consequences: Sequence[ConsequenceRow] = ()
+    broken: Sequence[tuple[str, int, int]] = ()
+    missing: Mapping[tuple[int, int], Sequence[LossRow]] = field(default_factory=dict)
     deposed: Sequence[Deposed] = ()
     under: Under = field(default_factory=dict)
     seen: Mapping[tuple[Place, int], Seen] = field(default_factory=dict)
@@ -152,8 +172,11 @@ class Account:
     redelivered: Mapping[int, int] = field(default_factory=dict)
     first_records: Mapping[tuple[int, int], int] = field(default_factory=dict)
     per_second: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    begins: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    beginnings: pl.DataFrame = field(default_factory=late.none)
+    begins: Mapping[tuple[int, Place], int] = field(default_factory=dict)
+    waiting: pl.DataFrame = field(default_factory=waits.none)
     too_early: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    maybe_too_early: Mapping[int, int] = field(default_factory=dict)
     resized: list[Resized] = field(default_factory=list)
     stuck: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     examples: list[Case] = field(default_factory=list)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kaput.analysis import groups, measured, slumps, stories, transaction_findings
+from kaput.analysis import balance, following, groups, measured, slumps, stories, transaction_findings
 from kaput.analysis.account import ACK, END_TO_END, Account
 from kaput.analysis.deposed import leader_changes
 from kaput.analysis.faults import Reach
@@ -47,7 +47,8 @@ _MS = 1_000_000
 
 
 def findings(given: Inputs, account: Account) -> Findings:
-    """The whole document, judged."""
+    """The whole document, judged. Raises AccountingError where the account does not balance."""
+    balance.check(account, given.groups)
     facts = _facts(given, account)
     judgement = judge(facts, given.scenario)
     tally, partitions = account.tally, account.partitions
@@ -140,6 +141,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
                 sum(n for (g, _), n in account.too_early.items() if g == index),
                 given.types[index] == "share" and account.unrecorded(index),
                 account.unclear.get(("lost-release", index), 0),
+                account.maybe_too_early.get(index, 0),
             )
             for index, group in enumerate(given.groups)
         ],
@@ -150,9 +152,7 @@ def _facts(given: Inputs, account: Account) -> Facts:
         deaths=given.deaths(),
         troubles=given.manifest.troubles,
         leader_changes=account.timeline.leader_changes(),
-        broken_by_loss={
-            name: account.cases[name, None, True] for name in ("torn-transaction", "lost-commit")
-        },
+        consequences=following.consequences(given, account),
         hanging_within_grace=account.cases["hanging-transaction", None, True],
         hanging_perhaps=account.unclear.get(("hanging-transaction", None), 0),
         standstill_s=transaction_findings.standstill_s(given),

@@ -10,9 +10,10 @@ from itertools import pairwise
 
 from kaput.analysis import lag, measured, rebalances
 from kaput.analysis.account import Account
+from kaput.analysis.assignments import place_of
 from kaput.analysis.inputs import Inputs
-from kaput.analysis.names import Place
 from kaput.analysis.tally import Tally
+from kaput.analysis.waiting import committed
 from kaput.evidence.findings import Delivered, GroupFate, GroupFindings, Stored
 from kaput.evidence.findings_parts import (
     Handover,
@@ -41,7 +42,7 @@ def group_of(given: Inputs, account: Account, index: int) -> GroupFindings:
         delivered_per_s=_per_s(account, index),
         longest_commit_gap_ms=_commit_gap_ms(given, name),
         end_to_end_ms=measured.percentiles(account, index),
-        lag=_lag(given, name),
+        lag=_lag(given, account, index),
         members=measured.share_members(account, index, given.names) or _members(given, account, index),
     )
 
@@ -93,8 +94,8 @@ def _members(given: Inputs, account: Account, index: int) -> list[MemberFindings
     ]
 
 
-def _lag(given: Inputs, group: str) -> Lag:
-    return Lag(max=lag.greatest(given.samples, group), final=_final_lag(given, group))
+def _lag(given: Inputs, account: Account, index: int) -> Lag:
+    return Lag(max=lag.greatest(given.samples, given.groups[index]), final=_final_lag(given, account, index))
 
 
 def _anomalies(account: Account, group: int, member: int) -> dict[str, int]:
@@ -103,16 +104,22 @@ def _anomalies(account: Account, group: int, member: int) -> dict[str, int]:
     return {name: n for name, n in found.items() if n}
 
 
-def _final_lag(given: Inputs, group: str) -> int | None:
-    committed = [e for e in given.group_events if e["group"] == group and e["kind"] == "committed"]
-    last: dict[Place, int] = {}
-    for event in sorted(committed, key=lambda e: (e["at_ns"], -1 if e["offset"] is None else e["offset"])):
-        if None not in (event["topic"], event["partition"], event["offset"]):
-            last[event["topic"], event["partition"]] = event["offset"]
-    read = given.places_of(group) | set(last)
-    if not last or not read <= set(given.ends):
+def _final_lag(given: Inputs, account: Account, index: int) -> int | None:
+    """None where no row says what the group had committed, were it nothing, or where an end is not known."""
+    group = given.groups[index]
+    told = {
+        place_of(event)
+        for event in given.group_events
+        if (event["group"], event["kind"]) == (group, "committed") and event["offset"] is not None
+    } - {None}
+    read = given.places_of(group) | {place for place in told if place is not None}
+    if not told or not read <= set(given.ends):
         return None
-    return sum(max(0, given.ends[place][0] - last.get(place, 0)) for place in read)
+    stands = {place: committed(given, group, place) for place in read}
+    return sum(
+        max(0, given.ends[place][0] - (account.begins.get((index, place), 0) if offset is None else offset))
+        for place, offset in stands.items()
+    )
 
 
 def rebalances_of(given: Inputs, account: Account) -> list[RebalanceFindings]:

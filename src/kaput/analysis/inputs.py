@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from kaput.analysis.assignments import place_of, position_of
 from kaput.analysis.names import Names, Place
 from kaput.analysis.subscriptions import matching, named
 from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
@@ -152,10 +153,11 @@ class Inputs:
         return [producer for producer, spec in enumerate(specs) if spec.acks == "0"]
 
     @property
-    def beginning_at_the_end(self) -> list[int]:
-        """The groups that read from the end of a partition where they have committed nothing."""
+    def late(self) -> dict[int, int]:
+        """By index of the groups that do not read all that was stored before they began: how much (ns)."""
         groups = self.scenario.workload.groups if self.scenario else []
-        return [self.groups.index(group.id) for group in groups if group.begins_at_the_end]
+        back = {self.groups.index(group.id): group.reads_back_ns for group in groups}
+        return {group: back_ns for group, back_ns in back.items() if back_ns is not None}
 
     @property
     def resized(self) -> list[str]:
@@ -181,6 +183,16 @@ class Inputs:
     def group_events(self) -> list[dict[str, Any]]:
         """The group_events table."""
         return self.evidence.rows("group_events")
+
+    @cached_property
+    def commits(self) -> dict[tuple[str, Place], list[tuple[int, int]]]:
+        """By group and partition: when each commit was confirmed, and its offset, if it has one."""
+        found: dict[tuple[str, Place], list[tuple[int, int]]] = {}
+        for event in self.group_events:
+            place, offset = place_of(event), position_of(event)
+            if event["kind"] == "committed" and place is not None and offset is not None:
+                found.setdefault((event["group"], place), []).append((event["at_ns"], offset))
+        return found
 
     @cached_property
     def samples(self) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
     events = events_frame(
         given.names, [*given.group_events, *after_aborts(given.evidence, given.group_events)]
     )
-    times = Times(work.width_ns, work.step_ns, after_encoding.moments(given))
+    times = Times(work.width_ns, work.step_ns)
     job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, times))
     sums = job.sums()
     account = after_encoding.account(given, sums)

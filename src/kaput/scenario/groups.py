@@ -5,6 +5,7 @@ A block of model.py; what must agree between its keys is checked in group_checks
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -12,6 +13,12 @@ from pydantic import BeforeValidator, Field, model_validator
 from kaput.scenario.block import Block
 from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_bool
 from kaput.scenario.vocabulary import Client, GroupType, Isolation
+
+_AT_THE_END = ("latest", "end", "largest")
+# Java's way to write a duration, as Kafka wants it.
+_BY_DURATION = re.compile(
+    r"by_duration:p(?=.)(?:(\d{1,5})d)?(?:t(?=.)(?:(\d{1,6})h)?(?:(\d{1,8})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?)?"
+)
 
 
 class Produces(Block):
@@ -72,10 +79,23 @@ class Group(Block):
     """Of `client: command`: the command line to start for each member."""
 
     @property
-    def begins_at_the_end(self) -> bool:
-        """Whether it reads from the end of a partition where it has committed nothing."""
-        reset = self.config.get("auto.offset.reset", "earliest")
-        return self.type != "share" and reset in ("latest", "end", "largest")
+    def reset(self) -> tuple[str, str]:
+        """The setting that says where it begins where it has committed nothing, and its value."""
+        name = "share.auto.offset.reset" if self.type == "share" else "auto.offset.reset"
+        given = self.group_config if self.type == "share" else self.config
+        return name, str(given.get(name, "earliest")).lower()
+
+    @property
+    def reads_back_ns(self) -> int | None:
+        """How much of what was stored before it began it reads: 0, nothing; None: everything."""
+        _, value = self.reset
+        if value in _AT_THE_END:
+            return 0
+        match = _BY_DURATION.fullmatch(value)
+        if match is None:
+            return None
+        days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+        return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1e9)
 
     @property
     def isolation(self) -> Isolation:

@@ -82,6 +82,10 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling("violation", "acks=all must survive a change of leader")
     if loss.cause == "leader-restarted":
         return Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
+    if loss.known.maybe_unclean and unclean_allowed(scenario, loss.topic):
+        return Ruling(
+            "unclear", "nothing is at their offsets, which an unclean election (it is enabled) may have taken"
+        )
     return Ruling("violation", "acks=all, and no change of leader explains it")
 
 

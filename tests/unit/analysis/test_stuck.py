@@ -53,3 +53,62 @@ def test_nobody_waits_for_a_fault_that_did_not_bite(tmp_path: Path) -> None:
     history = _incident()
     history.rows["faults"][0]["healed_ns"] = None
     assert _judged(history, tmp_path / "unhealed").stuck == {}
+
+
+def test_what_was_there_before_the_run_is_not_stuck(tmp_path: Path) -> None:
+    """In an existing topic offsets begin at a million; 21 messages are the run's."""
+    history = _moved(_incident(), 1_000_000)
+    history.rows["group_events"].clear()
+    assert _judged(history, tmp_path).stuck == {"billing": 21}
+
+
+def _moved(history: History, offsets: int) -> History:
+    for table in ("sends", "log", "deliveries", "group_events"):
+        history.rows[table] = [{**row, "offset": row["offset"] + offsets} for row in history.rows[table]]
+    return history
+
+
+def test_a_group_that_began_after_them_does_not_wait_for_them(tmp_path: Path) -> None:
+    """Nor where its assignment does not say at which offset; what was sent later it waits for."""
+    for offset, assigned_ms, stuck in ((21, 4_000, {}), (None, 4_000, {}), (None, 1_950, {"billing": 11})):
+        history = _incident()
+        history.blocks = {"billing": {"config": {"auto.offset.reset": "latest"}}}
+        history.rows["deliveries"].clear()
+        history.rows["group_events"].clear()
+        history.event("assigned", assigned_ms, offset)
+        assert _judged(history, tmp_path / f"{offset}-{assigned_ms}").stuck == stuck
+
+
+def test_times_before_the_epoch_are_times(tmp_path: Path) -> None:
+    """The commit of ten messages counts."""
+    history = _incident()
+    for table, names in (
+        ("sends", ("attempt_ns", "done_ns")),
+        ("deliveries", ("polled_ns",)),
+        ("group_events", ("at_ns",)),
+        ("faults", ("injected_ns", "effective_ns", "healed_ns")),
+    ):
+        for row in history.rows[table]:
+            row |= {name: row[name] - at(100_000) for name in names}
+    assert _judged(history, tmp_path).stuck == {"billing": 11}
+
+
+def test_a_commit_of_no_offset_is_none(tmp_path: Path) -> None:
+    """Kafka's word for it is -1: ten messages wait and lag, as if it had said nothing."""
+    history = _incident()
+    for row in history.rows["group_events"]:
+        row["offset"] = -1
+    found = analyse(check(history.read_to_end().write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    assert found.faults[0].stuck == {"billing": 21}
+    assert found.groups[0].lag.final == 21
+
+
+def test_of_commits_that_are_confirmed_out_of_order_the_last_one_counts(tmp_path: Path) -> None:
+    """10, then a retried 5: sixteen wait."""
+    assert _judged(_incident().event("committed", 950, 5), tmp_path).stuck == {"billing": 16}
+
+
+def test_two_acknowledgements_of_one_offset_are_one_that_waits(tmp_path: Path) -> None:
+    """The deposed leader had given it to another message, which is lost."""
+    history = _incident().sent(0, 21, 20, attempt_ns=at(3_050), done_ns=at(3_051))
+    assert _judged(history, tmp_path).stuck == {"billing": 11}

@@ -50,6 +50,9 @@ SYNCED = Ruling(
 NOT_ENABLED = Ruling(
     "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
 )
+TAKEN = Ruling(
+    "unclear", "nothing is at their offsets, which an unclean election (it is enabled) may have taken"
+)
 MUST_SURVIVE = Ruling("violation", "acks=all must survive a change of leader")
 CAME_BACK = Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
 UNEXPLAINED = Ruling("violation", "acks=all, and no change of leader explains it")
@@ -64,6 +67,7 @@ UNKNOWN = Circumstances(leaders_known=False)
 ALONE = Circumstances(isr_of_one=True)
 HOLE = Circumstances(hole=True)
 EITHER_ONE = Circumstances(hole=True, either_leader=True)
+MAYBE_UNCLEAN = Circumstances(hole=True, maybe_unclean=True)
 UNSYNCED = Circumstances(unsynced=True)
 BY_ALL = Circumstances(unsynced=True, isr_unsynced=True)
 ALONE_UNSYNCED = Circumstances(isr_of_one=True, unsynced=True, isr_unsynced=True)
@@ -135,6 +139,8 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         ("all", "unexplained", ALONE, {}, UNEXPLAINED),
         ("all", "unexplained", UNKNOWN, {}, UNEXPLAINED),
         ("all", "unexplained", EITHER_ONE, {}, UNEXPLAINED),
+        ("all", "unexplained", MAYBE_UNCLEAN, {}, UNEXPLAINED),
+        ("all", "unexplained", MAYBE_UNCLEAN, ALLOWED, TAKEN),
         ("all", "unexplained", HOLE, COMPACT, REPLACED),
         ("all", "unexplained", HOLE, BY_BROKER, REPLACED),
         ("all", "unexplained", HOLE, {**BY_BROKER, "topic": {"cleanup.policy": "delete"}}, UNEXPLAINED),

@@ -42,6 +42,7 @@ class Why(NamedTuple):
     ack_epoch: Ints
     leaders_known: Flags
     either_leader: Flags
+    maybe_unclean: Flags
 
 
 def explain(epochs: Sequence[Epoch], acks: Acks) -> Why:
@@ -63,8 +64,10 @@ def explain(epochs: Sequence[Epoch], acks: Acks) -> Why:
         cause[later] = RESTARTED if epoch.changed is False else DEPOSED
         known[later] = epoch.changed is not None
     chosen = np.maximum(by_start, by_time)
-    either = (chosen < 0) & ~acks.taken & (acks.gap | (acks.offset == NULL)) & _another(epochs, acks)
-    return Why(chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), known, either)
+    nothing_there = (chosen < 0) & ~acks.taken & (acks.gap | (acks.offset == NULL))
+    either = nothing_there & _reaches([e for e in epochs if e.changed is not False], acks)
+    unclean = nothing_there & _reaches([e for e in epochs if e.unclean], acks)
+    return Why(chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), known, either, unclean)
 
 
 def _led(epochs: Sequence[Epoch], numbers: Ints) -> Ints:
@@ -115,12 +118,11 @@ def _by_time(epochs: Sequence[Epoch], acks: Acks) -> Ints:
     return found
 
 
-def _another(epochs: Sequence[Epoch], acks: Acks) -> Flags:
-    """Whether the offset may be in a later epoch of another leader."""
+def _reaches(epochs: Sequence[Epoch], acks: Acks) -> Flags:
+    """Whether the offset may be in one of these epochs, later than its own."""
     found = np.zeros(len(acks.own), bool)
     for epoch in epochs:
-        if epoch.changed is not False:
-            found |= (epoch.number > acks.own) & ((acks.offset == NULL) | (epoch.earliest <= acks.offset))
+        found |= (epoch.number > acks.own) & ((acks.offset == NULL) | (epoch.earliest <= acks.offset))
     return found
 
 

@@ -133,7 +133,7 @@ def _of_place(
         own = np.where(own == NULL, epochs[0].number, own)
         why = explain(epochs, Acks(own, offset, done, taken, gap))
         cause, chosen, ack_epoch = why.cause, why.epoch, why.ack_epoch
-        known["either_leader"] = why.either_leader
+        known["either_leader"], known["maybe_unclean"] = why.either_leader, why.maybe_unclean
         known["leaders_known"] = np.where(chosen >= 0, why.leaders_known, known["leaders_known"])
         if place is not None:
             attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()

@@ -1,53 +1,57 @@
-"""stuck: acknowledged 5 s before a fault's heal, and not committed by a group at that heal.
+"""stuck: messages that a group waited for until a fault of brokers was healed: acknowledged at least GRACE_NS
+before the heal, at offsets that the group had not committed at the heal, and stored after the group began. By
+the producers' acknowledgements and the members' own commits.
 
-A group that goes on reads and commits within that time; what it has not by then waits for the heal. How far
-acknowledgements had come by then is found where sends are encoded; commits are few, and on the driver.
+A group that goes on reading has none: 5 s is ten times as long as its members go without a commit. How far
+groups had come is found on the driver (together/after_encoding.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
 
-from kaput.analysis.names import Place
-from kaput.analysis.runs.encoding import Encoded
-from kaput.analysis.runs.run import NULL
+from kaput.analysis.questions.messages import ACKED, HAS_OFFSET
+from kaput.analysis.runs.run import NULL, Ints, numbers, spread
 from kaput.analysis.sums import Sum
 
 GRACE_NS = 5_000_000_000
-ENDS = Sum(("at_ns", "place"), (), (), ("end",))
+# For a fault (by its number), a group and a partition: acknowledged by `until_ns`, at `offset` or above;
+# where that is below `all_from`, only what was attempted from `after_ns` on.
+WAITING: Mapping[str, type[pl.DataType]] = dict.fromkeys(
+    ("fault", "group", "place", "until_ns", "offset", "all_from", "after_ns"), pl.Int64
+)
+STUCK = Sum(("fault", "group", "place"), ("n",), (), ("end",))
 
 
-def ends_at(acked: Encoded, moments: Sequence[int]) -> pl.DataFrame:
-    """(at_ns, place, end): the offset after the greatest that had been acknowledged by each moment."""
-    none = pl.DataFrame(schema={"at_ns": pl.Int64, "place": pl.Int64, "end": pl.Int64})
-    runs, dones = acked.runs, acked.rows["dones"]
-    if not moments or not runs.height:
-        return none
-    first, n = runs["row"].to_numpy(), runs["n"].to_numpy()
-    # Within a run offsets go up by one; where the client was told none, they are null throughout.
-    offsets = np.arange(len(dones)) + np.repeat(runs["offset"].fill_null(0).to_numpy() - first, n)
-    known = np.repeat((runs["offset"].is_not_null() & runs["place"].is_not_null()).to_numpy(), n)
-    found = [none]
-    for at_ns in moments:
-        told = known & (dones != NULL) & (dones <= at_ns)
-        ends = np.maximum.reduceat(np.where(told, offsets + 1, -1), first)
-        rows = runs.select("place", end=pl.Series(ends, dtype=pl.Int64)).filter(pl.col("end") >= 0)
-        found.append(ENDS.of(rows.with_columns(at_ns=pl.lit(at_ns, pl.Int64))).select(none.columns))
-    return pl.concat(found)
+def none() -> pl.DataFrame:
+    """Nothing is waited for."""
+    return pl.DataFrame(schema=WAITING)
 
 
-def stuck(ends: Mapping[Place, int], commits: Iterable[Mapping[str, Any]], group: str, healed_ns: int) -> int:
-    """How many a group's partitions had in all. `ends`: of what it reads, 5 s before; `commits`:
-    group_events of any kind.
-    """
-    committed: dict[Place, tuple[int, int]] = {}
-    for event in commits:
-        place, offset = (event["topic"], event["partition"]), event["offset"]
-        mine = (event["group"], event["kind"]) == (group, "committed")
-        if mine and None not in (*place, offset) and event["at_ns"] <= healed_ns:
-            committed[place] = max(committed.get(place, (0, 0)), (event["at_ns"], offset))
-    return sum(max(0, end - committed.get(place, (0, 0))[1]) for place, end in ends.items())
+def stuck(stretches: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """STUCK: how many messages, and the offset after the last of them. `times`: see vanished."""
+    own = stretches.filter(ACKED & HAS_OFFSET).select("place", "row", "n", "done_ns_first", begin="offset")
+    # One after the other: a group that commits nothing waits for every message at each of many heals.
+    found = [_of_one(own, rows, times) for rows in waiting.partition_by("fault", "group")]
+    return STUCK.of(pl.concat([_of_one(own.clear(), waiting.clear(), times), *found]))
+
+
+def _of_one(own: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    last = pl.col("begin") + pl.col("n")
+    known = own.join(waiting, on="place").filter(
+        (last > pl.col("offset")) & (pl.col("done_ns_first") <= pl.col("until_ns"))
+    )
+    below = known.select((pl.col("offset") - pl.col("begin")).clip(0)).to_series().to_numpy()
+    n = known["n"].to_numpy() - below
+    line = np.repeat(np.arange(known.height), n)
+    rows = spread(known["row"].to_numpy() + below, n)
+    offsets = spread(known["begin"].to_numpy() + below, n)
+    done, attempt = times["dones"][rows], times["attempts"][rows]
+    until, all_from, after = (numbers(known[name])[line] for name in ("until_ns", "all_from", "after_ns"))
+    waits = (done != NULL) & (done <= until) & ((offsets >= all_from) | (attempt >= after))
+    found = known.select("fault", "group", "place")[line[waits]]
+    ends = pl.Series(offsets[waits] + 1, dtype=pl.Int64)
+    return STUCK.of(found.with_columns(n=pl.lit(1, pl.Int64), end=ends))

@@ -14,7 +14,17 @@ import polars as pl
 
 from kaput.analysis import ledger
 from kaput.analysis.names import Names
-from kaput.analysis.questions import fates, latency, pipes, recovery, steps, transactions
+from kaput.analysis.questions import (
+    beginnings,
+    fates,
+    latency,
+    pipes,
+    recovery,
+    steps,
+    stuck,
+    transactions,
+)
+from kaput.analysis.questions.contradicted import contradicted
 from kaput.analysis.questions.messages import (
     ACKED,
     MESSAGE,
@@ -24,7 +34,7 @@ from kaput.analysis.questions.messages import (
     unread,
 )
 from kaput.analysis.questions.recovery import Reached
-from kaput.analysis.questions.vanished import claims, vanished
+from kaput.analysis.questions.vanished import claims, uncommitted_and_gone, vanished
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.run import NULL, Ints, unpacked
 from kaput.analysis.stages import for_places
@@ -46,7 +56,9 @@ SUMS: Mapping[str, Sum] = {
     "first_acks": recovery.FIRST,
     "first_deliveries": recovery.FIRST,
     "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
-    "too_early": Sum(("group", "topic"), ("n",)),
+    "too_early": beginnings.TOO_EARLY,
+    "owed_from": beginnings.OWED_FROM,
+    "stuck": stuck.STUCK,
     "transactions": transactions.PARTS,
     "cases": COUNTED,
 }
@@ -57,10 +69,10 @@ _NEVER = 2**63 - 1
 class MessageContext:
     """What the tasks of messages work with, once all partitions are known. `complete`: the places that were
     read to their end, `complete_topics`: topics all of whose known places were; `reads`: by drained group,
-    the topics that it reads; `begins`: by group that begins at the end, the first offset that it was handed
-    in each place; `committed`: the groups with read_committed; `handed`: (group, producer, seq, n), what
-    share groups were handed without a delivery on record, if there is any; `step_ns`: the width of steps;
-    `ledger`: the directory for it, and what it has `rows` of.
+    the topics that it reads; `beginnings`: of groups that do not read from the start; `waiting`: how far
+    groups had come when faults were healed; `committed`: the groups with read_committed; `handed`: (group,
+    producer, seq, n), what share groups were handed without a delivery on record, if there is any; `step_ns`:
+    the width of steps; `ledger`: the directory for it, and what it has `rows` of.
     """
 
     names: Names
@@ -70,7 +82,8 @@ class MessageContext:
     step_ns: int
     reads: Mapping[int, Collection[int]] = field(default_factory=dict)
     reached: Sequence[Reached] = ()
-    begins: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    beginnings: pl.DataFrame = field(default_factory=beginnings.none)
+    waiting: pl.DataFrame = field(default_factory=stuck.none)
     committed: Collection[int] = ()
     handed: pl.DataFrame = field(default_factory=pl.DataFrame)
     ledger: str = ""
@@ -105,8 +118,14 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
     stretches = stretches.with_columns(uncommitted=uncommitted())
     phantoms = found.copies.filter(~pl.col("sent"))
     ledger.write_part(stretches, times, context.names, context.ledger, part, context.rows)
-    gone = vanished(stretches, found.deliveries, times, polls["polls"])
+    handed = found.deliveries, times, polls["polls"]
+    gone = vanished(stretches, *handed)
     cases = _cases(stretches, phantoms, context) | {"vanished": gone}
+    for_places_ = _for_places(stretches, times, phantoms, tables) | {
+        "claims": _claims(gone, uncommitted_and_gone(stretches, *handed), context),
+        "contradicted": contradicted(stretches, found.copies, *handed, context.complete),
+        "unseen": for_places.unseen(beginnings.owed(cases["unseen"], context.beginnings, times)),
+    }
     return MessageResults(
         sums={
             "fates": fates.fates(stretches),
@@ -119,12 +138,14 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
                 stretches, found.deliveries, polls["polls"], context.reached
             ),
             "under": _under(stretches),
-            "too_early": _too_early(cases["unseen"], context.begins),
+            "too_early": beginnings.too_early(cases["unseen"], context.beginnings, times),
+            "owed_from": beginnings.owed_from(stretches, context.beginnings, times),
+            "stuck": stuck.stuck(stretches, context.waiting, times),
             "transactions": transactions.parts(stretches),
             "cases": counted(cases),
         },
         shown=_shown(cases, times["attempts"]),
-        pieces=list(for_places.sent(_for_places(stretches, times, phantoms, gone, tables), context.parts)),
+        pieces=list(for_places.sent(for_places_, context.parts)),
         doubled={
             "sends": _doubled(stretches, MESSAGE),
             "log": _doubled(found.copies, RECORD),
@@ -196,31 +217,28 @@ def _under(stretches: pl.DataFrame) -> pl.DataFrame:
     return known.group_by("producer", "place", "epoch").agg(first_ns=pl.col("done_ns_first").min())
 
 
-def _too_early(unseen: pl.DataFrame, begins: Mapping[int, Mapping[int, int]]) -> pl.DataFrame:
-    """(group, topic, n): what was stored before a group that begins at the end first looked there."""
-    rows = [(group, place, low) for group, lows in begins.items() for place, low in lows.items()]
-    columns = dict.fromkeys(("group", "first_place", "low"), pl.Int64)
-    known = unseen.join(pl.DataFrame(rows, schema=columns, orient="row"), on=["group", "first_place"])
-    early = known.filter(pl.col("first_offset") < pl.col("low"))
-    return SUMS["too_early"].of(
-        early.with_columns(n=pl.min_horizontal("n", pl.col("low") - pl.col("first_offset")))
-    )
-
-
 def _for_places(
     stretches: pl.DataFrame,
     times: Mapping[str, Ints],
     phantoms: pl.DataFrame,
-    gone: pl.DataFrame,
     tables: Mapping[str, pl.DataFrame],
 ) -> dict[str, pl.DataFrame]:
-    """What the tasks of places are to know."""
+    """What the tasks of places are to know of messages."""
+    outputs = pipes.outputs(tables["outputs"], stretches.drop("part"))
     return {
         "astray": for_places.astray(stretches, times),
         "phantoms": for_places.phantoms(phantoms),
-        "claims": claims(gone),
-        "outputs": pipes.outputs(tables["outputs"], stretches.drop("part")),
+        "outputs": outputs.select(pipes.OUTPUTS),
+        "lost_outputs": pipes.lost_outputs(outputs),
     }
+
+
+def _claims(gone: pl.DataFrame, uncommitted_: pl.DataFrame, context: MessageContext) -> pl.DataFrame:
+    """What was delivered and is gone, by the name of the anomaly."""
+    read = uncommitted_.filter(pl.col("group").is_in(sorted(context.committed)))
+    return pl.concat(
+        [for_places.claims(claims(gone), "vanished"), for_places.claims(claims(read), "aborted-read")]
+    )
 
 
 def _cases(

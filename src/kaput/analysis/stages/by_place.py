@@ -17,6 +17,7 @@ from kaput.analysis.names import Names, Place
 from kaput.analysis.partitions import Extent
 from kaput.analysis.questions import (
     commits,
+    consequences,
     handovers,
     losses,
     offsets,
@@ -29,7 +30,7 @@ from kaput.analysis.questions import (
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.order import reordered
-from kaput.analysis.runs.cutting import PLACES, READ, meeting, overlay
+from kaput.analysis.runs.cutting import MESSAGES, PLACES, READ, meeting, overlay
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.stages import for_places
 from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, UNCLEAR, by_member, counted, shown, unclear
@@ -50,10 +51,13 @@ SUMS: Mapping[str, Sum] = {
     "redelivered": Sum(("rebalance",), ("n",)),
     "first_records": Sum(("member", "rebalance"), (), ("at_ns",)),
     "vanished": Sum(("group", "producer", "topic", "cause", *losses.KNOWN), ("messages",)),
+    "consequences": consequences.CONSEQUENCES,
+    "broken": Sum(("first_seq", *consequences.LOSS), ("n",)),
     "steps": steps.COUNTS,
 }
 BY_PLACE = ["place", "offset", "at_ns", "producer", "seq", "member"]
 _WHO = ["producer", "seq"]
+_ONE = pl.lit(1, pl.Int64)
 
 
 def order(name: str) -> list[str]:
@@ -70,7 +74,7 @@ class PlaceContext:
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
     of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads;
     `limits`: how long a last stable offset may stand still; `locks`: of each share group, how long a member
-    may hold a record (ns).
+    may hold a record (ns); `begins`: (group, place, offset) of groups that do not read from the start.
     """
 
     names: Names
@@ -91,6 +95,7 @@ class PlaceContext:
     pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
     limits: standstills.Limits = field(default_factory=standstills.Limits)
     locks: Mapping[int, int] = field(default_factory=dict)
+    begins: pl.DataFrame = field(default_factory=commits.nowhere)
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,8 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     cases["lost-release"] = cases["lost-release"].join(unnoticed, on=READ.columns, how="anti")
     cases |= pipes.processed(pipes.inputs(log, context.pipes), tables["outputs"], context.drained)
     cases["redelivered"] = again.rename({"committed": "flag"})
+    overwritten = consequences.explained(_gone(tables["contradicted"], log, context))
+    claims = _gone(tables["claims"], log, context)
     hanging = standstills.hanging(tables["standstills"], log, context.limits)
     cases["hanging-transaction"] = hanging.drop("unclear")
     examples = {name: shown(found, BY_PLACE) for name, found in cases.items()}
@@ -144,13 +151,15 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
             "lost_by_fault": _lost_by_fault(context.fault_windows, lost),
             "redelivered": handovers.redelivered(ordered, context.handovers),
             "first_records": handovers.first_records(deliveries, context.handovers),
-            "vanished": _vanished(tables["claims"], log, context),
+            "vanished": _vanished(claims),
+            "consequences": _consequences(cases, overwritten, rows, claims, tables),
+            "broken": SUMS["broken"].of(rows.filter(pl.col("first_seq").is_not_null()).with_columns(n=_ONE)),
             "steps": steps.counted("lost", _acknowledged(lost), context.count_ns),
         },
         shown=examples,
         late=reordered(_sent(log, tables["phantoms"])),
         deposed=losses.deposed(rows, context.healed),
-        displaced=_displaced(cases["inconsistent-offset"], rows),
+        displaced=_displaced(cases["inconsistent-offset"], rows, overwritten),
         loss_windows=losses.loss_windows(lost, log),
     )
 
@@ -176,12 +185,41 @@ def _explained(
     )
 
 
-def _vanished(claims: pl.DataFrame, log: pl.DataFrame, context: PlaceContext) -> pl.DataFrame:
-    """What vanished, by group and by everything that a contract may ask for."""
+def _gone(claims: pl.DataFrame, log: pl.DataFrame, context: PlaceContext) -> pl.DataFrame:
+    """Claims (vanished.py), and why the messages are not there any more."""
     times = {"attempts": claims["attempt_ns"], "dones": claims["done_ns"].fill_null(NULL)}
     one_by_one = claims.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64))
-    rows = _explained(one_by_one, {name: kept.to_numpy() for name, kept in times.items()}, log, context)
-    return SUMS["vanished"].of(rows.with_columns(messages=pl.lit(1, pl.Int64)))
+    return _explained(one_by_one, {name: kept.to_numpy() for name, kept in times.items()}, log, context)
+
+
+def _vanished(claims: pl.DataFrame) -> pl.DataFrame:
+    """What vanished, by group and by everything that a contract may ask for."""
+    return SUMS["vanished"].of(_claims_of("vanished", claims).with_columns(messages=_ONE))
+
+
+def _claims_of(name: str, claims: pl.DataFrame) -> pl.DataFrame:
+    return claims.filter(name=for_places.NAMES.index(name))
+
+
+def _consequences(
+    cases: Mapping[str, pl.DataFrame],
+    overwritten: pl.DataFrame,
+    rows: pl.DataFrame,
+    claims: pl.DataFrame,
+    tables: Mapping[str, pl.DataFrame],
+) -> pl.DataFrame:
+    """All cases that follow from a message that is gone; `rows`: acknowledgements that the log does not bear
+    out, explained.
+    """
+    why, outputs = overlay([rows.with_columns(n=_ONE), tables["lost_outputs"]], MESSAGES)
+    lost = why.join(outputs.select("group", "part"), on="part")
+    found = consequences.found(
+        {**cases, "unseen": tables["unseen"], "unprocessed": cases["unprocessed"].filter(~pl.col("flag"))},
+        overwritten,
+        rows.filter(pl.col("later_epoch").is_not_null()),
+    )
+    read = consequences.named("aborted-read", _claims_of("aborted-read", claims))
+    return pl.concat([found, read, consequences.named(consequences.LOST_OUTPUTS, lost)])
 
 
 def _no_runs() -> dict[str, pl.DataFrame]:
@@ -230,7 +268,7 @@ def _shown_to(
 
 def _owed(log: pl.DataFrame, deliveries: pl.DataFrame, context: PlaceContext) -> pl.DataFrame:
     """See commits.owed."""
-    begun = commits.positions(deliveries, context.events)
+    begun = commits.positions(deliveries, context.events, context.begins)
     found = [
         commits.owed(shown, deliveries, mine, begun)
         for mine, shown in _shown_to(_committed(context), log, context)
@@ -246,9 +284,7 @@ def _committed(context: PlaceContext) -> pl.DataFrame:
 
 def _polled(moves: pl.DataFrame) -> pl.DataFrame:
     """A case for each step of a member: of a run the first delivery alone is one."""
-    return moves.with_columns(n=pl.lit(1, pl.Int64)).rename(
-        {"polled_ns_first": "at_ns", "before": "other_offset"}
-    )
+    return moves.with_columns(n=_ONE).rename({"polled_ns_first": "at_ns", "before": "other_offset"})
 
 
 def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
@@ -277,19 +313,20 @@ def _acknowledged(lost: pl.DataFrame) -> Ints:
     return at_ns
 
 
-def _displaced(inconsistent: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement
-    that is not borne out there. Where several are, the least explained one stands for the offset.
+def _displaced(inconsistent: pl.DataFrame, rows: pl.DataFrame, overwritten: pl.DataFrame) -> pl.DataFrame:
+    """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement,
+    or else of the delivery, that the log contradicts there. Where several are, the least explained one stands
+    for the offset.
     """
-    rank = pl.col("cause").replace_strict(
-        {"unexplained": 0, "leader-restarted": 1, "unclean-election": 2}, default=3, return_dtype=pl.Int64
-    )
+    columns = ["place", "offset", "producer", "cause", *losses.KNOWN]
+    acked, handed = rows.drop_nulls(["place", "offset"]), overwritten
+    handed = handed.join(acked.select("place", "offset").unique(), on=["place", "offset"], how="anti")
     why = (
-        rows.drop_nulls(["place", "offset"])
-        .with_columns(rank=rank)
-        .sort("rank", "producer", "cause", *losses.KNOWN)
+        pl.concat([acked.select(columns), handed.select(columns)])
+        .with_columns(rank=consequences.rank(), n=_ONE)
+        .sort("rank", *columns[2:])
         .unique(["place", "offset"], keep="first", maintain_order=True)
-        .select("place", "offset", "producer", "cause", *losses.KNOWN, n=pl.lit(1, pl.Int64))
+        .drop("rank")
     )
     parts, known = overlay([inconsistent.select("place", "offset", "n"), why], PLACES)
     beside = parts.join(known.drop("place", "offset", "n"), on="part", how="left")

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.names import EVENTS, Names
-from kaput.analysis.questions import latency, silence, steps, stuck
+from kaput.analysis.questions import latency, silence, steps
 from kaput.analysis.questions.messages import ACKED, NAMED
 from kaput.analysis.runs import encoding
 from kaput.analysis.runs.encoding import Encoded
@@ -27,7 +27,7 @@ from kaput.analysis.sums import Sum, total
 
 SUMS: Mapping[str, Sum] = {
     "log": Sum(("place", "epoch"), ("records", "foreign"), ("low",), ("high",)),
-    "delivered": Sum(("group", "member", "place"), ("records",), ("low",), ("last_ns",)),
+    "delivered": Sum(("group", "member", "place"), ("records",), ("low", "first_ns"), ("last_ns",)),
     "shared": Sum(("group", "member", "kind"), ("records",)),
     "transactions": Sum(("producer", "state"), ("begins", "messages")),
     "sent": Sum(
@@ -38,18 +38,14 @@ SUMS: Mapping[str, Sum] = {
     "steps": steps.COUNTS,
     "graded": steps.GRADES,
     "longest": steps.LONGEST,
-    "ends_at": stuck.ENDS,
 }
 
 
 class Times(NamedTuple):
-    """How finely times are kept: from how many ns on silences are exact, and how wide steps are. `moments`:
-    at which it is asked how far acknowledgements had come (ns).
-    """
+    """How finely times are kept: from how many ns on silences are exact, and how wide steps are."""
 
     silence_ns: int
     step_ns: int
-    moments: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,7 +166,6 @@ def _sums_of_sends(coded: Encoded, times: Times) -> dict[str, pl.DataFrame]:
         "steps": _steps(coded, acked, graded, times.step_ns),
         "graded": graded,
         "longest": longest,
-        "ends_at": stuck.ends_at(acked, times.moments),
     }
 
 
@@ -189,7 +184,13 @@ def _sums_of_log(coded: Encoded, _times: Times) -> dict[str, pl.DataFrame]:
 
 def _sums_of_deliveries(coded: Encoded, times: Times) -> dict[str, pl.DataFrame]:
     records = coded.runs.select(
-        "group", "member", "place", records="n", low="offset", last_ns="polled_ns_last"
+        "group",
+        "member",
+        "place",
+        records="n",
+        low="offset",
+        first_ns="polled_ns_first",
+        last_ns="polled_ns_last",
     )
     return {
         "delivered": SUMS["delivered"].of(records),

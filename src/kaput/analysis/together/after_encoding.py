@@ -8,6 +8,7 @@ import polars as pl
 
 from kaput.analysis import faults, rebalances
 from kaput.analysis.account import ACK, Account, Delivered
+from kaput.analysis.beginnings import beginnings
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.lag import drained_ns
 from kaput.analysis.names import Place
@@ -15,12 +16,12 @@ from kaput.analysis.partitions import Partitions
 from kaput.analysis.plan import Plan
 from kaput.analysis.questions.recovery import Reached
 from kaput.analysis.questions.steps import SECOND_NS
-from kaput.analysis.questions.stuck import GRACE_NS, stuck
 from kaput.analysis.stages.by_message import MessageContext
 from kaput.analysis.stages.job import Tables
 from kaput.analysis.tally import Tally
 from kaput.analysis.timeline import FOREVER_NS, build
 from kaput.analysis.together.percentiles import percentiles
+from kaput.analysis.waiting import waiting
 from kaput.evidence.folder import LedgerRows
 from kaput.scenario.vocabulary import NOOP
 
@@ -51,8 +52,9 @@ def account(given: Inputs, sums: Tables) -> Account:
         given.group_events, given.manifest.ended_ns, _last_delivery_ns(given, found)
     )
     found.per_second = _per_second(sums["steps"])
-    found.begins = _begins(sums["delivered"])
-    found.stuck = _stuck(given, sums["ends_at"])
+    places = list(partitions.complete)
+    found.beginnings = beginnings(given, places, sums["delivered"])
+    found.waiting = waiting(given, found.beginnings, places)
     found.drained_ns = _drained_ns(given)
     return found
 
@@ -68,34 +70,6 @@ def _drained_ns(given: Inputs) -> dict[str, int]:
         at_ns = drained_ns(given.samples, fault.effective_ns, until_ns)
         if at_ns is not None:
             found[fault.id] = at_ns
-    return found
-
-
-def moments(given: Inputs) -> tuple[int, ...]:
-    """At which it is asked how far acknowledgements had come (ns): see questions/stuck.py."""
-    return tuple(sorted({at_ns for _, at_ns in _heals(given)})) if given.groups else ()
-
-
-def _heals(given: Inputs) -> Iterator[tuple[str, int]]:
-    """Each fault of brokers that was healed, and the moment that is looked at."""
-    for fault in given.faults:
-        if fault.proven and fault.healed_ns is not None and fault.brokers and fault.fault != NOOP:
-            yield fault.id, fault.healed_ns - GRACE_NS
-
-
-def _stuck(given: Inputs, ends: pl.DataFrame) -> dict[str, dict[str, int]]:
-    """By fault and group, where there are any."""
-    found: dict[str, dict[str, int]] = {}
-    for fault, at_ns in _heals(given):
-        there = {
-            given.names.located(place): end
-            for place, end in ends.filter(pl.col("at_ns") == at_ns).select("place", "end").iter_rows()
-        }
-        for group, kind in zip(given.groups, given.types, strict=True):
-            # Records of a share group are done with one by one: it commits no offsets.
-            mine = {} if kind == "share" else {p: e for p, e in there.items() if p in given.places_of(group)}
-            if count := stuck(mine, given.group_events, group, at_ns + GRACE_NS):
-                found.setdefault(fault, {})[group] = count
     return found
 
 
@@ -121,13 +95,6 @@ def _per_second(counted: pl.DataFrame) -> dict[str, dict[int, int]]:
     return found
 
 
-def _begins(sums: pl.DataFrame) -> dict[int, dict[int, int]]:
-    found: dict[int, dict[int, int]] = {}
-    for group, place, low in sums.group_by("group", "place").agg(pl.col("low").min()).iter_rows():
-        found.setdefault(group, {})[place] = low
-    return found
-
-
 def message_context(
     given: Inputs, account: Account, work: Plan, rows: LedgerRows, handed: pl.DataFrame
 ) -> MessageContext:
@@ -145,7 +112,8 @@ def message_context(
         },
         step_ns=work.step_ns,
         reached=list(_reached(given, account)),
-        begins={group: account.begins.get(group, {}) for group in given.beginning_at_the_end},
+        beginnings=account.beginnings,
+        waiting=account.waiting,
         committed={
             index for index, isolation in enumerate(given.isolations) if isolation == "read_committed"
         },

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from kaput.analysis.account import Account
+from kaput.analysis.beginnings import begins
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names, Place
 from kaput.analysis.questions import transactions
@@ -23,6 +24,7 @@ from kaput.analysis.stages.pieces import Piece
 from kaput.analysis.sums import total
 from kaput.analysis.tally import Tally, check
 from kaput.analysis.together.percentiles import end_to_end
+from kaput.analysis.waiting import stuck_of
 from kaput.errors import EvidenceError
 
 
@@ -45,13 +47,27 @@ def add(found: Iterable[MessageResults], given: Inputs, account: Account) -> OfM
     account.first_deliveries = dict(sums["first_deliveries"].drop_nulls().iter_rows())
     account.latencies |= end_to_end(sums["end_to_end"], len(given.groups))
     _odd(sums["transactions"], account, given.names)
-    account.too_early = {(group, topic): n for group, topic, n in sums["too_early"].iter_rows()}
+    _beginnings(sums, given, account)
     account.under = _under(sums["under"], given.names)
     account.add_cases(sums["cases"], [part.shown for part in results], by_message.order, given.names)
     pieces: dict[int, list[Piece]] = {}
     for number, piece in (keyed for part in results for keyed in part.pieces):
         pieces.setdefault(number, []).append(piece)
     return OfMessages(sums["under"], pieces, sums)
+
+
+def _beginnings(sums: Tables, given: Inputs, account: Account) -> None:
+    """From where on groups had anything to read, and what they never saw and never had to."""
+    early = sums["too_early"]
+    account.too_early = {(group, topic): n for group, topic, unclear, n in early.iter_rows() if not unclear}
+    account.maybe_too_early = dict(
+        early.filter("unclear").group_by("group").agg(pl.col("n").sum()).iter_rows()
+    )
+    owed = {
+        (group, given.names.located(place)): offset for group, place, offset in sums["owed_from"].iter_rows()
+    }
+    account.begins = begins(account.beginnings, owed, account.partitions.ends, given.names)
+    account.stuck = stuck_of(given, account, sums["stuck"])
 
 
 def _added_up(found: Iterable[MessageResults]) -> tuple[Tables, list[MessageResults]]:
@@ -94,6 +110,11 @@ def _odd(found: pl.DataFrame, account: Account, names: Names) -> None:
     odd = transactions.odd(found)
     shown = [{name: few(rows, transactions.order(name)) for name, rows in odd.items()}]
     account.add_cases(counted(odd), shown, transactions.order, names)
+    account.broken = [
+        (name, producer, first_seq)
+        for name, rows in odd.items()
+        for producer, first_seq in rows.filter("flag").select("producer", "first_seq").iter_rows()
+    ]
 
 
 def _least(found: Sequence[pl.DataFrame], by: list[str]) -> list[dict[str, int]]:

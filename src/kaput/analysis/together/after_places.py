@@ -7,10 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from kaput.analysis.account import Account, DisplacedRow, LossRow, VanishedRow
+from kaput.analysis.account import Account, ConsequenceRow, DisplacedRow, LossRow, VanishedRow
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
+from kaput.analysis.questions.commits import nowhere
 from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.losses import KNOWN
 from kaput.analysis.questions.standstills import STANDSTILLS, find, longest
@@ -45,6 +46,7 @@ def place_context(
         _pipes(given),
         limits(given, {producer for producer, _ in account.transactions}),
         _locks(given),
+        _begins(given, account),
     )
 
 
@@ -53,6 +55,11 @@ def _locks(given: Inputs) -> dict[int, int]:
     scenario = given.scenario
     groups = [group for group in scenario.workload.groups if group.type == "share"] if scenario else []
     return {given.groups.index(g.id): scenario.lock_ms(g) * 1_000_000 for g in groups if scenario}
+
+
+def _begins(given: Inputs, account: Account) -> pl.DataFrame:
+    rows = [(group, given.names.code(place), offset) for (group, place), offset in account.begins.items()]
+    return pl.DataFrame(rows, schema=nowhere().schema, orient="row")
 
 
 def _pipes(given: Inputs) -> dict[int, list[int]]:
@@ -121,6 +128,11 @@ def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict
         VanishedRow(**{n: row[n] for n in VanishedRow._fields if n != "known"}, known=_known(row))
         for row in found["vanished"].iter_rows(named=True)
     ]
+    account.consequences = [
+        ConsequenceRow(**{n: row[n] for n in ConsequenceRow._fields if n != "known"}, known=_known(row))
+        for row in found["consequences"].iter_rows(named=True)
+    ]
+    account.missing = _missing(found["broken"])
     account.displaced = [_displaced(row) for part in results for row in part.displaced.iter_rows(named=True)]
     account.by_member = {
         (name, group, member): n for name, group, member, n in found["by_member"].drop_nulls().iter_rows()
@@ -139,6 +151,15 @@ def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict
         for row in part.deposed.iter_rows(named=True)
     ]
     return dict(found["lost_by_fault"].iter_rows())
+
+
+def _missing(broken: pl.DataFrame) -> dict[tuple[int, int], list[LossRow]]:
+    """By producer and first message of a transaction, why messages of it are gone."""
+    found: dict[tuple[int, int], list[LossRow]] = {}
+    kinds = broken.with_columns(messages="n", fault=None, first_ns=None, last_ns=None)
+    for row in kinds.iter_rows(named=True):
+        found.setdefault((row["producer"], row["first_seq"]), []).append(_loss(row))
+    return found
 
 
 def _loss(row: Mapping[str, Any]) -> LossRow:
