@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fakes.oracle import Oracle, Place, Row, named, place, who
+from fakes.oracle_survivors import all_lost
 
 MS = 1_000_000
 
@@ -148,7 +149,7 @@ class Causes:
             return known
         own = self.own(send, epochs)
         begun = [e["number"] for e in epochs if e["at_ns"] is not None and e["at_ns"] <= done]
-        given = max(begun, default=own) if not taken and offset < self.end(at) else own
+        given = max([own, *begun]) if not taken and offset < self.end(at) else own
         # A copy in another partition may tell an epoch that this one never had.
         old = next((e["led"] for e in epochs if e["number"] == given), None)
         later = [e for e in epochs if e["number"] > given and e["start"] <= offset]
@@ -167,7 +168,9 @@ class Causes:
             "cause": cause,
             "leaders": same is not None,
             "unsynced": self.unsynced(epoch["leader"], epoch, done),
-            "all unsynced": bool(isrs and isrs[-1]) and all(self.unsynced(b, epoch, done) for b in isrs[-1]),
+            "all lost": all_lost(
+                self.events(at), self.rows["faults"], send["attempt_ns"], done, epoch["at_ns"]
+            ),
         }
 
     def unsynced(self, broker: int | None, epoch: Row, done: int) -> bool:
@@ -184,11 +187,10 @@ class Causes:
     def permitted(self, why: dict[str, Any], send: Row) -> bool:
         """Whether the configuration does not promise to prevent it (unclean election off, min.insync 1)."""
         acks, cause = self.acks(send), why["cause"]
-        crashed = cause == "leader-restarted" and why["unsynced"]
         if acks == "1":
+            crashed = cause == "leader-restarted" and why["unsynced"]
             return cause == "unclean-election" or (why["leaders"] and (cause == "deposed-leader" or crashed))
-        by_all = cause != "unexplained" and why["all unsynced"]
-        return acks == "0" or by_all or (why["alone"] and (cause == "deposed-leader" or crashed))
+        return acks == "0" or (cause != "unexplained" and why["all lost"] is True)
 
 
 def _first_that_led(epochs: list[Row]) -> int | None:

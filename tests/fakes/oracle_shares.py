@@ -10,7 +10,7 @@ from fakes.histories import History
 Row = dict[str, Any]
 Spot = tuple[str, int, int]
 _KAFKAS_LIMIT = 5
-_SETTLING = ("accepting", "accepted", "rejecting", "rejected", "failed")
+_SETTLING = ("accepting", "accepted", "rejecting", "rejected")
 
 
 class Shares:

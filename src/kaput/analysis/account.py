@@ -56,6 +56,18 @@ class VanishedRow(NamedTuple):
     known: Circumstances
 
 
+class ConsequenceRow(NamedTuple):
+    """Cases of one anomaly of a group that follow from messages of one kind which are gone."""
+
+    name: str
+    group: int
+    producer: int
+    topic: int
+    cause: str
+    n: int
+    known: Circumstances
+
+
 class DisplacedRow(NamedTuple):
     """Inconsistent offsets of one place, by the acknowledgement that is not borne out there."""
 
@@ -115,21 +127,24 @@ class WindowCounts(NamedTuple):
 
 @dataclass
 class Account:
-    """Keys by fault are fault ids; `latencies` by what they are of (ACK, END_TO_END); `shared`: records by
-    group, member and kind of share_events, all three as numbers; `transactions`: by outcome, as a number, how
-    many there are and of how many messages; `delivered` by group and member; `per_second`: by what happened
-    and second since the epoch, how often; `beginnings`: of groups that do not read from the start;
-    `too_early`: by group and topic, what of `unseen` was stored before such a group began; `maybe_too_early`:
-    by group, what may have been; `begins`: by such a group and place, from which offset on anything was for
-    it; `redelivered` by rebalance, `first_records` (when, in ns) by member and rebalance: the numbers of
-    `rebalances`; `waiting`: how far groups had come when faults were healed; `stuck`: messages by
-    fault and group.
+    """Keys by fault are fault ids; `unclear`: by anomaly and group, of what nobody can tell whether it is
+    one; `latencies` by what they are of (ACK, END_TO_END); `shared`: records by group, member and kind of
+    share_events, all three as numbers; `transactions`: by producer and outcome, as a number, how many there
+    are and of how many messages; `delivered` by group and member; `per_second`: by what happened and second
+    since the epoch, how often; `beginnings`: of groups that do not read from the start; `too_early`: by group
+    and topic, what of `unseen` was stored before such a group began; `maybe_too_early`: by group, what may
+    have been; `begins`: by such a group and place, from which offset on anything was for it; `broken`:
+    transactions with which nothing is wrong but that messages are gone (name of the anomaly, producer, first
+    seq), and `missing`: of each why those are; `redelivered` by rebalance, `first_records` (when, in ns) by
+    member and rebalance: the numbers of `rebalances`; `waiting`: how far groups had come when faults were
+    healed; `stuck`: messages by fault and group.
     """
 
     partitions: Partitions
     tally: Tally
     timeline: Timeline = field(default_factory=Timeline)
     cases: Counter[tuple[str, int | None, bool]] = field(default_factory=Counter)
+    unclear: Mapping[tuple[str, int | None], int] = field(default_factory=dict)
     reaches: Sequence[Reach] = ()
     first_acks: Mapping[str, int] = field(default_factory=dict)
     first_deliveries: Mapping[str, int] = field(default_factory=dict)
@@ -138,6 +153,9 @@ class Account:
     losses: Sequence[LossRow] = ()
     vanished: Sequence[VanishedRow] = ()
     displaced: Sequence[DisplacedRow] = ()
+    consequences: Sequence[ConsequenceRow] = ()
+    broken: Sequence[tuple[str, int, int]] = ()
+    missing: Mapping[tuple[int, int], Sequence[LossRow]] = field(default_factory=dict)
     deposed: Sequence[Deposed] = ()
     under: Under = field(default_factory=dict)
     seen: Mapping[tuple[Place, int], Seen] = field(default_factory=dict)
@@ -146,7 +164,7 @@ class Account:
     latencies: dict[int, Latency] = field(default_factory=dict)
     gaps: Sequence[Silence] = ()
     shared: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
-    transactions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    transactions: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     rebalances: Rebalances = field(default_factory=Rebalances)
     delivered: Mapping[tuple[int, int], Delivered] = field(default_factory=dict)
     by_member: Mapping[tuple[str, int, int], int] = field(default_factory=dict)
@@ -188,6 +206,11 @@ class Account:
     def counted(self, name: str, group: int | None = None) -> int:
         """How many cases of that name there are, in that group where it is a group's."""
         return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
+
+    def unrecorded(self, group: int) -> bool:
+        """Whether a group has deliveries and no share_events."""
+        shared = any(grp == group for grp, _, _ in self.shared)
+        return not shared and any(grp == group for grp, _ in self.delivered)
 
     def attempted(self) -> list[Attempted]:
         """The times in which acks=0 losses are attributed to a fault."""

@@ -6,9 +6,9 @@ No Spark and no counting: every number here was counted by a step, or is a sum o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from kaput.analysis import groups, measured, slumps, stories, transaction_findings
+from kaput.analysis import balance, following, groups, measured, slumps, stories, transaction_findings
 from kaput.analysis.account import ACK, END_TO_END, Account
 from kaput.analysis.deposed import leader_changes
 from kaput.analysis.faults import Reach
@@ -47,7 +47,8 @@ _MS = 1_000_000
 
 
 def findings(given: Inputs, account: Account) -> Findings:
-    """The whole document, judged."""
+    """The whole document, judged. Raises AccountingError where the account does not balance."""
+    balance.check(account, given.groups)
     facts = _facts(given, account)
     judgement = judge(facts, given.scenario)
     tally, partitions = account.tally, account.partitions
@@ -55,7 +56,7 @@ def findings(given: Inputs, account: Account) -> Findings:
         run=run_of(given),
         verdict=judgement.verdict,
         reasons=judgement.reasons,
-        notes=judgement.notes,
+        notes=[*judgement.notes, *_ignored(given)],
         totals=Totals(
             sent=facts.sent,
             acked=facts.acked,
@@ -138,6 +139,8 @@ def _facts(given: Inputs, account: Account) -> Facts:
                     if r.group == index
                 ],
                 sum(n for (g, _), n in account.too_early.items() if g == index),
+                given.types[index] == "share" and account.unrecorded(index),
+                account.unclear.get(("lost-release", index), 0),
                 account.maybe_too_early.get(index, 0),
             )
             for index, group in enumerate(given.groups)
@@ -149,10 +152,9 @@ def _facts(given: Inputs, account: Account) -> Facts:
         deaths=given.deaths(),
         troubles=given.manifest.troubles,
         leader_changes=account.timeline.leader_changes(),
-        broken_by_loss={
-            name: account.cases[name, None, True] for name in ("torn-transaction", "lost-commit")
-        },
+        consequences=following.consequences(given, account),
         hanging_within_grace=account.cases["hanging-transaction", None, True],
+        hanging_perhaps=account.unclear.get(("hanging-transaction", None), 0),
         standstill_s=transaction_findings.standstill_s(given),
         polled_ns=polled_ns(given.cluster_events),
         stuck=max((sum(waiting.values()) for waiting in account.stuck.values()), default=0),
@@ -160,6 +162,15 @@ def _facts(given: Inputs, account: Account) -> Facts:
         end_offsets=account.partitions.end_offsets_sum,
         end_offsets_known=bool(given.ends),
     )
+
+
+def _ignored(given: Inputs) -> Iterator[str]:
+    """What a reader must know of evidence that was left out."""
+    if n := given.evidence.tables["samples"].rows - len(given.samples):
+        yield (
+            f"{n:,} samples of lag or of offsets were ignored: "
+            "their values are below 0, too great, or no numbers at all."
+        )
 
 
 def _count(account: Account, name: str, group: int | None = None) -> int:

@@ -17,12 +17,13 @@ from kaput.analysis.timeline import FOREVER_NS, Fault, read_faults
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import GROUPED, Evidence
+from kaput.evidence.samples import countable
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
 from kaput.scenario.options import TOPIC_FAULTS
-from kaput.scenario.pipes import pipes, producers_of
+from kaput.scenario.pipes import pipes
 from kaput.scenario.values import topic_meant
-from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, NOOP, Isolation
+from kaput.scenario.vocabulary import NOOP, Isolation
 
 _MS = 1_000_000
 
@@ -93,24 +94,13 @@ class Inputs:
 
     @property
     def pipes(self) -> dict[int, Collection[str] | None]:
-        """By index of the groups that make outputs: the topics that they read, None for all."""
+        """By index of the groups that are pipes, as the scenario or their outputs tell: the topics that they
+        read, None for all.
+        """
         topics = self.reads
-        making = self.evidence.words["outputs", "group"]
+        making = {group.id for group in pipes(self.scenario)} if self.scenario else set()
+        making |= self.evidence.words["outputs", "group"]
         return {index: topics.get(group) for index, group in enumerate(self.groups) if group in making}
-
-    @property
-    def transaction_timeout_ns(self) -> int:
-        """How long a transaction may be open: the longest that any producer asks for."""
-        scenario = self.scenario
-        specs = [*scenario.producer_specs(), *map(producers_of, pipes(scenario))] if scenario else []
-        return max((spec.transaction_timeout_ms for spec in specs), default=KAFKAS_TIMEOUT_MS) * _MS
-
-    @property
-    def abort_grace_ns(self) -> int:
-        """How much later the coordinator may notice that one has timed out, and have it aborted."""
-        name, default_ms = "transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000
-        given = str(self.scenario.cluster.config.get(name)) if self.scenario else ""
-        return ((int(given) if given.isdigit() else default_ms) + 5_000) * _MS
 
     @property
     def drained(self) -> list[bool]:
@@ -205,9 +195,9 @@ class Inputs:
         return found
 
     @cached_property
-    def samples(self) -> list[Mapping[str, Any]]:
-        """The samples table."""
-        return list(self.evidence.rows("samples"))
+    def samples(self) -> list[dict[str, Any]]:
+        """The samples table, without those that cannot be what they say."""
+        return [row for row in self.evidence.rows("samples") if countable(row["name"], row["value"])]
 
     def places_of(self, group: str) -> set[Place]:
         """The partitions of the topics that a group is known to read, as far as they are known."""
@@ -226,6 +216,12 @@ class Inputs:
                     f"but another row says {ends[place][0]}, {ends[place][1]}"
                 )
         return ends
+
+    @property
+    def starts(self) -> Mapping[Place, int]:
+        """Where each log began when it was read, as far as the end_offsets table tells."""
+        rows = self.evidence.rows("end_offsets")
+        return {(r["topic"], r["partition"]): s for r in rows if (s := r["start_offset"]) is not None}
 
     @cached_property
     def faults(self) -> list[Fault]:

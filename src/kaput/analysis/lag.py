@@ -9,12 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kaput.evidence.samples import LAG
+
 
 def over_time(samples: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
     """By group and moment (ns), in the order of time."""
     at: defaultdict[tuple[str, int], float] = defaultdict(float)
     for row in samples:
-        if row["name"] == "lag" and (group := dict(row["labels"]).get("group")) is not None:
+        if row["name"] == LAG and (group := dict(row["labels"]).get("group")) is not None:
             at[group, row["at_ns"]] += row["value"]
     return {key: round(at[key]) for key in sorted(at, key=lambda key: (key[1], key[0]))}
 

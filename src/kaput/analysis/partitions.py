@@ -6,9 +6,20 @@ Dictionaries on the driver.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kaput.analysis.names import Place
+
+
+class Extent(NamedTuple):
+    """Where a log began when it was read (None: not recorded), its first record (None: it has none), and the
+    offset after its last.
+    """
+
+    start: int | None
+    first: int | None
+    end: int
 
 
 @dataclass(frozen=True)
@@ -17,7 +28,8 @@ class Partitions:
     greatest offset in the log. `unread`: the partitions of the run that were not read to their end, without
     those that only deliveries name.
 
-    `ends`: the offset after the last, from end_offsets, else from the log.
+    `ends`: the offset after the last, from end_offsets, else from the log. `starts`: where the log began when
+    it was read, as far as end_offsets tells; `firsts`: the first offset that has a record.
     """
 
     complete: Mapping[Place, bool]
@@ -27,6 +39,12 @@ class Partitions:
     log_records: int
     foreign_records: int
     end_offsets_sum: int
+    starts: Mapping[Place, int] = field(default_factory=dict)
+    firsts: Mapping[Place, int] = field(default_factory=dict)
+
+    def extents(self) -> dict[Place, Extent]:
+        """What is known of where each log begins and ends."""
+        return {p: Extent(self.starts.get(p), self.firsts.get(p), end) for p, end in self.ends.items()}
 
     def topics(self) -> Mapping[str, bool]:
         """The known topics, and whether every partition of theirs was read to its end."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import polars as pl
 from pyspark import SparkContext
 
 from kaput.analysis import inputs, replicas, written
@@ -22,6 +23,7 @@ from kaput.analysis.failures import readable
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.plan import Plan, plan
 from kaput.analysis.questions.steps import count_ns
+from kaput.analysis.seeks import after_aborts
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
 from kaput.analysis.stages.encode import EncodeContext, Times
 from kaput.analysis.stages.job import Job, Tables
@@ -61,16 +63,20 @@ def analyse(
 def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> Account:
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
     written.clear(given)
-    events = events_frame(given.names, given.group_events)
+    events = events_frame(
+        given.names, [*given.group_events, *after_aborts(given.evidence, given.group_events)]
+    )
     times = Times(work.width_ns, work.step_ns)
     job = Job(spark, work.tasks, EncodeContext(given.names, work.parts, events, times))
     sums = job.sums()
     account = after_encoding.account(given, sums)
-    of_messages = after_messages.add(
-        job.messages(after_encoding.message_context(given, account, work, ledger)), given, account
-    )
+    handed = job.handed_unrecorded() if account.shared else pl.DataFrame()
+    message_context = after_encoding.message_context(given, account, work, ledger, handed)
+    of_messages = after_messages.add(job.messages(message_context), given, account)
     context = after_places.place_context(given, account, events, of_messages.under, count_ns(work.step_ns))
-    beside = after_places.beside(of_messages.pieces, after_places.standstills(given, work.parts))
+    beside = after_places.beside(
+        of_messages.pieces, after_places.standstills(given, context.limits.timeout_ns, work.parts)
+    )
     results = _of_places(job, context, beside, sums)
     affected = after_places.add(results, account, given.names)
     after_keys.add(job, given, account, sums)

@@ -14,6 +14,7 @@ from typing import Any
 from kaput.analysis.assignments import TAKEN, Event, concerns, place_of
 from kaput.analysis.names import Place
 from kaput.analysis.timeline import Fault
+from kaput.evidence.schemas import SEEK
 from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.values import group_hit, topic_meant
 from kaput.scenario.vocabulary import NOOP
@@ -73,7 +74,7 @@ def find(events: Iterable[Event], until_ns: int | None, last_delivery_ns: Mappin
     """
     by_group: dict[str, list[Event]] = defaultdict(list)
     for event in events:
-        if event["kind"] not in ("committed", "refused"):
+        if event["kind"] not in ("committed", "refused", SEEK):
             by_group[event["group"]].append(event)
     found: list[Rebalance] = []
     handovers: list[Handover] = []

@@ -6,6 +6,7 @@ From what happened in each second, on the driver. Nothing is said where any prod
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
@@ -46,11 +47,10 @@ def _load(account: Account) -> range:
 
 
 def _slump(what: str, counts: Mapping[int, int], load: range, below: float) -> Slump:
-    longest = total = current = 0
-    for second in load:
-        current = current + 1 if counts.get(second, 0) < below else 0
-        longest, total = max(longest, current), total + (current > 0)
-    return Slump(what=what, below_per_s=below, longest_s=longest, total_s=total)
+    # From one second that had the rate to the next: one time far off makes a gap of years.
+    enough = sorted(second for second in _within(counts, load) if counts[second] >= below)
+    longest = max(two - one - 1 for one, two in pairwise([load.start - 1, *enough, load.stop]))
+    return Slump(what=what, below_per_s=below, longest_s=longest, total_s=len(load) - len(enough))
 
 
 def means(given: Inputs, account: Account) -> list[MeanRates]:
@@ -82,4 +82,9 @@ def _times(given: Inputs, load: range) -> Iterator[tuple[When, range]]:
 
 
 def _mean(counts: Mapping[int, int], seconds: range) -> float:
-    return sum(counts.get(second, 0) for second in seconds) / len(seconds)
+    return sum(counts[second] for second in _within(counts, seconds)) / len(seconds)
+
+
+def _within(counts: Mapping[int, int], seconds: range) -> list[int]:
+    """Those of the seconds in which anything happened."""
+    return [second for second in counts if second in seconds]

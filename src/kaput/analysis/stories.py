@@ -151,7 +151,7 @@ _STORIES: dict[str, Callable[[Row], str]] = {
         f"{r['seq']:,} is stored"
         if r["state"] == ABORTED
         else f"of transaction {r['transaction']:,} of producer {r['producer']} ({_outcome(r)}) message "
-        f"{r['first_here']:,} is stored and message {r['seq']:,}, which was acknowledged, is not"
+        f"{r['first_here']:,} is stored and message {r['seq']:,} is nowhere"
     ),
     "lost-commit": lambda r: (
         f"transaction {r['transaction']:,} of producer {r['producer']} was committed, and of its messages, "

@@ -20,7 +20,9 @@ _MS = 1_000_000  # the cluster's own records have times in ms: comparisons with 
 
 @dataclass(frozen=True)
 class Change:
-    """One leader or isr event of a partition. `led_before`: who led last (never -1), None at first."""
+    """One leader or isr event of a partition. `led_before`: who led last (never -1), None at first;
+    `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it).
+    """
 
     at_ns: int
     kind: str
@@ -30,6 +32,7 @@ class Change:
     led_before: int | None
     unclean: bool = False
     fault: str | None = None
+    within_ns: int = 0
 
     @property
     def is_election(self) -> bool:
@@ -44,8 +47,7 @@ class Epoch:
     earliest: from where on it may be, where the records between tell no epoch; logged: it has a record.
     leader: who led it, of one without a leader who led next; led_last: ... who led before. changed: whether
     its leader is another than the one before; None where not both are known.
-    unsynced_to_ns: an acknowledgement up to then may have been lost with what its leader had not synced;
-    unsynced: the same of each broker.
+    within_ns: how much earlier than `at_ns` it may have begun, as far as polling tells.
     """
 
     number: int
@@ -58,8 +60,7 @@ class Epoch:
     leader: int | None = None
     led_last: int | None = None
     changed: bool | None = None
-    unsynced_to_ns: int | None = None
-    unsynced: Sequence[tuple[int, int]] = ()
+    within_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,21 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Outage:
+    """A proven fault that takes along what a broker had not synced; healed_ns: or FOREVER_NS."""
+
+    broker: int
+    effective_ns: int
+    healed_ns: int
+
+
+@dataclass(frozen=True)
 class Timeline:
     """Every partition's changes in the order of time, and its epochs in their own order."""
 
     changes: Mapping[Place, Sequence[Change]] = field(default_factory=dict)
     epochs: Mapping[Place, Sequence[Epoch]] = field(default_factory=dict)
+    outages: Sequence[Outage] = ()
 
     def leader_before(self, place: Place, at_ns: int) -> int | None:
         """Who led the partition just before a moment; None where that is not known, -1 for nobody."""
@@ -140,10 +151,20 @@ def build(
             by_place[row["topic"], row["partition"]].append(row)
     changes = {place: _changes(rows, faults) for place, rows in sorted(by_place.items())}
     epochs = {
-        place: _epochs(changes.get(place, []), logged.get(place, {}), ends.get(place, 0), faults)
+        place: _epochs(changes.get(place, []), logged.get(place, {}), ends.get(place, 0))
         for place in sorted({*changes, *logged})
     }
-    return Timeline(changes, {place: known for place, known in epochs.items() if known})
+    return Timeline(changes, {place: known for place, known in epochs.items() if known}, outages(faults))
+
+
+def outages(faults: Iterable[Fault]) -> list[Outage]:
+    """The proven faults that take unsynced data along, a row for each broker that they hit."""
+    return [
+        Outage(broker, fault.effective_ns, FOREVER_NS if fault.healed_ns is None else fault.healed_ns)
+        for fault in faults
+        if fault.fault in vocabulary.UNSYNCED_DATA_FAULTS and fault.proven and fault.effective_ns is not None
+        for broker in fault.brokers
+    ]
 
 
 def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault]) -> list[Change]:
@@ -153,7 +174,15 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault]) -> list
     for row in sorted(rows, key=_in_time):
         isr = None if row["isr"] is None else tuple(row["isr"])
         leader = row["leader"]
-        change = Change(row["at_ns"], row["kind"], leader, row["leader_epoch"], isr, led_before)
+        change = Change(
+            row["at_ns"],
+            row["kind"],
+            leader,
+            row["leader_epoch"],
+            isr,
+            led_before,
+            within_ns=row["within_ns"] or 0,
+        )
         if change.kind == "leader":
             # Of what was polled nobody knows who was eligible just before: that may have been another look's.
             polled = row["within_ns"] is not None
@@ -187,9 +216,7 @@ def _fault_of(change: Change, faults: Sequence[Fault]) -> str | None:
     return max(hit, key=lambda fault: fault.effective_ns or 0).id if hit else None
 
 
-def _epochs(
-    changes: Sequence[Change], logged: Mapping[int, tuple[int, int]], end: int, faults: Sequence[Fault]
-) -> list[Epoch]:
+def _epochs(changes: Sequence[Change], logged: Mapping[int, tuple[int, int]], end: int) -> list[Epoch]:
     began: dict[int, Change] = {}
     for change in changes:
         if change.kind == "leader" and change.epoch is not None:
@@ -223,8 +250,7 @@ def _epochs(
                 at_ns=change_.at_ns,
                 unclean=change_.unclean,
                 fault=change_.fault,
-                unsynced_to_ns=None if leader is None else _unsynced(change_, faults).get(leader),
-                unsynced=tuple(sorted(_unsynced(change_, faults).items())),
+                within_ns=change_.within_ns,
             )
         known.append(epoch)
         if number in logged:
@@ -237,20 +263,6 @@ def _leader(change: Change | None, otherwise: int | None) -> int | None:
     if change is None or change.leader is None:
         return None
     return change.leader if change.leader >= 0 else otherwise
-
-
-def _unsynced(change: Change, faults: Sequence[Fault]) -> dict[int, int]:
-    """By broker, up to when what it acknowledged may have been lost with its unsynced data, before that."""
-    found: dict[int, int] = {}
-    for fault in faults:
-        if fault.fault not in vocabulary.UNSYNCED_DATA_FAULTS or not fault.proven:
-            continue
-        if fault.effective_ns is None or fault.effective_ns // _MS > change.at_ns // _MS:
-            continue
-        until = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
-        for broker in fault.brokers:
-            found[broker] = max(until, found.get(broker, until))
-    return found
 
 
 def polled_ns(events: Iterable[Mapping[str, Any]]) -> int | None:

@@ -14,10 +14,9 @@ def transactions(given: Inputs, account: Account) -> TransactionFindings | None:
     longest = _longest(given)
     if longest is None and not account.transactions:
         return None
-    counts = {
-        outcome: account.transactions.get(state, (0, 0))[0]
-        for state, outcome in enumerate(TRANSACTION_OUTCOMES)
-    }
+    counts = dict.fromkeys(TRANSACTION_OUTCOMES, 0)
+    for (_, state), (n, _) in account.transactions.items():
+        counts[TRANSACTION_OUTCOMES[state]] += n
     return TransactionFindings(
         **counts,
         messages=sum(messages for _, messages in account.transactions.values()),

@@ -9,7 +9,20 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-GROUP_EVENT_KINDS = ("joined", "left", "killed", "assigned", "revoked", "lost", "committed", "refused")
+# A member went somewhere else by itself: what it is delivered next does not follow what it was delivered
+# last.
+SEEK = "seek"
+GROUP_EVENT_KINDS = (
+    "joined",
+    "left",
+    "killed",
+    "assigned",
+    "revoked",
+    "lost",
+    "committed",
+    "refused",
+    SEEK,
+)
 # What a member of a share group was handed, what it asked for (flushed before it asks), what a broker
 # confirmed, and asks that were refused or of which it is not known whether they took effect.
 SHARE_EVENT_KINDS = (
@@ -165,7 +178,15 @@ _ALL = (
     ),
     Table(
         "end_offsets",
-        _schema(("topic", TEXT), ("partition", INT), ("end_offset", LONG), ("drained_to", LONG)),
+        _schema(
+            ("topic", TEXT),
+            ("partition", INT),
+            ("end_offset", LONG),
+            ("drained_to", LONG),
+            # Where the log began when it was read: retention or kafka-delete-records removed what is below.
+            ("start_offset", LONG, True),
+        ),
+        optional_columns=("start_offset",),
     ),
     Table(
         "replica_log",

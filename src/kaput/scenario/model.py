@@ -48,6 +48,7 @@ FIRST_CONTROLLER_ID = 101  # dedicated controllers are numbered from here, broke
 FIRST_ZOOKEEPER_ID = 201
 LAST_KAFKA_WITH_ZOOKEEPER = "3.9.2"
 KAFKAS_DELIVERY_LIMIT = 5
+KAFKAS_RECORD_LOCK_MS = 30_000
 
 
 class Cluster(Block):
@@ -275,6 +276,13 @@ class Scenario(Block):
         key = "share.delivery.count.limit"
         limit = group.group_config.get(key, self.cluster.config.get(f"group.{key}", KAFKAS_DELIVERY_LIMIT))
         return int(limit)
+
+    def lock_ms(self, group: Group) -> int:
+        """How long a member of a share group may hold a record before it goes back."""
+        key = "share.record.lock.duration.ms"
+        return int(
+            group.group_config.get(key, self.cluster.config.get(f"group.{key}", KAFKAS_RECORD_LOCK_MS))
+        )
 
     def topic_setting(self, topic: str, key: str, default: str) -> str:
         """A topic's effective setting as text: its own, else the cluster's, else `default` (Kafka's)."""

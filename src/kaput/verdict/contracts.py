@@ -15,6 +15,11 @@ Word = Literal["permitted", "violation", "unclear"]
 
 # librdkafka's and the Java client's names for the same settings.
 _IN_FLIGHT = ("max.in.flight.requests.per.connection", "max.in.flight")
+# The brokers' names for a topic's retention.ms and retention.bytes.
+_RETENTION = {
+    "ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "bytes": ("log.retention.bytes",),
+}
 _RETRIES = ("retries", "message.send.max.retries")
 
 
@@ -28,6 +33,12 @@ class Ruling(NamedTuple):
 def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     """Whether an acknowledged message might be lost in this way."""
     ruling = on_displaced(scenario, loss)
+    if ruling.word == "violation" and _deleted(scenario, loss):
+        return Ruling(
+            "unclear",
+            "retention or kafka-delete-records removed their offsets before the log was read: "
+            "whether they were there is not known",
+        )
     if ruling.word == "violation" and loss.known.hole and _compacts(scenario, loss):
         return Ruling(
             "unclear",
@@ -55,14 +66,14 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling("violation", f"no acknowledgement explains it (cause: {loss.cause})")
     if spec.acks == "1":
         return _on_loss_of_acks_one(scenario, loss)
-    alone = loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1
-    if alone and (loss.cause == "deposed-leader" or _unsynced(scenario, loss)):
-        return Ruling(
-            "permitted",
-            "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time",
-        )
-    if loss.known.isr_unsynced and loss.cause != "unexplained":
+    if loss.cause != "unexplained" and (loss.known.isr_unsynced or loss.known.isr_unsure):
         return _on_loss_by_every_replica(scenario, loss)
+    if loss.cause == "deposed-leader" and _may_lack_a_shrink(scenario, loss):
+        return Ruling(
+            "unclear",
+            "min.insync.replicas=1 and an ISR of the leader alone: how another leader was elected is not "
+            "recorded",
+        )
     if loss.cause == "unclean-election":
         return Ruling(
             "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
@@ -79,11 +90,29 @@ def _on_loss_by_every_replica(scenario: Scenario, loss: Loss | Displaced) -> Rul
         return Ruling(
             "violation", "flush.messages=1 syncs each message before it is acknowledged, and they are gone"
         )
+    if loss.known.isr_unsure:
+        return Ruling(
+            "unclear", "acks=all, and whether every in-sync replica lost what it had not synced is not known"
+        )
+    if loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1:
+        return Ruling(
+            "permitted",
+            "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time, "
+            "and the leader lost what it had not synced",
+        )
     return Ruling(
         "permitted",
         "acks=all promises copies in the memory of every in-sync replica, and all of those lost what they "
         "had not synced",
     )
+
+
+def _may_lack_a_shrink(scenario: Scenario, loss: Loss | Displaced) -> bool:
+    """Whether the only replica that acknowledged may have been passed over by an election that is not on
+    record. With every election recorded and none unclean, the new leader had been in the ISR and had it all.
+    """
+    alone = loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1
+    return alone and not loss.known.leaders_known
 
 
 def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
@@ -176,6 +205,29 @@ def _idempotent(spec: Producers) -> bool:
 def unclean_allowed(scenario: Scenario, topic: str) -> bool:
     """Whether a replica that is not in sync may lead that topic's partitions."""
     return scenario.topic_setting(topic, "unclean.leader.election.enable", "false").lower() == "true"
+
+
+def _deleted(scenario: Scenario, loss: Loss) -> bool:
+    """Whether the beginning of the log, which they were in, was deleted: as is on record, or may be by the
+    retention that the scenario asks for.
+    """
+    return loss.known.deleted or (loss.known.maybe_deleted and _retains_little(scenario, loss.topic))
+
+
+def _retains_little(scenario: Scenario, topic: str) -> bool:
+    """Whether the scenario asks for a retention, and does not compact instead of deleting."""
+    of_brokers = str(scenario.cluster.config.get("log.cleanup.policy", "delete"))
+    limits = [
+        scenario.topic_setting(topic, f"retention.{what}", _broker_retention(scenario, names))
+        for what, names in _RETENTION.items()
+    ]
+    deletes = "delete" in scenario.topic_setting(topic, "cleanup.policy", of_brokers)
+    return deletes and any(limit != "-1" for limit in limits)
+
+
+def _broker_retention(scenario: Scenario, names: tuple[str, ...]) -> str:
+    given = (scenario.cluster.config.get(name) for name in names)
+    return next((str(value) for value in given if value is not None), "-1")
 
 
 def _compacts(scenario: Scenario, loss: Loss) -> bool:

@@ -23,8 +23,10 @@ class Circumstances(NamedTuple):
     isr_of_one: the ISR was the leader alone when they were given.
     hole: nothing is at their offset now, or they name none.
     either_leader: that hole may be a later leader's, and neither they nor the log tell which one gave them.
-    unsynced: a fault was at work that takes along what the leader had not synced; isr_unsynced: what every
-    member of the ISR had not.
+    unsynced: a fault took along what the leader had not synced; isr_unsynced: what every member of the ISR
+    had not; isr_unsure: the evidence does not tell whether every member did.
+    deleted: the log began above their offset when it was read; maybe_deleted: where it began is not recorded,
+    and it has no record at or below their offset.
     """
 
     leaders_known: bool = True
@@ -33,6 +35,9 @@ class Circumstances(NamedTuple):
     either_leader: bool = False
     unsynced: bool = False
     isr_unsynced: bool = False
+    isr_unsure: bool = False
+    deleted: bool = False
+    maybe_deleted: bool = False
 
 
 ORDINARY = Circumstances()
@@ -61,6 +66,19 @@ class Displaced:
 
 
 @dataclass(frozen=True)
+class Consequence:
+    """Cases of an anomaly, of a group or of the run, behind each of which are losses like these.
+
+    A case without any that is known is ruled as if nothing explained it.
+    """
+
+    name: str
+    group: str | None
+    count: int
+    losses: Sequence[Loss] = ()
+
+
+@dataclass(frozen=True)
 class Reordered:
     """Reordered messages of one producer. `across_leaders`: the partition changed its leader meanwhile."""
 
@@ -72,8 +90,10 @@ class Reordered:
 @dataclass(frozen=True)
 class GroupFacts:
     """One consumer group. `counts` has its anomalies by name; `vanished`: why those are gone; `too_early`:
-    what of `unseen` was stored before a group that does not read from the start began; `maybe_too_early`:
-    what may have been.
+    what of `unseen` was stored before a group that does not read from the start began; `unrecorded`: it is a
+    share group with deliveries, and nothing is on record of what became of them; `unnoticed`: records that
+    would be a lost-release, but that a member may have been handed for the last time when it was killed;
+    `maybe_too_early`: what of `unseen` may have been too early.
     """
 
     group: str
@@ -82,6 +102,8 @@ class GroupFacts:
     redelivered_after_commit: int = 0
     vanished: Sequence[Loss] = ()
     too_early: int = 0
+    unrecorded: bool = False
+    unnoticed: int = 0
     maybe_too_early: int = 0
 
 
@@ -107,10 +129,11 @@ class FaultFacts:
 class Facts:
     """One run. `counts` has the run's own anomalies by name; times are ns since the epoch; `slump_s`: the
     longest time below the ordered rate, None where there is no such rate; `stuck`: of all groups, until the
-    heal of the fault with the most. `broken_by_loss`: by name, the
-    transactions with which nothing is wrong but that messages are lost; `hanging_within_grace`: last stable
-    offsets that stood still no longer than the coordinator may take; `standstill_s`: the longest of them.
-    `polled_ns`: how late changes of leader and ISR may have been seen, None where the cluster recorded them.
+    heal of the fault with the most. `consequences`: those of `counts` and of the groups' that follow from
+    losses; `hanging_within_grace`: last stable offsets that stood still no longer than
+    the coordinator may take, `hanging_perhaps`: no longer than that if it was down for as long as it may have
+    been; `standstill_s`: the longest of them. `polled_ns`: how late changes of leader and ISR may have been
+    seen, None where the cluster recorded them.
     """
 
     state: State
@@ -128,8 +151,9 @@ class Facts:
     deaths: Sequence[tuple[int, int]] = ()
     troubles: Sequence[str] = ()
     leader_changes: int = 0
-    broken_by_loss: Mapping[str, int] = field(default_factory=dict)
+    consequences: Sequence[Consequence] = ()
     hanging_within_grace: int = 0
+    hanging_perhaps: int = 0
     standstill_s: int | None = None
     polled_ns: int | None = None
     slump_s: int | None = None

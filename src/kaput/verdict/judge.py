@@ -7,28 +7,34 @@ scenario expects in expectations.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
-from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, Verdict
-from kaput.verdict.contracts import Ruling, Word, on_displaced, on_duplicate, on_loss, on_reordered
+from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, SHARE_ANOMALIES, Verdict
+from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.expectations import compare
 from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
 from kaput.verdict.outside import Outside
 
 _PARTITIONS_NAMED = 5
+_UNNOTICED = Ruling(
+    "unclear", "a member that was killed may have been handed them once more, for the last time"
+)
 _TRANSACTIONS = {
     "torn-transaction": "transactions are stored in part",
     "lost-commit": "committed transactions are not stored at all",
 }
-_MAY_BE_LOST = Ruling("permitted", "the messages that are missing may be lost")
-_MAY_BE_LOST_OR_NOT = Ruling("unclear", "whether the messages that are missing may be lost is not known")
 _COMMIT_IS_A_PROMISE = Ruling("violation", "a commit shows all of a transaction or nothing")
-_BROKEN_BY_LOSS = (_COMMIT_IS_A_PROMISE, _MAY_BE_LOST_OR_NOT)
+_NOT_EXPLAINED = Ruling("violation", "no loss that may be explains it")
+_FOLLOWS = "it follows from a message that was overwritten or lost"
+_DELIVERED_AGAIN = "records were delivered again after their offsets had been committed"
 _ABORTED = Ruling("violation", "of what did not commit, nothing must ever be shown")
 _IN_TIME = Ruling("permitted", "the coordinator looks for transactions that timed out only from time to time")
+_PERHAPS = Ruling(
+    "unclear", "a fault held a broker down meanwhile, and whether that was their coordinator is not known"
+)
 _HANGS = Ruling("violation", "the coordinator should have aborted what had timed out")
 
 
@@ -40,6 +46,10 @@ class Judgement:
     reasons: list[str]
     notes: list[str]
     permitted: Mapping[tuple[str, str | None], int]
+
+
+def _severity(ruling: Ruling) -> int:
+    return ("violation", "unclear", "permitted").index(ruling.word)
 
 
 def _never(anomalies: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
@@ -89,7 +99,7 @@ def judge(facts: Facts, scenario: Scenario | None) -> Judgement:
     outside = Outside.of(facts)
     _judge_messages(bench, facts, scenario, outside)
     for group in facts.groups:
-        _judge_group(bench, group, scenario, outside)
+        _judge_group(bench, group, facts, scenario, outside)
     _doubt_the_lab(bench, facts, scenario)
     exceeded, unmet = compare(scenario.expect, _totals(facts), facts.sent)
     bench.violations += exceeded
@@ -114,21 +124,21 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario, outside: Ou
         for found in facts.displaced
     ]
     bench.rule("inconsistent-offset", "offsets were given to more than one message", places)
-    _judge_transactions(bench, facts, {ruling.word for ruling, _ in losses})
+    _judge_transactions(bench, facts, scenario, outside)
     for name, meaning in _never(RUN_ANOMALIES):
         if count := facts.counts.get(name):
             bench.violations.append(f"{count:,} {meaning} ({name}).")
 
 
-def _judge_transactions(bench: _Bench, facts: Facts, losses: Collection[Word]) -> None:
-    """Where messages are lost that may be, so may be what they were a part of."""
-    broken = next((ruling for ruling in _BROKEN_BY_LOSS if ruling.word in losses), _MAY_BE_LOST)
+def _judge_transactions(bench: _Bench, facts: Facts, scenario: Scenario, outside: Outside) -> None:
+    """Of what committed all is shown or nothing, but for messages that may be lost."""
     for name, what in _TRANSACTIONS.items():
-        by_loss = facts.broken_by_loss.get(name, 0)
-        rest = facts.counts.get(name, 0) - by_loss
-        bench.rule(name, what, [(ruling, n) for ruling, n in ((broken, by_loss), (_ABORTED, rest)) if n])
-    late = facts.counts.get("hanging-transaction", 0) - facts.hanging_within_grace
-    stood = [(_IN_TIME, facts.hanging_within_grace), (_HANGS, late)]
+        ruled = _as_losses(facts, scenario, outside, name, None)
+        rest = facts.counts.get(name, 0) - sum(n for _, n in ruled)
+        ruled = [(_COMMIT_IS_A_PROMISE if r.word == "violation" else r, n) for r, n in ruled]
+        bench.rule(name, what, [*ruled, *([(_ABORTED, rest)] if rest else [])])
+    late = facts.counts.get("hanging-transaction", 0) - facts.hanging_within_grace - facts.hanging_perhaps
+    stood = [(_IN_TIME, facts.hanging_within_grace), (_PERHAPS, facts.hanging_perhaps), (_HANGS, late)]
     bench.rule(
         "hanging-transaction",
         "times a last stable offset stood still for longer than transaction.timeout.ms",
@@ -136,22 +146,44 @@ def _judge_transactions(bench: _Bench, facts: Facts, losses: Collection[Word]) -
     )
 
 
-def _judge_group(bench: _Bench, group: GroupFacts, scenario: Scenario, outside: Outside) -> None:
+def _as_losses(
+    facts: Facts, scenario: Scenario, outside: Outside, name: str, group: str | None
+) -> list[tuple[Ruling, int]]:
+    """What follows from losses has their ruling, the worst of several: the one place where that is so."""
+    found = []
+    for one in facts.consequences:
+        if (one.name, one.group) == (name, group):
+            rulings = [outside.on_displaced(on_loss(scenario, loss), scenario, loss) for loss in one.losses]
+            found.append((min(rulings, key=_severity, default=_NOT_EXPLAINED), one.count))
+    return [(ruling._replace(why=f"{_FOLLOWS}: {ruling.why}"), n) for ruling, n in found]
+
+
+def _judge_group(
+    bench: _Bench, group: GroupFacts, facts: Facts, scenario: Scenario, outside: Outside
+) -> None:
     gone = [
         (outside.on_displaced(on_loss(scenario, kind), scenario, kind), kind.count) for kind in group.vanished
     ]
     bench.rule("vanished", "messages were delivered and are stored nowhere any more", gone, group.group)
     early = [row for row in _too_early(group, scenario) if row[1]]
     bench.rule("unseen", "stored messages were never delivered", early, group.group)
+    if group.unnoticed:
+        bench.rule(
+            "lost-release", SHARE_ANOMALIES["lost-release"], [(_UNNOTICED, group.unnoticed)], group.group
+        )
     unclear = {"unseen": group.maybe_too_early}
-    for name, meaning in _never(GROUP_ANOMALIES):
-        left = group.counts.get(name, 0) - unclear.get(name, 0)
-        if count := left - bench.permitted[name, group.group]:
+    never = {**dict(_never(GROUP_ANOMALIES)), "redelivered": _DELIVERED_AGAIN}
+    for name, meaning in never.items():
+        count = group.counts.get(name, 0) - unclear.get(name, 0) - bench.permitted[name, group.group]
+        ruled = _as_losses(facts, scenario, outside, name, group.group)
+        excused = [(ruling, n) for ruling, n in ruled if ruling.word != "violation"]
+        bench.rule(name, meaning, excused, group.group)
+        if count := count - sum(n for _, n in excused):
             bench.violations.append(f"group {group.group}: {count:,} {meaning} ({name}).")
-    if group.redelivered_after_commit:
-        bench.violations.append(
-            f"group {group.group}: {group.redelivered_after_commit:,} records were delivered again "
-            "after their offsets had been committed (redelivered)."
+    if group.unrecorded:
+        bench.doubts.append(
+            f"group {group.group}: records were delivered, and no share_events are recorded: "
+            "what was accepted, released or handed out in vain is not known."
         )
     if not group.drained:
         bench.doubts.append(

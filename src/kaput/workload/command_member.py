@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from kaput.evidence.schemas import SEEK
 from kaput.workload.command_producer import READY_S
 from kaput.workload.commanded import Commanded, CommandError, Line, integer, line_of, places
 from kaput.workload.hosting import ITS_COMMAND, consume, no_program
@@ -25,6 +26,7 @@ from kaput.workload.order import CommandMemberOrder, properties_of, say
 FLUSH_S = 0.1
 LEAVE_S = 20.0
 _ASSIGNMENTS = ("assigned", "revoked", "lost")
+_OFFSETS = ("committed", SEEK)
 
 
 class CommandMember:
@@ -78,11 +80,12 @@ class CommandMember:
         for kind in _ASSIGNMENTS:
             if kind in line:
                 return self._changed(kind, line[kind], at_ns)
-        if "committed" in line:
-            return self._committed(line["committed"], at_ns)
+        for kind in _OFFSETS:
+            if kind in line:
+                return self._located(kind, line[kind], at_ns)
         if "offset" in line:
             return self._delivered(line, at_ns)
-        return "none of ready, assigned, revoked, lost, committed and a delivery with its offset"
+        return "none of ready, assigned, revoked, lost, committed, seek and a delivery with its offset"
 
     def _delivered(self, line: Line, at_ns: int) -> str | None:
         topic, partition, offset = line.get("topic"), line.get("partition"), line["offset"]
@@ -104,12 +107,12 @@ class CommandMember:
         self.record.changed(kind, [(topic, partition) for topic, partition in found], at_ns)
         return None
 
-    def _committed(self, value: Any, at_ns: int) -> str | None:
+    def _located(self, kind: str, value: Any, at_ns: int) -> str | None:
         found = places(value, 2)
         if found is None:
-            return "committed is a list of [topic, partition, offset]"
+            return f"{kind} is a list of [topic, partition, offset]"
         for topic, partition, offset in found:
-            self.record.event("committed", at_ns, topic, partition, offset)
+            self.record.event(kind, at_ns, topic, partition, offset)
         return None
 
 

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin
@@ -28,6 +28,7 @@ from kaput.workload.shown import Place, Shown
 
 _BATCH = 5000
 _POLL_S = 0.1
+_START_S = 10.0  # for a leader to tell where its log begins
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class LogReader:
         starts: Mapping[Place, int] | None = None,
     ) -> None:
         self._starts = starts or {}
+        self._log_starts: dict[Place, int] = {}
         self._folder, self._run_id = folder, run_id
         self._settings = {"bootstrap.servers": bootstrap_servers, **access.librdkafka()}
         self._codec = Codec(run_id)
@@ -120,8 +122,19 @@ class LogReader:
         to = {place: min(stored[place], reached.get(place, end), end) for place, end in ends.items()}
         with Recorder(self._folder.path, "end_offsets", "drain") as table:
             for (topic, partition), end in ends.items():
-                table.row(topic, partition, end, to[topic, partition])
-        return [f"{t}/{p} was read to {to[t, p]} of {end}" for (t, p), end in ends.items() if to[t, p] < end]
+                start = self._log_starts.get((topic, partition))
+                table.row(topic, partition, end, to[topic, partition], start)
+        short = [f"{t}/{p} was read to {to[t, p]} of {end}" for (t, p), end in ends.items() if to[t, p] < end]
+        return short + self._deleted()
+
+    def _deleted(self) -> list[str]:
+        """Sentences about partitions of which a part was deleted before it was read."""
+        return [
+            f"{topic}/{partition} begins at offset {start:,}: retention or kafka-delete-records removed "
+            f"{start - self._starts.get((topic, partition), 0):,} offsets before they were read"
+            for (topic, partition), start in self._log_starts.items()
+            if start > self._starts.get((topic, partition), 0)
+        ]
 
     def shown_to(self, group: Group) -> dict[Place, int]:
         """Up to where a group has something to read: markers of transactions and, to one with read_committed,
@@ -149,7 +162,7 @@ class LogReader:
             "isolation.level": isolation,
         }
         client = Consumer(config, logger=quiet_logger())
-        reached = {place: self._starts.get(place, 0) for place in self._ends}
+        reached = {place: self._begin(client, place) for place in self._ends}
         unread = [place for place, end in self._ends.items() if end > reached[place]]
         client.assign([TopicPartition(*place, reached[place]) for place in unread])
         while time.monotonic() < limit and any(reached[place] < end for place, end in self._ends.items()):
@@ -157,13 +170,30 @@ class LogReader:
             take([message for message in messages if message.error() is None])
             for message in messages:
                 error = message.error()
-                if error is None or error.code() == KafkaError._PARTITION_EOF:
+                if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+                    # The log's start has moved past what was to be read next.
+                    place = _partition(message)
+                    reached[place] = max(reached[place], self._begin(client, place))
+                    # A partition that has stopped like this takes no seek: it is assigned anew.
+                    client.incremental_unassign([TopicPartition(*place)])
+                    client.incremental_assign([TopicPartition(*place, reached[place])])
+                elif error is None or error.code() == KafkaError._PARTITION_EOF:
                     place, offset = _where(message)
                     # The end may lie behind records without a message of their own (transaction markers).
                     reached[place] = max(reached[place], offset + (error is None))
             progress(sum(reached.values()))
         client.close()
         return reached
+
+    def _begin(self, client: Consumer, place: Place) -> int:
+        """The first offset to read: where the log begins, if that is behind where the run began."""
+        first = self._starts.get(place, 0)
+        try:
+            low, _ = client.get_watermark_offsets(TopicPartition(*place), timeout=_START_S)
+        except KafkaException:
+            return first  # not known: reading will tell
+        self._log_starts[place] = max(low, self._log_starts.get(place, 0))
+        return max(first, low)
 
     def _given(self, messages: list[Message]) -> None:
         for message in messages:
@@ -196,10 +226,16 @@ class LogReader:
         column["visible"](not self._transactional or self._shown.has((topic, partition), offset))
 
 
+def _partition(message: Message) -> Place:
+    topic, partition = message.topic(), message.partition()
+    assert topic is not None and partition is not None
+    return topic, partition
+
+
 def _where(message: Message) -> tuple[Place, int]:
-    topic, partition, offset = message.topic(), message.partition(), message.offset()
-    assert topic is not None and partition is not None and offset is not None
-    return (topic, partition), offset
+    offset = message.offset()
+    assert offset is not None
+    return _partition(message), offset
 
 
 def await_groups(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
 
+from kaput.evidence.schemas import SEEK
 from kaput.processes.lean import leave_out_pandas
 from kaput.workload.garbage import collect_seldom
 from kaput.workload.member import Member
@@ -64,11 +65,14 @@ class PipeMember(Member):
 
     def _go_back(self) -> None:
         """To where the group stands, which waits for transactions that are open. What was taken away from us
-        meanwhile is no longer ours to read, and the next poll says so.
+        meanwhile is no longer ours to read, and the next poll says so. That we are delivered records again is
+        our own doing, and so on record before we do it.
         """
         owned = [TopicPartition(topic, partition) for topic, partition in sorted(self._assigned)]
         with suppress(KafkaException):
             for at in self.client.committed(owned, timeout=_ASK_S):
+                self._event(SEEK, at)
+                self.events.flush()
                 self.client.seek(
                     TopicPartition(at.topic, at.partition, at.offset if at.offset >= 0 else OFFSET_BEGINNING)
                 )

@@ -30,10 +30,10 @@ def _sends(*rows: tuple[int | None, ...], outcome: str = "acked") -> pl.DataFram
 
 
 def _transactions(*rows: tuple[int, ...]) -> pl.DataFrame:
-    """(producer, seq, n, transaction, state), each whole."""
+    """(producer, seq, n, transaction, state), each whole, by the first of its messages."""
     names = ("producer", "seq", "n", "transaction", "state")
     frame = pl.DataFrame(list(rows), schema=dict.fromkeys(names, pl.Int64), orient="row")
-    return frame.with_columns(whole=pl.lit(True))
+    return frame.with_columns(whole=pl.lit(True), first_seq="seq")
 
 
 def _delivered(*rows: tuple[int | None, ...]) -> pl.DataFrame:

@@ -81,6 +81,19 @@ GUILTY: dict[str, tuple[str, Case]] = {
             .shared("acquired", 0, 4, 2, member="m2")
         ),
     ),
+    "its release failed": (
+        "lost-release",
+        lambda h: h.shared("acquired", 0, 1, 1).shared("releasing", 0, 2).shared("failed", 0, 3),
+    ),
+    "an earlier accept failed late": (
+        "lost-release",
+        lambda h: (
+            h.shared("acquired", 0, 1, 1)
+            .shared("accepting", 0, 2)
+            .shared("acquired", 0, 3, 2, member="m2")
+            .shared("failed", 0, 4)
+        ),
+    ),
     "asked to be released": (
         "lost-release",
         lambda h: h.shared("acquired", 0, 1, 1).shared("releasing", 0, 2),
@@ -106,6 +119,83 @@ def test_what_is_one(name: str, tmp_path: Path) -> None:
     assert {a.name: a.count for a in findings.anomalies if a.count} == {anomaly: 1}
     assert findings.verdict == "violated"
     assert f"({anomaly})" in " ".join(findings.reasons)
+
+
+def test_what_was_acquired_was_handed_out(tmp_path: Path) -> None:
+    """Though its member did not live to record the delivery. Of another record nothing tells."""
+    history = queue().acked(0, 1, 1).acked(0, 2, 2)
+    history.shared("acquired", 0, 1, 1).shared("accepted", 0, 2)
+    history.shared("acquired", 1, 1, 5)
+    history.rows["deliveries"].pop()
+    findings = judged(history, tmp_path)
+    assert {a.name: a.count for a in findings.anomalies if a.count} == {"unseen": 1}
+    (unseen,) = findings.anomaly("unseen")
+    assert [example.seq for example in unseen.examples] == [2]
+    assert findings.groups[0].delivered_messages == 1
+
+
+def killed(member: str, ms: float, history: History) -> History:
+    """A member of the group is killed."""
+    return history.event("killed", ms, member=member, topic=None, partition=None)
+
+
+UNNOTICED: dict[str, Case] = {
+    "another member was killed after it was released": lambda h: killed(
+        "m2", 3, h.shared("acquired", 0, 1, 4).shared("releasing", 0, 2)
+    ),
+    "another one after its member had died": lambda h: killed(
+        "m2", 3, killed("m1", 2, h.shared("acquired", 0, 1, 4))
+    ),
+    "another one after its lock had timed out": lambda h: killed("m2", 30_001, h.shared("acquired", 0, 1, 4)),
+    "the same member after it had released it": lambda h: killed(
+        "m1", 3, h.shared("acquired", 0, 1, 4).shared("releasing", 0, 2).shared("released", 0, 3)
+    ),
+    "two members, two deliveries below the limit": lambda h: killed(
+        "m2", 3, killed("m3", 3, h.shared("acquired", 0, 1, 3).shared("releasing", 0, 2))
+    ),
+}
+NOTICED: dict[str, Case] = {
+    "the one that held it died, and no other": lambda h: killed("m1", 2, h.shared("acquired", 0, 1, 4)),
+    "another one had been killed before it came back": lambda h: killed(
+        "m2", 2, h.shared("acquired", 0, 1, 4).shared("releasing", 0, 3)
+    ),
+    "another one was killed while it was held": lambda h: killed("m2", 20_000, h.shared("acquired", 0, 1, 4)),
+    "one member, two deliveries below the limit": lambda h: killed(
+        "m2", 3, h.shared("acquired", 0, 1, 3).shared("releasing", 0, 2)
+    ),
+    "another one left in good order": lambda h: (
+        h.shared("acquired", 0, 1, 4)
+        .shared("releasing", 0, 2)
+        .event("left", 3, member="m2", topic=None, partition=None)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNNOTICED)
+def test_a_member_may_be_killed_with_the_last_delivery_in_its_hands(name: str, tmp_path: Path) -> None:
+    """Before its poll returned, so that nobody recorded it: nobody can tell."""
+    findings = judged(UNNOTICED[name](queue()), tmp_path)
+    assert {a.name: a.count for a in findings.anomalies if a.count} == {}
+    assert findings.verdict == "inconclusive"
+    assert "may have been handed them once more" in " ".join(findings.reasons)
+
+
+@pytest.mark.parametrize("name", NOTICED)
+def test_a_killed_member_does_not_excuse_what_it_cannot_have_had(name: str, tmp_path: Path) -> None:
+    """Nor what would have been below the limit all the same."""
+    findings = judged(NOTICED[name](queue()), tmp_path)
+    assert {a.name: a.count for a in findings.anomalies if a.count} == {"lost-release": 1}
+    assert findings.verdict == "violated"
+
+
+def test_deliveries_without_share_events_tell_too_little(tmp_path: Path) -> None:
+    """What was accepted, or handed out in vain, nobody knows: inconclusive."""
+    findings = judged(queue().handed(0, 0, 0, 5), tmp_path / "none")
+    assert {a.name: a.count for a in findings.anomalies if a.count} == {}
+    assert findings.verdict == "inconclusive"
+    assert "group billing: records were delivered, and no share_events" in " ".join(findings.reasons).lower()
+    history = queue().shared("acquired", 0, 1, 1).shared("accepted", 0, 2)
+    assert judged(history, tmp_path / "some").verdict == "held"
 
 
 def test_nothing_is_missing_where_the_group_was_not_drained(tmp_path: Path) -> None:

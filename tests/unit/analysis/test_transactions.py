@@ -109,6 +109,19 @@ GUILTY: dict[str, tuple[dict[str, int], Case]] = {
         {"lost-commit": 1, "lost": 2},
         lambda h: h.sent(0, 5, 8).hidden(0, 6, 9).transaction(3, 5, 6),
     ),
+    "a message of unknown outcome is not there, though the commit was confirmed": (
+        {"torn-transaction": 1},
+        lambda h: (
+            h.acked(0, 5, 8)
+            .handed(8, 0, 5, 110)
+            .sent(0, 6, None, "unknown", partition=None)
+            .transaction(3, 5, 6)
+        ),
+    ),
+    "nothing of what was committed is there, and nothing of it was acknowledged": (
+        {"lost-commit": 1},
+        lambda h: h.sent(0, 5, None, "unknown").transaction(3, 5, 5),
+    ),
     "an aborted message was delivered": ({"aborted-read": 1}, lambda h: h.handed(3, 0, 2, 102)),
     "a message was delivered and never committed": (
         {"aborted-read": 1},
@@ -235,6 +248,28 @@ def test_a_transaction_across_blocks_is_one(tmp_path: Path) -> None:
     assert counts(findings) == {"torn-transaction": 1, "lost": 1}
     assert findings.transactions is not None
     assert (findings.transactions.committed, findings.transactions.messages) == (3, 7)
+
+
+@pytest.mark.parametrize("ids", [("a", "b"), ("a", "a")])
+def test_transactions_of_one_number_are_two(ids: tuple[str, str], tmp_path: Path) -> None:
+    """A client may have several transactional.ids, or count anew: what tells them apart is their messages.
+
+    One is all there and one is all gone: taken for one they would be torn.
+    """
+    history = paid().acked(0, 5, 8).handed(8, 0, 5, 110).sent(0, 6, 9)
+    history.transaction(3, 5, 5).transaction(3, 6, 6)
+    for row, id_ in zip(history.rows["transactions"][-2:], ids, strict=True):
+        row["transactional_id"] = id_
+    findings = judged(history, tmp_path)
+    assert counts(findings) == {"lost-commit": 1, "lost": 1}
+
+
+def test_a_message_that_failed_was_no_part_of_what_was_committed(tmp_path: Path) -> None:
+    """It was refused, and its producer knew."""
+    history = paid().acked(0, 5, 8).handed(8, 0, 5, 110).sent(0, 6, None, "failed").transaction(3, 5, 6)
+    findings = judged(history, tmp_path)
+    assert counts(findings) == {}
+    assert findings.verdict == "held"
 
 
 def test_a_message_is_of_one_transaction(tmp_path: Path) -> None:

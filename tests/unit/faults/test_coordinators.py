@@ -6,7 +6,8 @@ import pytest
 
 from fakes.cluster import FakeAdmin
 from kaput.errors import LabError
-from kaput.faults.coordinators import kept_in, partition_of
+from kaput.faults.coordinators import kept_in
+from kaput.scenario.coordinators import partition_of
 
 
 @pytest.mark.parametrize(

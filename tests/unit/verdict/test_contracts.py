@@ -29,7 +29,15 @@ NOTHING = Ruling("permitted", "acks=0 promises nothing")
 ENABLED = Ruling("permitted", "unclean leader election is enabled, and an unclean election overwrote them")
 ONE_REPLICA = Ruling(
     "permitted",
-    "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time",
+    "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time, "
+    "and the leader lost what it had not synced",
+)
+NOT_RECORDED = Ruling(
+    "unclear",
+    "min.insync.replicas=1 and an ISR of the leader alone: how another leader was elected is not recorded",
+)
+NOT_SURE = Ruling(
+    "unclear", "acks=all, and whether every in-sync replica lost what it had not synced is not known"
 )
 EVERY_REPLICA = Ruling(
     "permitted",
@@ -58,7 +66,9 @@ HOLE = Circumstances(hole=True)
 EITHER_ONE = Circumstances(hole=True, either_leader=True)
 UNSYNCED = Circumstances(unsynced=True)
 BY_ALL = Circumstances(unsynced=True, isr_unsynced=True)
-ALONE_UNSYNCED = Circumstances(isr_of_one=True, unsynced=True)
+ALONE_UNSYNCED = Circumstances(isr_of_one=True, unsynced=True, isr_unsynced=True)
+ALONE_UNKNOWN = Circumstances(isr_of_one=True, leaders_known=False)
+UNSURE = Circumstances(isr_unsure=True)
 USUAL = Circumstances()
 
 ALLOWED: dict[str, Any] = {"topic": {"unclean.leader.election.enable": True}}
@@ -91,16 +101,22 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         ("all", DEPOSED, USUAL, {}, MUST_SURVIVE),
         ("all", DEPOSED, UNKNOWN, {}, MUST_SURVIVE),
         ("all", DEPOSED, USUAL, ALLOWED, MUST_SURVIVE),
-        ("all", DEPOSED, ALONE, {}, ONE_REPLICA),
-        ("all", DEPOSED, ALONE, {"topic": {"min.insync.replicas": 1}}, ONE_REPLICA),
-        ("all", DEPOSED, ALONE, {"topic": {"min.insync.replicas": "?"}}, ONE_REPLICA),
-        ("all", DEPOSED, ALONE, TWO, MUST_SURVIVE),
-        ("all", DEPOSED, ALONE, {"cluster": {"min.insync.replicas": 2}}, MUST_SURVIVE),
+        ("all", DEPOSED, ALONE, {}, MUST_SURVIVE),
+        ("all", DEPOSED, ALONE_UNKNOWN, {}, NOT_RECORDED),
+        ("all", DEPOSED, ALONE_UNKNOWN, {"topic": {"min.insync.replicas": 1}}, NOT_RECORDED),
+        ("all", DEPOSED, ALONE_UNKNOWN, {"topic": {"min.insync.replicas": "?"}}, NOT_RECORDED),
+        ("all", DEPOSED, ALONE_UNKNOWN, TWO, MUST_SURVIVE),
+        ("all", DEPOSED, ALONE_UNKNOWN, {"cluster": {"min.insync.replicas": 2}}, MUST_SURVIVE),
+        ("all", DEPOSED, ALONE_UNSYNCED, {}, ONE_REPLICA),
+        ("all", DEPOSED, UNSURE, {}, NOT_SURE),
+        ("all", RESTARTED, UNSURE, FLUSHED, SYNCED),
+        ("all", "unexplained", UNSURE, {}, UNEXPLAINED),
+        (1, DEPOSED, UNSURE, {}, ACROSS),
         ("all", RESTARTED, USUAL, {}, CAME_BACK),
         ("all", RESTARTED, ALONE, {}, CAME_BACK),
         ("all", RESTARTED, UNSYNCED, {}, CAME_BACK),
         ("all", RESTARTED, ALONE_UNSYNCED, {}, ONE_REPLICA),
-        ("all", RESTARTED, ALONE_UNSYNCED, TWO, CAME_BACK),
+        ("all", RESTARTED, ALONE_UNSYNCED, TWO, EVERY_REPLICA),
         (1, RESTARTED, UNSYNCED, FLUSHED, PROCESS),
         (1, DEPOSED, BY_ALL, FLUSHED, ACROSS),
         ("all", RESTARTED, BY_ALL, {}, EVERY_REPLICA),

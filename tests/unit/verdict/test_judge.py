@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaput.evidence.findings import UnreadPartition
-from kaput.verdict.facts import Circumstances, Displaced, FaultFacts, GroupFacts, Loss, Reordered
+from kaput.verdict.facts import Circumstances, Consequence, Displaced, FaultFacts, GroupFacts, Loss, Reordered
 from kaput.verdict.judge import judge
 from unit.verdict.conftest import Make, facts_of
 
@@ -206,17 +206,22 @@ def test_what_vanished_is_ruled_as_its_loss_would_be(scenario: Make) -> None:
 
 
 PART, NONE = "transactions are stored in part", "committed transactions are not stored at all"
+FOLLOWS = "it follows from a message that was overwritten or lost"
 STOOD = "times a last stable offset stood still for longer than transaction.timeout.ms"
 
 
 @pytest.mark.parametrize(
     ("losses", "verdict", "why"),
     [
-        (["deposed-leader"], "held", ", permitted: the messages that are missing may be lost"),
+        (
+            ["deposed-leader"],
+            "held",
+            f", permitted: {FOLLOWS}: acks=1 promises nothing across a change of leader",
+        ),
         (
             ["deposed-leader", "unknown"],
             "inconclusive",
-            ": whether the messages that are missing may be lost is not known",
+            f": {FOLLOWS}: acks=1, and who led their partition is not recorded",
         ),
         (
             ["unknown", "unexplained", "deposed-leader"],
@@ -235,7 +240,8 @@ def test_what_a_loss_broke_is_ruled_as_the_worst_loss(
         for cause in losses
     ]  # fmt: skip
     broken = {"torn-transaction": 2000, "lost-commit": 1}
-    facts = facts_of(counts={"lost": len(losses), **broken}, losses=kinds, broken_by_loss=broken)
+    follows = [Consequence(name, None, count, kinds) for name, count in broken.items()]
+    facts = facts_of(counts={"lost": len(losses), **broken}, losses=kinds, consequences=follows)
     judgement = judge(facts, scenario(acks=1))
     assert judgement.verdict == verdict
     told = [reason for reason in judgement.reasons if "transaction" in reason]
@@ -249,7 +255,7 @@ def test_what_no_loss_broke_is_never_permitted(scenario: Make) -> None:
     facts = facts_of(
         counts={"lost": 1, "torn-transaction": 5, "lost-commit": 2},
         losses=[Loss(0, "orders", "deposed-leader", 1)],
-        broken_by_loss={"torn-transaction": 2},
+        consequences=[Consequence("torn-transaction", None, 2, [Loss(0, "orders", "deposed-leader", 1)])],
     )
     judgement = judge(facts, scenario(acks=1))
     never = "of what did not commit, nothing must ever be shown"
@@ -258,7 +264,29 @@ def test_what_no_loss_broke_is_never_permitted(scenario: Make) -> None:
         f"3 {PART}: {never}.",
         f"2 {NONE}: {never}.",
         "1 acknowledged messages are lost, permitted: acks=1 promises nothing across a change of leader.",
-        f"2 {PART}, permitted: the messages that are missing may be lost.",
+        f"2 {PART}, permitted: {FOLLOWS}: acks=1 promises nothing across a change of leader.",
+    ]
+
+
+def test_what_follows_from_a_loss_is_ruled_as_it_is(scenario: Make) -> None:
+    """In a group, too: of the same anomaly, what nothing explains stays a violation."""
+    gone = Loss(0, "orders", "deposed-leader", 1)
+    unclear = Loss(0, "orders", "deposed-leader", 1, Circumstances(leaders_known=False))
+    group = GroupFacts("billing", True, {"unseen": 6, "redelivered": 9}, redelivered_after_commit=4)
+    follows = [
+        Consequence("unseen", "billing", 3, [gone]),
+        Consequence("unseen", "billing", 1, [gone, unclear]),
+        Consequence("unseen", "audit", 7, [gone]),
+        Consequence("redelivered", "billing", 4, [gone]),
+    ]
+    judgement = judge(facts_of(groups=[group], consequences=follows), scenario(acks=1))
+    assert judgement.verdict == "violated"
+    assert judgement.permitted["unseen", "billing"] == 3
+    assert judgement.permitted["redelivered", "billing"] == 9
+    assert judgement.reasons[:2] == [
+        "Group billing: 2 stored messages were never delivered (unseen).",
+        f"Group billing: 1 stored messages were never delivered: {FOLLOWS}: "
+        "acks=1, and who led their partition is not recorded.",
     ]
 
 

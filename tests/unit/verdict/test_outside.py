@@ -126,7 +126,7 @@ def test_where_the_cluster_recorded_its_isr_commands_alone_are_in_doubt(scenario
         assert judge(facts, scenario(acks="all", topic=topic)).verdict == "violated"
     alone = [Loss(0, "orders", "deposed-leader", 3, Circumstances(isr_of_one=True))]
     facts = facts_of(losses=alone, faults=[BOTH])
-    assert judge(facts, scenario(acks="all", topic=ONE, faults=["command"])).verdict == "held"
+    assert judge(facts, scenario(acks="all", topic=ONE, faults=["command"])).verdict == "inconclusive"
     other = FaultFacts("1-kill", "kill", "minority", True, "gone", 5, (1, 2))
     facts = facts_of(losses=[Loss(0, "orders", "deposed-leader", 3)], faults=[other], polled_ns=POLLED)
     assert judge(facts, scenario(acks="all", topic=TWO, faults=["kill"])).verdict == "violated"

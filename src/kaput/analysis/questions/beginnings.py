@@ -66,6 +66,27 @@ def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[
     return OWED_FROM.of(rows.with_columns(offset=pl.Series(offsets[later], dtype=pl.Int64)))
 
 
+def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """(group, producer, seq, first_place, first_offset, n) of stretches with `group`: what was for it."""
+    columns = ["group", "producer", "seq", "first_place", "first_offset", "n"]
+    places = beginnings.select("group", first_place="place")
+    rest = unseen.join(places, on=["group", "first_place"], how="anti")
+    known = _between(unseen, beginnings)
+    _, attempt = _times(known, times)
+    n = known["between"].to_numpy()
+    line = np.repeat(np.arange(known.height), n)
+    later = attempt >= numbers(known["after_ns"])[line]
+    moved = pl.Series(spread(known["below"].to_numpy(), n)[later], dtype=pl.Int64)
+    timed = known[line[later]].with_columns(
+        pl.col("seq") + moved, pl.col("first_offset") + moved, n=pl.lit(1, pl.Int64)
+    )
+    before = pl.col("below") + pl.col("between")
+    behind = known.with_columns(
+        pl.col("seq") + before, pl.col("first_offset") + before, n=pl.col("n") - before
+    ).filter(pl.col("n") > 0)
+    return pl.concat([rows.select(columns) for rows in (rest, timed, behind)])
+
+
 def _between(stretches: pl.DataFrame, beginnings: pl.DataFrame) -> pl.DataFrame:
     """Stretches of late groups with `below`: how many of them are not for the group, and `between`: how many
     after these are told by their times.

@@ -125,10 +125,12 @@ def _another(epochs: Sequence[Epoch], acks: Acks) -> Flags:
 
 
 def _begun(epochs: Sequence[Epoch], acks: Acks) -> Ints:
-    """The greatest epoch that had begun by then, the own one where none is known to have."""
-    begun = np.full(len(acks.done), NULL, np.int64)
+    """The greatest epoch that may have begun by then: never below the own one, which a producer's earlier
+    acknowledgement proves.
+    """
+    begun = acks.own.copy()
     for epoch in epochs:
         if epoch.at_ns is not None:
-            by_then = (acks.done != NULL) & (epoch.at_ns <= acks.done)
+            by_then = (acks.done != NULL) & (epoch.at_ns - epoch.within_ns <= acks.done)
             begun[by_then] = np.maximum(begun[by_then], epoch.number)
-    return np.where(begun == NULL, acks.own, begun)
+    return begun

@@ -24,8 +24,9 @@ _NEVER_NS = 2**63 - 1
 
 
 def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset, n, times, committed, producer, seq): stretches delivered more than once, how
-    often, whether after a commit above them, and the least message that was delivered there.
+    """(group, place, offset, n, times, committed, again_ns, committed_to, producer, seq): stretches delivered
+    more than once, how often, whether after a commit above them (then when the member was told where to
+    begin, and what was committed), and the least message that was delivered there.
 
     `commits`: (group, place, offset, at_ns).
     """
@@ -39,12 +40,15 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
             pl.col(*READ.columns, "n").first(),
             pl.len().cast(pl.Int64).alias("times"),
             pl.col("committed").any(),
+            pl.col("at_ns", "low").filter("committed").max(),
             pl.col("producer").first(),
             pl.col("seq").first(),
         )
         .filter(pl.col("times") > 1)
     )
-    return again.select(*READ.columns, "n", "times", "producer", "seq", "committed")
+    return again.select(
+        *READ.columns, "n", "times", "producer", "seq", "committed", again_ns="at_ns", committed_to="low"
+    )
 
 
 def _told_where_to_begin(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:

@@ -15,16 +15,19 @@ import polars as pl
 
 from kaput.analysis.faults import Attempted
 from kaput.analysis.names import Names, Place, topic_partition
+from kaput.analysis.partitions import Extent
 from kaput.analysis.questions.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks, explain
 from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.questions.survivors import Acknowledged, lost_by_all, lost_by_leader
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
 from kaput.analysis.runs.run import NULL, Flags, Ints, spread
-from kaput.analysis.timeline import FOREVER_NS, Epoch, Timeline
+from kaput.analysis.timeline import FOREVER_NS, Timeline
 from kaput.scenario.vocabulary import CAUSES
 from kaput.verdict.facts import Circumstances
 
 _MS = 1_000_000
 KNOWN = list(Circumstances._fields)
+_NO_LOG = Extent(None, None, 0)
 
 
 def beside_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
@@ -69,7 +72,7 @@ def explained(
     rows: pl.DataFrame,
     under: pl.DataFrame,
     timeline: Timeline,
-    ends: Mapping[Place, int],
+    extents: Mapping[Place, Extent],
     names: Names,
     silent: Collection[int],
     attempted: Sequence[Attempted],
@@ -78,14 +81,14 @@ def explained(
     Circumstances.
 
     `under`: (producer, place, epoch, first_ns), the first acknowledgement of what each epoch has stored of a
-    producer; `ends`: the offset after the last; `silent`: producers with acks=0.
+    producer; `extents`: of the logs; `silent`: producers with acks=0.
     """
     found = [
-        _of_place(names.place(code), here, under, timeline, ends)
+        _of_place(names.place(code), here, under, timeline, extents)
         for code in rows["place"].unique().to_list()
         for here in [rows.filter(pl.col("place").eq_missing(pl.lit(code, pl.Int64)))]
     ]
-    every = pl.concat(found) if found else _of_place(None, rows, under, timeline, ends)
+    every = pl.concat(found) if found else _of_place(None, rows, under, timeline, extents)
     mute = pl.col("producer").is_in(list(silent))
     return every.with_columns(
         cause=pl.when(mute).then(pl.lit(CAUSES[ACKS_0])).otherwise("cause"),
@@ -108,14 +111,17 @@ def _of_place(
     rows: pl.DataFrame,
     under: pl.DataFrame,
     timeline: Timeline,
-    ends: Mapping[Place, int],
+    extents: Mapping[Place, Extent],
 ) -> pl.DataFrame:
     offset, done = (rows[name].fill_null(NULL).to_numpy() for name in ("offset", "done_ns"))
     taken = rows["taken"].to_numpy()
-    end = ends.get(place) if place is not None else None
-    gap = ~taken & (offset != NULL) & (offset < (NULL if end is None else end))
+    extent = extents.get(place, _NO_LOG) if place is not None else _NO_LOG
+    gap = ~taken & (offset != NULL) & (offset < extent.end)
     known = {name: np.zeros(len(offset), bool) for name in KNOWN}
     known["hole"] = gap | (offset == NULL)
+    known["deleted"] = gap & (offset < (NULL if extent.start is None else extent.start))
+    if extent.start is None:
+        known["maybe_deleted"] = gap & (offset < (extent.end if extent.first is None else extent.first))
     cause, chosen = np.full(len(offset), UNEXPLAINED), np.full(len(offset), -1)
     ack_epoch = np.full(len(offset), NULL)
     epochs = timeline.epochs.get(place, []) if place is not None else []
@@ -129,10 +135,9 @@ def _of_place(
         cause, chosen, ack_epoch = why.cause, why.epoch, why.ack_epoch
         known["either_leader"] = why.either_leader
         known["leaders_known"] = np.where(chosen >= 0, why.leaders_known, known["leaders_known"])
-        unsynced = _of_epochs([e.unsynced_to_ns for e in epochs], chosen)
-        known["unsynced"] = (cause == RESTARTED) & (unsynced != NULL) & (done <= unsynced)
         if place is not None:
-            known["isr_unsynced"] = _lost_by_all(timeline, place, epochs, chosen, done)
+            attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()
+            known |= _unsynced(timeline, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
     starts = np.where(ack_epoch == NULL, NULL, _of_epochs([e.start for e in epochs], chosen))
     faults = np.array([e.fault for e in epochs] + [None], object)
     return rows.with_columns(
@@ -179,18 +184,34 @@ def _alone(timeline: Timeline, place: Place, done: Ints) -> Flags:
     return alone
 
 
-def _lost_by_all(
-    timeline: Timeline, place: Place, epochs: Sequence[Epoch], chosen: Ints, done: Ints
-) -> Flags:
-    """Whether every member of the ISR may have lost it with what it had not synced, before that epoch."""
-    known = [(c.at_ns // _MS, c.isr) for c in timeline.changes.get(place, []) if c.isr is not None]
-    at = np.searchsorted([ms for ms, _ in known], done // _MS, side="right") - 1
-    found = np.zeros(len(done), bool)
-    for index, number in {pair for pair in zip(at.tolist(), chosen.tolist(), strict=True) if min(pair) >= 0}:
-        until, isr = dict(epochs[number].unsynced), known[index][1]
-        if isr and all(broker in until for broker in isr):
-            here = (at == index) & (chosen == number) & (done != NULL)
-            found |= here & (done <= min(until[broker] for broker in isr))
+def _unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
+    """What was lost because it had not been synced: `unsynced`, `isr_unsynced` and `isr_unsure`.
+
+    `acks`: a column for each, of attempt, done, the chosen epoch's position, and whether the same leader came
+    back.
+    """
+    found = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
+    changes, epochs, outages = timeline.changes.get(place, ()), timeline.epochs[place], timeline.outages
+    if not outages:
+        return found
+    # Acknowledgements between the same two events share an answer.
+    edges = sorted(
+        {c.at_ns // _MS * _MS for c in changes}
+        | {t for o in outages for t in (o.effective_ns, min(o.healed_ns, FOREVER_NS - 1) + 1)}
+    )
+    alike = acks.copy()
+    alike[:2] = np.searchsorted(edges, acks[:2], side="right")
+    _, first, which = np.unique(alike, axis=1, return_index=True, return_inverse=True)
+    for number, column in enumerate(first.tolist()):
+        attempt, done, chosen, same_leader = acks[:, column].tolist()
+        if chosen < 0 or done == NULL:
+            continue
+        epoch = epochs[chosen]
+        acked = Acknowledged(done if attempt == NULL else attempt, done, epoch.at_ns)
+        here = which.reshape(-1) == number
+        found["isr_unsynced"][here], found["isr_unsure"][here] = lost_by_all(changes, outages, acked)
+        if same_leader and epoch.leader is not None:
+            found["unsynced"][here] = lost_by_leader(outages, acked, epoch.leader)
     return found
 
 

@@ -52,8 +52,8 @@ def messages(
     A stretch has the columns of a run of sends, and: `stored`, how many copies of it are visible, `logged`,
     how many there are at all; `first_place`, `first_offset`, `epoch` of the first copy, visible ones first,
     then by offset, then place; `borne_out`, whether the log has a copy where the acknowledgement says;
-    `transaction`, `state`, `whole` of its transaction (runs/encoding.py), null without one; `delivered_G`,
-    how often it was delivered to members of group G.
+    `transaction`, `first_seq`, `state`, `whole` of its transaction (runs/encoding.py), null without one;
+    `delivered_G`, how often it was delivered to members of group G.
     """
     stretches, copies, delivered, held = overlay([sends, log, deliveries, transactions], MESSAGES)
     at, part = stretches["part"].to_numpy(), copies["part"].to_numpy()
@@ -116,9 +116,9 @@ def _first_rows(frame: pl.DataFrame, at: Ints, size: int) -> pl.Series:
 
 
 def _held(transactions: pl.DataFrame, at: Ints, size: int) -> list[pl.Series]:
-    """transaction, state, whole of each part in `at`."""
+    """transaction, first_seq, state, whole of each part in `at`."""
     chosen = _first_rows(transactions, at, size)
-    return [transactions[name].gather(chosen) for name in ("transaction", "state", "whole")]
+    return [transactions[name].gather(chosen) for name in ("transaction", "first_seq", "state", "whole")]
 
 
 def uncommitted() -> pl.Expr:

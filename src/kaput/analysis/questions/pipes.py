@@ -11,20 +11,45 @@ from collections.abc import Collection, Mapping
 import polars as pl
 
 from kaput.analysis.names import SHIFT
-from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.questions.messages import ABORTED, ACKED, NAMED
+from kaput.analysis.questions.transactions import GONE
 from kaput.analysis.runs.cutting import MESSAGES, READ, overlay
 
-OUTPUTS = ("group", "place", "offset", "n", "producer", "seq", "stored")
+OUTPUTS = ("group", "place", "offset", "n", "producer", "seq", "stored", "lost")
+STATES: Mapping[str, type[pl.DataType]] = {"stored": pl.Boolean, "lost": pl.Boolean}
+
+
+def doubled(made: pl.DataFrame) -> pl.DataFrame:
+    """(producer, seq, times): the least message that is recorded more than once as made of one input."""
+    (parts,) = overlay([made], MESSAGES)
+    rows = parts.group_by("group", "place", "offset", "producer", "seq").agg(times=pl.len().cast(pl.Int64))
+    return rows.filter(pl.col("times") > 1).select("producer", "seq", "times").sort("producer", "seq").head(1)
 
 
 def outputs(made: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
-    """OUTPUTS: runs of inputs with an output that is `stored`, or may be (false: it is unread)."""
-    told = stretches.select("producer", "seq", "n", "unread", here=pl.col("stored") > 0)
-    parts, sent = overlay([made, told], MESSAGES)
-    beside = parts.join(sent.select("part", "here", "unread"), on="part")
-    return beside.filter(pl.col("here") | pl.col("unread")).select(
-        *(name for name in OUTPUTS if name != "stored"), stored="here"
+    """OUTPUTS: runs of inputs with an output that is `stored`, or may be (it is unread), or is `lost`; with
+    `claimed_place` and `claimed_offset`, where the output was acknowledged.
+    """
+    known = stretches.select(
+        "producer",
+        "seq",
+        "n",
+        "place",
+        "offset",
+        "unread",
+        here=pl.col("stored") > 0,
+        lost=ACKED & GONE & (pl.col("logged") == 0) & pl.col("state").ne_missing(ABORTED),
     )
+    parts, sent = overlay([made, known], MESSAGES)
+    claimed = {"claimed_place": "place", "claimed_offset": "offset"}
+    each = parts.join(sent.select("part", "here", "unread", "lost", **claimed), on="part")
+    return each.filter(pl.col("here") | pl.col("unread") | pl.col("lost")).with_columns(stored="here")
+
+
+def lost_outputs(outputs_: pl.DataFrame) -> pl.DataFrame:
+    """(group, place, offset, producer, seq, n): those that are lost, where they were acknowledged."""
+    claimed = {"place": "claimed_place", "offset": "claimed_offset"}
+    return outputs_.filter("lost").select("group", **claimed, producer="producer", seq="seq", n="n")
 
 
 def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFrame:
@@ -44,15 +69,21 @@ def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFr
 def processed(
     inputs_: pl.DataFrame, outputs_: pl.DataFrame, drained: Collection[int]
 ) -> dict[str, pl.DataFrame]:
-    """The cases by name: inputs, with `times`: how many outputs of each are stored."""
+    """The cases by name: inputs, with `times`: how many outputs of each are stored. `flag`: it had an output,
+    which is lost.
+    """
     parts, made = overlay([inputs_, outputs_], READ)
     counts = made.group_by("part").agg(
-        times=pl.col("stored").sum().cast(pl.Int64), some=pl.len().cast(pl.Int64)
+        times=pl.col("stored").sum().cast(pl.Int64),
+        some=(~pl.col("lost")).sum().cast(pl.Int64),
+        flag=pl.col("lost").any(),
     )
-    beside = parts.join(counts, on="part", how="left").with_columns(pl.col("times", "some").fill_null(0))
+    beside = parts.join(counts, on="part", how="left").with_columns(
+        pl.col("times", "some").fill_null(0), pl.col("flag").fill_null(False)
+    )
     # An offset that the log has twice is one input.
     beside = beside.sort("producer", "seq").unique("part", keep="first", maintain_order=True).drop("part")
     return {
-        "processed-twice": beside.filter(pl.col("times") > 1),
+        "processed-twice": beside.filter(pl.col("times") > 1).drop("flag"),
         "unprocessed": beside.filter(pl.col("some") == 0, pl.col("group").is_in(list(drained))),
     }

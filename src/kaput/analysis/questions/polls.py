@@ -17,12 +17,17 @@ from kaput.analysis.runs.run import in_order
 
 def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """poll-skip and nonmonotonic-poll, a row a step: the reader, the offset and `before`, that of the
-    delivery before it. `deliveries`: runs, in the order of time for each reader.
+    delivery before it, which was of the message `before_producer`, `before_seq`. `deliveries`: runs, in the
+    order of time for each reader.
     """
     last = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)
     same = (pl.col("changes") == pl.col("changes").shift(1).over(READER)).fill_null(False)
     same &= pl.col("changes") >= 0
-    stepped = deliveries.with_columns(before=last).filter(same)
+    stepped = deliveries.with_columns(
+        before=last,
+        before_producer=pl.col("producer").shift(1).over(READER),
+        before_seq=(pl.col("seq") + pl.col("n") - 1).shift(1).over(READER),
+    ).filter(same)
     held = covered(log, PLACES).rename({"offset": "begin", "n": "length"})
     jumps = stepped.filter(pl.col("offset") > pl.col("before") + 1).sort("offset")
     # The last record below: the end of the last stretch that begins below, or what is just before the offset.

@@ -1,9 +1,10 @@
 """What became of the records of share groups, by what their members were told.
 
-double-accept: more than one accept of a record was confirmed. delivered-after-accept: it was handed out
-after an accept was confirmed. over-delivered: with a delivery count above its group's limit. lost-release: it
-came back to a drained group, below the limit, and did not go out again. Each counted as distinct
-topic-partition-offsets of stored records, per group.
+double-accept: more than one accept of a record was confirmed. delivered-after-accept: it was handed out after
+an accept was confirmed. over-delivered: with a delivery count above its group's limit. lost-release: it came
+back to a drained group, below the limit, and did not go out again; a member that was killed after it came
+back may have been handed it without a word of that. Each counted as distinct topic-partition-offsets of
+stored records, per group.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Collection, Mapping
 
 import polars as pl
 
-from kaput.analysis.runs.cutting import PLACES, READ, covered, overlay
+from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.runs.clocks import GONE
+from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 
 
@@ -20,10 +23,13 @@ def _is(*kinds: str) -> pl.Expr:
     return pl.col("kind").is_in([SHARE_EVENT_KINDS.index(kind) for kind in kinds])
 
 
+HANDED = ("group", "producer", "seq", "n")
 _ACQUIRED, _ACCEPTED = _is("acquired"), _is("accepted")
 _SETTLED = _is("accepted", "rejected")
-# Who asked for one of these may have been heard, unless it was handed out again afterwards.
-_SETTLING = _is("accepting", "accepted", "rejecting", "rejected", "failed")
+_RELEASING = _is("releasing", "released")
+# Whoever asked for one of these may have been heard, unless it was handed out again afterwards. That an ask
+# failed tells nothing of its own: it was for this, or for a release, or from before it was handed out again.
+_SETTLING = _is("accepting", "accepted", "rejecting", "rejected")
 
 
 def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
@@ -31,24 +37,40 @@ def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
 
     accepts: how often accepted, accepted_ns: when first; acquired_ns, member, last_count: the last time that
     they were handed out, to whom (of several the first by name), with which delivery count; count: the
-    greatest; settled: whether an accept or reject was confirmed; settling_ns: when one was last asked for.
-    `events`: runs of share_events.
+    greatest; settled: whether an accept or reject was confirmed; settling_ns: when one was last asked for;
+    released_ns: when a release was first asked for since they were handed out last. `events`: runs of
+    share_events.
     """
     stored = events.select(READ.keys).unique().join(covered(log, PLACES), on="place")
     parts, there = overlay([events, stored], READ)
-    last = _ACQUIRED & (pl.col("at_ns") == pl.col("at_ns").filter(_ACQUIRED).max())
+    last_ns = pl.col("at_ns").filter(_ACQUIRED).max()
+    last = _ACQUIRED & (pl.col("at_ns") == last_ns)
     beside = parts.join(there, on="part", how="semi").group_by("part")
     return beside.agg(
         pl.col(*READ.columns, "n").first(),
         accepts=_ACCEPTED.sum().cast(pl.Int64),
         accepted_ns=pl.col("at_ns").filter(_ACCEPTED).min(),
-        acquired_ns=pl.col("at_ns").filter(_ACQUIRED).max(),
+        acquired_ns=last_ns,
+        released_ns=pl.col("at_ns").filter(_RELEASING & (pl.col("at_ns") >= last_ns)).min(),
         member=pl.col("member").filter(last).min(),
         last_count=pl.col("delivery_count").filter(last).max(),
         count=pl.col("delivery_count").filter(_ACQUIRED).max(),
         settled=_SETTLED.any(),
         settling_ns=pl.col("at_ns").filter(_SETTLING).max(),
     )
+
+
+def cases(
+    log: pl.DataFrame, events: pl.DataFrame, limits: Mapping[int, int | None], drained: Collection[int]
+) -> dict[str, pl.DataFrame]:
+    """All of them by name. `limits`: of each group how often it hands out a record, if that is known."""
+    found = records(events, log)
+    return {
+        "double-accept": double_accept(found),
+        "delivered-after-accept": delivered_after_accept(found),
+        "over-delivered": over_delivered(found, limits),
+        "lost-release": lost_release(found, limits, drained),
+    }
 
 
 def double_accept(records_: pl.DataFrame) -> pl.DataFrame:
@@ -81,6 +103,46 @@ def lost_release(
         pl.col("last_count") < pl.col("limit"),
     )
     return back.with_columns(times="last_count", at_ns="acquired_ns")
+
+
+def handed_unnoticed(lost: pl.DataFrame, events: pl.DataFrame, locks: Mapping[int, int]) -> pl.DataFrame:
+    """Of what is `lost` (see lost_release) that which may have reached the limit: so many members of the
+    group were killed after it had come back. What a member was handed by a poll that never returned is on
+    nobody's record.
+
+    `events`: group_events. `locks`: by group, how long a member may hold a record (ns).
+    """
+    rows = lost.with_row_index("line").with_columns(
+        freed_ns=pl.min_horizontal("released_ns", pl.col("acquired_ns") + _lock_ns(locks))
+    )
+    gone = events.filter(pl.col("kind").is_in(GONE)).select("group", "kind", gone="member", gone_ns="at_ns")
+    ends = rows.join(gone, on="group", how="inner").filter(pl.col("gone_ns") >= pl.col("acquired_ns"))
+    held, killed = pl.col("gone") == pl.col("member"), pl.col("kind") == "killed"
+    # Whoever held it gave it back by its own end, and was not handed it once more by that.
+    back_ns = pl.min_horizontal("freed_ns", pl.col("gone_ns").filter(held).min().over("line"))
+    since_ns = pl.when(held).then("freed_ns").otherwise(back_ns)
+    times = (
+        ends.filter(killed & (pl.col("gone_ns") >= since_ns))
+        .group_by("line")
+        .agg(kills=pl.col("gone").n_unique().cast(pl.Int64))
+    )
+    found = rows.join(times, on="line", how="inner", maintain_order="left")
+    return found.filter(pl.col("last_count") + pl.col("kills") >= pl.col("limit")).select(lost.columns)
+
+
+def _lock_ns(locks: Mapping[int, int]) -> pl.Expr:
+    return pl.col("group").replace_strict(dict(locks), default=None, return_dtype=pl.Int64)
+
+
+def handed_unrecorded(events: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
+    """(group, producer, seq, n): messages that members of share groups acquired, of which no delivery is on
+    record.
+    """
+    acquired = covered(events.filter(_ACQUIRED), READ)
+    parts, delivered = overlay([acquired, deliveries.select(*READ.columns, "n")], READ)
+    alone = parts.join(delivered, on="part", how="anti").drop("part")
+    spots, stored = overlay([alone, meeting(log.filter(NAMED), alone, PLACES)], PLACES)
+    return spots.join(stored.select("part", "producer", "seq"), on="part").select(HANDED)
 
 
 def _limited(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:

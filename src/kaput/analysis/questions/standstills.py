@@ -1,5 +1,6 @@
 """hanging-transaction: a last stable offset that stood still below the high watermark for longer than
-transaction.timeout.ms. Counted once for each partition and offset; behind whom, the log tells.
+transaction.timeout.ms, the time in which its transaction's coordinator was down by a fault left out. Counted
+once for each partition and offset; behind whom, the log tells.
 """
 
 from __future__ import annotations
@@ -7,22 +8,22 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from kaput.analysis.names import Place
+from kaput.analysis.outages import Outages
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
+from kaput.evidence.samples import STABLE, WATERMARK
+from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
-# From and to which sample (ns), and whether no longer than permitted.
-STANDSTILLS: Mapping[str, type[pl.DataType]] = {
-    **dict.fromkeys(("place", "offset", "n", "at_ns", "to_ns"), pl.Int64),
-    "flag": pl.Boolean,
-}
-_NEVER = 2**62  # no offset
-STABLE, WATERMARK = "last_stable_offset", "high_watermark"  # samples, with the labels topic and partition
+# From and to which sample (ns).
+STANDSTILLS: Mapping[str, type[pl.DataType]] = dict.fromkeys(
+    ("place", "offset", "n", "at_ns", "to_ns"), pl.Int64
+)
 
 
 class Standstill(NamedTuple):
@@ -40,21 +41,34 @@ class Standstill(NamedTuple):
 
 
 def find(samples: Iterable[Mapping[str, Any]]) -> list[Standstill]:
-    """All of them, of any length above 0, in the order of places and times."""
+    """All of them, of any length above 0, in the order of places and times.
+
+    A sample whose high watermark is not above the offset does not end one: the watermark dipped, as it does
+    under a new leader, and the last stable offset is never above it.
+    """
     found: list[Standstill] = []
     for place, (stable, watermark) in sorted(_by_place(samples).items()):
-        since: int | None = None
-        times = sorted(stable.keys() & watermark.keys())
-        for one, two in pairwise(times):
-            held = (
-                stable[one] == stable[two] and stable[one] < watermark[one] and stable[two] < watermark[two]
-            )
-            since = (one if since is None else since) if held else None
-            if since is not None:
-                if found and found[-1][:3] == (place, stable[one], since):
-                    found.pop()
-                found.append(Standstill(place, stable[one], since, two))
+        current: Standstill | None = None
+        for at_ns in sorted(stable.keys() & watermark.keys()):
+            if current is not None and watermark[at_ns] <= current.offset:
+                continue
+            if current is None or stable[at_ns] != current.offset:
+                held = stable[at_ns] < watermark[at_ns]
+                current = Standstill(place, stable[at_ns], at_ns, at_ns) if held else None
+                continue
+            if current.ns:
+                found.pop()
+            current = current._replace(to_ns=at_ns)
+            found.append(current)
     return found
+
+
+def longest(found: Iterable[Standstill]) -> list[Standstill]:
+    """Of several at one offset (a deposed leader may have answered between) the longest."""
+    by_offset: dict[tuple[Place, int], Standstill] = {}
+    for one in sorted(found, key=lambda one: one.ns):
+        by_offset[one.place, one.offset] = one
+    return list(by_offset.values())
 
 
 def _by_place(
@@ -64,7 +78,7 @@ def _by_place(
     found: defaultdict[Place, tuple[dict[int, int], dict[int, int]]] = defaultdict(lambda: ({}, {}))
     for row in samples:
         place = _place(dict(row["labels"] or ())) if row["name"] in (STABLE, WATERMARK) else None
-        if place is not None and 0 <= row["value"] < _NEVER:
+        if place is not None:
             found[place][row["name"] == WATERMARK][row["at_ns"]] = round(row["value"])
     return found
 
@@ -76,10 +90,38 @@ def _place(labels: Mapping[str, str | None]) -> Place | None:
     return (topic, int(partition)) if topic is not None and known else None
 
 
-def hanging(held: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
-    """STANDSTILLS with the message that is at their offsets, the least if there are several: the first of
-    the oldest open transaction.
+@dataclass(frozen=True)
+class Limits:
+    """How long a transaction may be open (ns), how much later its coordinator may have it aborted, and when
+    that was down.
+    """
+
+    timeout_ns: int = KAFKAS_TIMEOUT_MS * 1_000_000
+    grace_ns: int = 0
+    outages: Outages = field(default_factory=Outages)
+
+
+def hanging(held: pl.DataFrame, log: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """STANDSTILLS that were too long, with the message that is at their offsets, the least if there are
+    several: the first of the oldest open transaction. `flag`: no longer than the coordinator may take;
+    `unclear`: longer, but it may have been down.
     """
     parts, there = overlay([held, meeting(log.filter(NAMED), held, PLACES)], PLACES)
     who = there.sort("producer", "seq").unique("part", keep="first").select("part", "producer", "seq")
-    return parts.join(who, on="part", how="left").drop("part")
+    found = parts.join(who, on="part", how="left").drop("part")
+    ruled = [_ruled(row, limits) for row in found.iter_rows(named=True)]
+    late, in_time, unclear = (list(each) for each in zip(*ruled, strict=True)) if ruled else ([], [], [])
+    return found.with_columns(
+        pl.Series("flag", in_time, pl.Boolean), pl.Series("unclear", unclear, pl.Boolean)
+    ).filter(pl.Series(late, dtype=pl.Boolean))
+
+
+def _ruled(row: Mapping[str, Any], limits: Limits) -> tuple[bool, bool, bool]:
+    """Whether it is longer than the timeout, no longer than the grace, and perhaps no longer than that. Time
+    in which the coordinator was down does not count.
+    """
+    span = row["at_ns"], row["to_ns"]
+    ns, most_ns = span[1] - span[0], limits.timeout_ns + limits.grace_ns
+    up_ns = ns - limits.outages.certain_ns(row["producer"], span)
+    perhaps_ns = ns - limits.outages.possible_ns(row["producer"], span)
+    return up_ns > limits.timeout_ns, up_ns <= most_ns, up_ns > most_ns >= perhaps_ns

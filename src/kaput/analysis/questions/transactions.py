@@ -1,10 +1,11 @@
 """What became of transactions, by their messages.
 
 torn-transaction: a part is stored and a part is not: a message of one that was aborted is stored, or one is
-stored and another that was acknowledged is found nowhere. lost-commit: committed, no message is stored, and
-one that was acknowledged is found nowhere. Both are counted as transactions. aborted-read [G1a]: a message
-of one that was aborted, or one that is uncommitted, was delivered to a group with read_committed; counted as
-messages, per group.
+stored and another that was promised is found nowhere. lost-commit: committed, no message is stored, and one
+that was promised is found nowhere. Promised is what was acknowledged, and of a committed transaction whatever
+did not fail: Kafka confirms a commit when all of it is in. Both are counted as transactions. aborted-read
+[G1a]: a message of one that was aborted, or one that is uncommitted, was delivered to a group with
+read_committed; counted as messages, per group.
 """
 
 from __future__ import annotations
@@ -13,13 +14,21 @@ from collections.abc import Collection
 
 import polars as pl
 
-from kaput.analysis.questions.messages import ABORTED, ACKED, COMMITTED, MESSAGE
+from kaput.analysis.questions.messages import ABORTED, ACKED, COMMITTED, MESSAGE, UNKNOWN
 from kaput.analysis.sums import Sum
 
-# What one task knows of a transaction: how many of its messages are stored (`here`), how many acknowledged
-# ones are not (`gone`), and the first of either.
-PARTS = Sum(("producer", "transaction", "state"), ("here", "gone"), ("first_here", "first_gone"))
-CASE = ("producer", "transaction", "state", "seq", "first_here", "n", "flag")
+# What one task knows of a transaction: how many of its messages are stored (`here`), how many promised ones
+# are not (`gone`; of these in the log, but not visible: `hidden`), and the first of either. Its first message
+# tells it from all others of the producer: each transactional.id has numbers of its own, and a producer may
+# have several.
+PARTS = Sum(
+    ("producer", "first_seq", "transaction", "state"),
+    ("here", "gone", "hidden"),
+    ("first_here", "first_gone"),
+)
+CASE = ("producer", "first_seq", "transaction", "state", "seq", "first_here", "n", "flag")
+_PROMISED = ACKED | ((pl.col("state") == COMMITTED) & (pl.col("outcome") == "unknown"))
+GONE = _PROMISED & (pl.col("stored") == 0) & ~pl.col("unread")
 
 
 def parts(stretches: pl.DataFrame) -> pl.DataFrame:
@@ -28,10 +37,11 @@ def parts(stretches: pl.DataFrame) -> pl.DataFrame:
     `stretches`: see messages.messages, with `unread`.
     """
     known = stretches.drop_nulls("transaction")
-    here, gone = pl.col("stored") > 0, ACKED & (pl.col("stored") == 0) & ~pl.col("unread")
+    here, gone = pl.col("stored") > 0, GONE
     every = known.group_by(PARTS.keys).agg(
         here=pl.col("n").filter(here).sum(),
         gone=pl.col("n").filter(gone).sum(),
+        hidden=pl.col("n").filter(gone, pl.col("logged") > 0).sum(),
         first_here=pl.col("seq").filter(here).min(),
         first_gone=pl.col("seq").filter(gone).min(),
         whole=pl.col("whole").all(),
@@ -43,14 +53,15 @@ def parts(stretches: pl.DataFrame) -> pl.DataFrame:
 
 
 def odd(found: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The cases by name, of all PARTS added up. `flag`: nothing is wrong but that messages are lost; `seq`:
+    """The cases by name, of all PARTS added up. `flag`: nothing is wrong but that messages are gone; `seq`:
     the message that should not be as it is.
     """
     here, gone = pl.col("here") > 0, pl.col("gone") > 0
     shown = found.with_columns(n=pl.lit(1, pl.Int64))
     aborted = (pl.col("state") == ABORTED) & here
     torn = shown.filter(aborted | (here & gone)).with_columns(
-        flag=pl.col("state") == COMMITTED,
+        # Of one with an unknown outcome: all that is missing is gone from the log, too.
+        flag=(pl.col("state") == COMMITTED) | ((pl.col("state") == UNKNOWN) & (pl.col("hidden") == 0)),
         seq=pl.when(state=ABORTED).then("first_here").otherwise("first_gone"),
     )
     lost = shown.filter(pl.col("state") == COMMITTED, ~here, gone).with_columns(

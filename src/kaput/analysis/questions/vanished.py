@@ -28,7 +28,21 @@ def vanished(
     `stretches`, `deliveries`: see messages.Messages. `times`: attempts and dones, to which the column `row`
     of the stretches points; `polls`: to which that of the deliveries does.
     """
-    gone = stretches.filter(pl.col("stored") == 0, ~pl.col("unread"), ~pl.col("uncommitted"))
+    found = pl.col("stored") == 0, ~pl.col("unread"), ~pl.col("uncommitted")
+    return _first_delivered(stretches.filter(*found), deliveries, times, polls)
+
+
+def uncommitted_and_gone(
+    stretches: pl.DataFrame, deliveries: pl.DataFrame, times: Mapping[str, Ints], polls: Ints
+) -> pl.DataFrame:
+    """The same of messages that nobody promised, and that the log does not have any more, visible or not."""
+    found = pl.col("logged") == 0, pl.col("uncommitted")
+    return _first_delivered(stretches.filter(*found), deliveries, times, polls)
+
+
+def _first_delivered(
+    gone: pl.DataFrame, deliveries: pl.DataFrame, times: Mapping[str, Ints], polls: Ints
+) -> pl.DataFrame:
     delivered = single(deliveries.join(gone.select(MESSAGE), on=MESSAGE, how="semi"))
     at_ns = pl.Series("at_ns", polls[delivered["row"].to_numpy()], pl.Int64)
     first = delivered.with_columns(at_ns).sort("at_ns", "place", "offset")

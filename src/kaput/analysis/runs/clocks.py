@@ -18,6 +18,7 @@ import polars as pl
 
 from kaput.analysis.runs.run import encode, spread
 from kaput.analysis.runs.tables import Rows
+from kaput.evidence.schemas import SEEK
 
 GIVEN_UP = ("revoked", "lost")
 GONE = ("left", "killed")
@@ -97,7 +98,7 @@ def _lines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Lines:
     committed = located.filter(kind="committed").select(*_GROUP, "at_ns")
     edges = _edges(committed, pl.col("at_ns"), pl.col("at_ns") + 1)
     commits = edges.with_columns(commits=pl.int_range(1, pl.len() + 1).over(_GROUP))
-    changes = located.filter(pl.col("kind").is_in(("assigned", *GIVEN_UP)))
+    changes = located.filter(pl.col("kind").is_in(("assigned", *GIVEN_UP, SEEK)))
     assigned = located.filter(kind="assigned").sort("at_ns").select(*_GROUP, "at_ns", assigned_ns="at_ns")
     return Lines(
         _line(commits, _GROUP, "next_commit", commits=pl.lit(0, pl.Int64)),
@@ -119,8 +120,11 @@ def _edges(events: pl.DataFrame, *moments: pl.Expr) -> pl.DataFrame:
     return pl.concat(every).sort("at_ns", maintain_order=True)
 
 
-def _states(changes: pl.DataFrame) -> pl.DataFrame:
-    """What is said of each reader from which moment on: `changes`, `since_ns`, `owns`."""
+def _states(moves: pl.DataFrame) -> pl.DataFrame:
+    """What is said of each reader from which moment on: `changes`, `since_ns`, `owns`. Who seeks has what it
+    had.
+    """
+    changes = moves.filter(pl.col("kind") != SEEK)
     # At one moment what is given up comes before what is assigned.
     gives = pl.col("kind") == "assigned"
     begin = pl.col("at_ns") // _MS * _MS
@@ -131,18 +135,19 @@ def _states(changes: pl.DataFrame) -> pl.DataFrame:
         pl.col("had").first(), pl.col("gives").any().alias("given"), pl.col("gives").last().alias("has")
     )
     given = known.filter("gives")
-    apart = _edges(known, begin, begin + _MS, pl.col("at_ns") + 1)
+    every = moves.select(*READER, "at_ns", begin=begin)
+    apart = _edges(every, begin, begin + _MS, pl.col("at_ns") + 1)
     told = [
         apart.select(*READER, "at_ns", now=pl.lit(False)),
-        known.select(*READER, "at_ns", now=pl.lit(True)),
+        every.select(*READER, "at_ns", now=pl.lit(True)),
         # One that had it may have polled before it was assigned anew.
         given.select(*READER, at_ns=pl.col("at_ns") + pl.col("had").cast(pl.Int64), since_ns="at_ns"),
         # The next millisecond's own word comes later in line.
         millisecond.select(*READER, at_ns=pl.col("begin") + _MS, owns="has"),
         millisecond.select(*READER, at_ns="begin", owns=pl.col("had") | pl.col("given")),
     ]
-    every = pl.concat(told, how="diagonal").sort("at_ns", maintain_order=True)
-    return every.select(
+    states = pl.concat(told, how="diagonal").sort("at_ns", maintain_order=True)
+    return states.select(
         *READER,
         "at_ns",
         changes=_CHANGED * pl.when(pl.col("now").forward_fill().over(READER)).then(-1).otherwise(1),
@@ -163,9 +168,10 @@ def _line(events: pl.DataFrame, keys: Sequence[str], following: str, **before: p
 
 def _everywhere(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """What names no partition, for each partition that the member ever had records of: its leaving, and what
-    was revoked or lost as a whole (of a topic, if one is named). An assignment of no partition is none.
+    was revoked, lost or left by a seek as a whole (of a topic, if one is named). An assignment of no
+    partition is none.
     """
-    whole = pl.col("kind").is_in(GONE) | (pl.col("kind").is_in(GIVEN_UP) & pl.col("place").is_null())
+    whole = pl.col("kind").is_in(GONE) | (pl.col("kind").is_in((*GIVEN_UP, SEEK)) & pl.col("place").is_null())
     read = deliveries.select(*READER, "topic").unique()
     each = events.filter(whole).drop("place").join(read, on=["group", "member"], suffix="_read")
     of_all = (

@@ -26,7 +26,7 @@ LOG = ("producer", "place", "epoch", "intact", "visible", "block")
 DELIVERIES = ("group", "member", "place", "topic", "producer", "intact", "block")
 SHARE_EVENTS = ("group", "member", "kind", "place", "delivery_count", "at_ns")
 OUTPUTS = ("group", "producer", "place", "block")
-TRANSACTIONS = ("producer", "transaction", "state", "begins", "whole", "seq", "n", "block")
+TRANSACTIONS = ("producer", "transaction", "first_seq", "state", "begins", "whole", "seq", "n", "block")
 
 
 class Encoded(NamedTuple):

@@ -24,6 +24,7 @@ from kaput.analysis.questions import (
     stuck,
     transactions,
 )
+from kaput.analysis.questions.contradicted import contradicted
 from kaput.analysis.questions.messages import (
     ACKED,
     MESSAGE,
@@ -33,7 +34,8 @@ from kaput.analysis.questions.messages import (
     unread,
 )
 from kaput.analysis.questions.recovery import Reached
-from kaput.analysis.questions.vanished import claims, vanished
+from kaput.analysis.questions.vanished import claims, uncommitted_and_gone, vanished
+from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.run import NULL, Ints, unpacked
 from kaput.analysis.stages import for_places
 from kaput.analysis.stages.cases import COUNTED, Cases, counted, shown
@@ -68,8 +70,9 @@ class MessageContext:
     """What the tasks of messages work with, once all partitions are known. `complete`: the places that were
     read to their end, `complete_topics`: topics all of whose known places were; `reads`: by drained group,
     the topics that it reads; `beginnings`: of groups that do not read from the start; `waiting`: how far
-    groups had come when faults were healed; `committed`: the groups with read_committed; `step_ns`: the width
-    of steps; `ledger`: the directory for it, and what it has `rows` of.
+    groups had come when faults were healed; `committed`: the groups with read_committed; `handed`: (group,
+    producer, seq, n), what share groups were handed without a delivery on record, if there is any; `step_ns`:
+    the width of steps; `ledger`: the directory for it, and what it has `rows` of.
     """
 
     names: Names
@@ -82,6 +85,7 @@ class MessageContext:
     beginnings: pl.DataFrame = field(default_factory=beginnings.none)
     waiting: pl.DataFrame = field(default_factory=stuck.none)
     committed: Collection[int] = ()
+    handed: pl.DataFrame = field(default_factory=pl.DataFrame)
     ledger: str = ""
     rows: LedgerRows = "none"
 
@@ -91,7 +95,8 @@ class MessageResults:
     """One task's results: SUMS; `shown`: the first cases of each name; `pieces` for the tasks of places:
     `astray` (acknowledgements that the log does not bear out), `phantoms`, and `claims` of what vanished;
     `outputs` of pipes; `doubled`: the least message that was sent twice, that the log has twice at one
-    offset, that is of two transactions, where there are any.
+    offset, that is of two transactions, that has two rows in outputs,
+    where there are any.
     """
 
     sums: Mapping[str, pl.DataFrame]
@@ -113,8 +118,14 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
     stretches = stretches.with_columns(uncommitted=uncommitted())
     phantoms = found.copies.filter(~pl.col("sent"))
     ledger.write_part(stretches, times, context.names, context.ledger, part, context.rows)
-    gone = vanished(stretches, found.deliveries, times, polls["polls"])
+    handed = found.deliveries, times, polls["polls"]
+    gone = vanished(stretches, *handed)
     cases = _cases(stretches, phantoms, context) | {"vanished": gone}
+    for_places_ = _for_places(stretches, times, phantoms, tables) | {
+        "claims": _claims(gone, uncommitted_and_gone(stretches, *handed), context),
+        "contradicted": contradicted(stretches, found.copies, *handed, context.complete),
+        "unseen": for_places.unseen(beginnings.owed(cases["unseen"], context.beginnings, times)),
+    }
     return MessageResults(
         sums={
             "fates": fates.fates(stretches),
@@ -134,11 +145,12 @@ def examine(pieces: Iterable[Piece], context: MessageContext, part: int) -> Mess
             "cases": counted(cases),
         },
         shown=_shown(cases, times["attempts"]),
-        pieces=list(for_places.sent(_for_places(stretches, times, phantoms, gone, tables), context.parts)),
+        pieces=list(for_places.sent(for_places_, context.parts)),
         doubled={
             "sends": _doubled(stretches, MESSAGE),
             "log": _doubled(found.copies, RECORD),
             "transactions": _doubled(found.transactions, MESSAGE),
+            "outputs": pipes.doubled(tables["outputs"]),
         },
     )
 
@@ -209,16 +221,24 @@ def _for_places(
     stretches: pl.DataFrame,
     times: Mapping[str, Ints],
     phantoms: pl.DataFrame,
-    gone: pl.DataFrame,
     tables: Mapping[str, pl.DataFrame],
 ) -> dict[str, pl.DataFrame]:
-    """What the tasks of places are to know."""
+    """What the tasks of places are to know of messages."""
+    outputs = pipes.outputs(tables["outputs"], stretches.drop("part"))
     return {
         "astray": for_places.astray(stretches, times),
         "phantoms": for_places.phantoms(phantoms),
-        "claims": claims(gone),
-        "outputs": pipes.outputs(tables["outputs"], stretches.drop("part")),
+        "outputs": outputs.select(pipes.OUTPUTS),
+        "lost_outputs": pipes.lost_outputs(outputs),
     }
+
+
+def _claims(gone: pl.DataFrame, uncommitted_: pl.DataFrame, context: MessageContext) -> pl.DataFrame:
+    """What was delivered and is gone, by the name of the anomaly."""
+    read = uncommitted_.filter(pl.col("group").is_in(sorted(context.committed)))
+    return pl.concat(
+        [for_places.claims(claims(gone), "vanished"), for_places.claims(claims(read), "aborted-read")]
+    )
 
 
 def _cases(
@@ -227,8 +247,11 @@ def _cases(
     """The anomalies that show when a message's send, records and deliveries are matched."""
     stored = stretches.filter(pl.col("stored") > 0).with_columns(times="stored")
     unseen = [
-        stored.filter(pl.col(f"delivered_{group}") == 0, pl.col("topic").is_in(sorted(topics))).with_columns(
-            group=pl.lit(group, pl.Int64)
+        _not_handed(
+            stored.filter(
+                pl.col(f"delivered_{group}") == 0, pl.col("topic").is_in(sorted(topics))
+            ).with_columns(group=pl.lit(group, pl.Int64)),
+            context.handed,
         )
         for group, topics in context.reads.items()
     ]
@@ -240,6 +263,15 @@ def _cases(
         "phantom": phantoms.select(*RECORD, "n"),
         "aborted-read": transactions.aborted_read(stretches, context.committed),
     }
+
+
+def _not_handed(unseen: pl.DataFrame, handed: pl.DataFrame) -> pl.DataFrame:
+    """What a group was not delivered, without what it was handed all the same."""
+    if handed.is_empty():
+        return unseen
+    group = unseen["group"].unique()
+    parts, there = overlay([unseen, handed.filter(pl.col("group").is_in(group.implode()))], MESSAGES)
+    return parts.join(there, on="part", how="anti")
 
 
 def _shown(cases: Cases, attempts: Ints) -> dict[str, pl.DataFrame]:

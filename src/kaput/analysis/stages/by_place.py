@@ -14,8 +14,10 @@ from kaput.analysis.examples import SHOWN
 from kaput.analysis.faults import Attempted
 from kaput.analysis.ledger import write
 from kaput.analysis.names import Names, Place
+from kaput.analysis.partitions import Extent
 from kaput.analysis.questions import (
     commits,
+    consequences,
     handovers,
     losses,
     offsets,
@@ -28,10 +30,10 @@ from kaput.analysis.questions import (
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.order import reordered
-from kaput.analysis.runs.cutting import PLACES, meeting, overlay
+from kaput.analysis.runs.cutting import MESSAGES, PLACES, READ, meeting, overlay
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.stages import for_places
-from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, by_member, counted, shown
+from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, UNCLEAR, by_member, counted, shown, unclear
 from kaput.analysis.stages.encode import no_rows
 from kaput.analysis.stages.pieces import Piece, gathered
 from kaput.analysis.sums import Sum
@@ -39,6 +41,7 @@ from kaput.analysis.timeline import Timeline
 
 SUMS: Mapping[str, Sum] = {
     "cases": COUNTED,
+    "unclear": UNCLEAR,
     "by_member": BY_MEMBER,
     "receivers": commits.RECEIVERS,
     "losses": Sum(
@@ -48,10 +51,13 @@ SUMS: Mapping[str, Sum] = {
     "redelivered": Sum(("rebalance",), ("n",)),
     "first_records": Sum(("member", "rebalance"), (), ("at_ns",)),
     "vanished": Sum(("group", "producer", "topic", "cause", *losses.KNOWN), ("messages",)),
+    "consequences": consequences.CONSEQUENCES,
+    "broken": Sum(("first_seq", *consequences.LOSS), ("n",)),
     "steps": steps.COUNTS,
 }
 BY_PLACE = ["place", "offset", "at_ns", "producer", "seq", "member"]
 _WHO = ["producer", "seq"]
+_ONE = pl.lit(1, pl.Int64)
 
 
 def order(name: str) -> list[str]:
@@ -62,19 +68,20 @@ def order(name: str) -> list[str]:
 @dataclass(frozen=True)
 class PlaceContext:
     """What the tasks of places work with. `events`: group_events; `under`: (producer, place, epoch,
-    first_ns); `ends`: the offset after the last; `silent`: producers with acks=0; `attempted` and
+    first_ns); `extents`: of the logs; `silent`: producers with acks=0; `attempted` and
     `fault_windows`: of faults; `healed`: when each fault ended; `lost_directory`: for lost messages;
     `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
     of steps; `uncommitted`: the groups with read_uncommitted; `pipes`: of each the topics that it reads;
-    `begins`: (group, place, offset) of groups that do not read from the start.
+    `limits`: how long a last stable offset may stand still; `locks`: of each share group, how long a member
+    may hold a record (ns); `begins`: (group, place, offset) of groups that do not read from the start.
     """
 
     names: Names
     events: pl.DataFrame
     under: pl.DataFrame
     timeline: Timeline
-    ends: Mapping[Place, int]
+    extents: Mapping[Place, Extent]
     silent: Collection[int]
     attempted: Sequence[Attempted]
     fault_windows: Sequence[FaultWindow]
@@ -86,6 +93,8 @@ class PlaceContext:
     count_ns: int = steps.FINEST_NS
     uncommitted: Collection[int] = ()
     pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
+    limits: standstills.Limits = field(default_factory=standstills.Limits)
+    locks: Mapping[int, int] = field(default_factory=dict)
     begins: pl.DataFrame = field(default_factory=commits.nowhere)
 
 
@@ -119,10 +128,15 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     owed = _owed(log, ordered, context)
     again = commits.redelivered(ordered, _committed(context))
     cases = _of_groups(log, ordered, owed, context) | _of_offsets(astray, log, deliveries)
-    cases |= _of_share_groups(log, tables["share_events"], context)
+    cases |= shares.cases(log, tables["share_events"], context.share_groups, context.drained)
+    unnoticed = shares.handed_unnoticed(cases["lost-release"], context.events, context.locks)
+    cases["lost-release"] = cases["lost-release"].join(unnoticed, on=READ.columns, how="anti")
     cases |= pipes.processed(pipes.inputs(log, context.pipes), tables["outputs"], context.drained)
     cases["redelivered"] = again.rename({"committed": "flag"})
-    cases["hanging-transaction"] = standstills.hanging(tables["standstills"], log)
+    overwritten = consequences.explained(_gone(tables["contradicted"], log, context))
+    claims = _gone(tables["claims"], log, context)
+    hanging = standstills.hanging(tables["standstills"], log, context.limits)
+    cases["hanging-transaction"] = hanging.drop("unclear")
     examples = {name: shown(found, BY_PLACE) for name, found in cases.items()}
     examples["commit-ahead"] = commits.passed(examples["commit-ahead"], owed)
     examples["corrupt"] = offsets.claimed(examples["corrupt"], astray, log, deliveries)
@@ -130,21 +144,30 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     return PlaceResults(
         sums={
             "cases": counted(cases),
+            "unclear": unclear({"hanging-transaction": hanging.filter("unclear"), "lost-release": unnoticed}),
             "by_member": by_member(cases),
             "receivers": commits.receivers(ordered, again),
             "losses": losses.kinds(lost),
             "lost_by_fault": _lost_by_fault(context.fault_windows, lost),
             "redelivered": handovers.redelivered(ordered, context.handovers),
             "first_records": handovers.first_records(deliveries, context.handovers),
-            "vanished": _vanished(tables["claims"], log, context),
+            "vanished": _vanished(claims),
+            "consequences": _consequences(cases, overwritten, rows, claims, tables),
+            "broken": SUMS["broken"].of(rows.filter(pl.col("first_seq").is_not_null()).with_columns(n=_ONE)),
             "steps": steps.counted("lost", _acknowledged(lost), context.count_ns),
         },
         shown=examples,
         late=reordered(_sent(log, tables["phantoms"])),
         deposed=losses.deposed(rows, context.healed),
-        displaced=_displaced(cases["inconsistent-offset"], rows),
+        displaced=_displaced(cases["inconsistent-offset"], rows, overwritten),
         loss_windows=losses.loss_windows(lost, log),
     )
+
+
+def handed_unrecorded(pieces: Iterable[Piece]) -> pl.DataFrame:
+    """Of one task's places, see shares.handed_unrecorded: the tasks of messages are to know it."""
+    tables = gathered(pieces, _no_runs())
+    return shares.handed_unrecorded(tables["share_events"], tables["log"], tables["deliveries"])
 
 
 def _explained(
@@ -155,19 +178,48 @@ def _explained(
         losses.beside_the_log(said, times, log),
         context.under,
         context.timeline,
-        context.ends,
+        context.extents,
         context.names,
         context.silent,
         context.attempted,
     )
 
 
-def _vanished(claims: pl.DataFrame, log: pl.DataFrame, context: PlaceContext) -> pl.DataFrame:
-    """What vanished, by group and by everything that a contract may ask for."""
+def _gone(claims: pl.DataFrame, log: pl.DataFrame, context: PlaceContext) -> pl.DataFrame:
+    """Claims (vanished.py), and why the messages are not there any more."""
     times = {"attempts": claims["attempt_ns"], "dones": claims["done_ns"].fill_null(NULL)}
     one_by_one = claims.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64))
-    rows = _explained(one_by_one, {name: kept.to_numpy() for name, kept in times.items()}, log, context)
-    return SUMS["vanished"].of(rows.with_columns(messages=pl.lit(1, pl.Int64)))
+    return _explained(one_by_one, {name: kept.to_numpy() for name, kept in times.items()}, log, context)
+
+
+def _vanished(claims: pl.DataFrame) -> pl.DataFrame:
+    """What vanished, by group and by everything that a contract may ask for."""
+    return SUMS["vanished"].of(_claims_of("vanished", claims).with_columns(messages=_ONE))
+
+
+def _claims_of(name: str, claims: pl.DataFrame) -> pl.DataFrame:
+    return claims.filter(name=for_places.NAMES.index(name))
+
+
+def _consequences(
+    cases: Mapping[str, pl.DataFrame],
+    overwritten: pl.DataFrame,
+    rows: pl.DataFrame,
+    claims: pl.DataFrame,
+    tables: Mapping[str, pl.DataFrame],
+) -> pl.DataFrame:
+    """All cases that follow from a message that is gone; `rows`: acknowledgements that the log does not bear
+    out, explained.
+    """
+    why, outputs = overlay([rows.with_columns(n=_ONE), tables["lost_outputs"]], MESSAGES)
+    lost = why.join(outputs.select("group", "part"), on="part")
+    found = consequences.found(
+        {**cases, "unseen": tables["unseen"], "unprocessed": cases["unprocessed"].filter(~pl.col("flag"))},
+        overwritten,
+        rows.filter(pl.col("later_epoch").is_not_null()),
+    )
+    read = consequences.named("aborted-read", _claims_of("aborted-read", claims))
+    return pl.concat([found, read, consequences.named(consequences.LOST_OUTPUTS, lost)])
 
 
 def _no_runs() -> dict[str, pl.DataFrame]:
@@ -224,18 +276,6 @@ def _owed(log: pl.DataFrame, deliveries: pl.DataFrame, context: PlaceContext) ->
     return pl.concat(found)
 
 
-def _of_share_groups(
-    log: pl.DataFrame, events: pl.DataFrame, context: PlaceContext
-) -> dict[str, pl.DataFrame]:
-    records = shares.records(events, log)
-    return {
-        "double-accept": shares.double_accept(records),
-        "delivered-after-accept": shares.delivered_after_accept(records),
-        "over-delivered": shares.over_delivered(records, context.share_groups),
-        "lost-release": shares.lost_release(records, context.share_groups, context.drained),
-    }
-
-
 def _committed(context: PlaceContext) -> pl.DataFrame:
     rows = context.events.filter(kind="committed").drop_nulls(["place", "offset"])
     rows = rows.filter(~pl.col("group").is_in(list(context.share_groups)))
@@ -244,9 +284,7 @@ def _committed(context: PlaceContext) -> pl.DataFrame:
 
 def _polled(moves: pl.DataFrame) -> pl.DataFrame:
     """A case for each step of a member: of a run the first delivery alone is one."""
-    return moves.with_columns(n=pl.lit(1, pl.Int64)).rename(
-        {"polled_ns_first": "at_ns", "before": "other_offset"}
-    )
+    return moves.with_columns(n=_ONE).rename({"polled_ns_first": "at_ns", "before": "other_offset"})
 
 
 def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
@@ -275,19 +313,20 @@ def _acknowledged(lost: pl.DataFrame) -> Ints:
     return at_ns
 
 
-def _displaced(inconsistent: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement
-    that is not borne out there. Where several are, the least explained one stands for the offset.
+def _displaced(inconsistent: pl.DataFrame, rows: pl.DataFrame, overwritten: pl.DataFrame) -> pl.DataFrame:
+    """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement,
+    or else of the delivery, that the log contradicts there. Where several are, the least explained one stands
+    for the offset.
     """
-    rank = pl.col("cause").replace_strict(
-        {"unexplained": 0, "leader-restarted": 1, "unclean-election": 2}, default=3, return_dtype=pl.Int64
-    )
+    columns = ["place", "offset", "producer", "cause", *losses.KNOWN]
+    acked, handed = rows.drop_nulls(["place", "offset"]), overwritten
+    handed = handed.join(acked.select("place", "offset").unique(), on=["place", "offset"], how="anti")
     why = (
-        rows.drop_nulls(["place", "offset"])
-        .with_columns(rank=rank)
-        .sort("rank", "producer", "cause", *losses.KNOWN)
+        pl.concat([acked.select(columns), handed.select(columns)])
+        .with_columns(rank=consequences.rank(), n=_ONE)
+        .sort("rank", *columns[2:])
         .unique(["place", "offset"], keep="first", maintain_order=True)
-        .select("place", "offset", "producer", "cause", *losses.KNOWN, n=pl.lit(1, pl.Int64))
+        .drop("rank")
     )
     parts, known = overlay([inconsistent.select("place", "offset", "n"), why], PLACES)
     beside = parts.join(known.drop("place", "offset", "n"), on="part", how="left")

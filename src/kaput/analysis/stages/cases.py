@@ -18,12 +18,19 @@ from kaput.analysis.sums import Sum
 
 Cases = Mapping[str, pl.DataFrame]
 COUNTED = Sum(("name", "group", "flag"), ("n",))
+UNCLEAR = Sum(("name", "group"), ("n",))
 BY_MEMBER = Sum(("name", "group", "member"), ("n",))
 
 
 def counted(cases: Cases) -> pl.DataFrame:
     """(name, group, flag, n): how many there are; `group` is null for those of the run."""
     return COUNTED.of(pl.concat([_counts(name, rows) for name, rows in cases.items()]))
+
+
+def unclear(found: Cases) -> pl.DataFrame:
+    """(name, group, n): how many there are of what nobody can tell whether it is one."""
+    counts = [_counts(name, rows.drop("flag", strict=False)) for name, rows in found.items()]
+    return UNCLEAR.of(pl.concat(counts))
 
 
 def by_member(cases: Cases) -> pl.DataFrame:

@@ -29,7 +29,7 @@ SUMS: Mapping[str, Sum] = {
     "log": Sum(("place", "epoch"), ("records", "foreign"), ("low",), ("high",)),
     "delivered": Sum(("group", "member", "place"), ("records",), ("low", "first_ns"), ("last_ns",)),
     "shared": Sum(("group", "member", "kind"), ("records",)),
-    "transactions": Sum(("state",), ("begins", "messages")),
+    "transactions": Sum(("producer", "state"), ("begins", "messages")),
     "sent": Sum(
         ("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")
     ),

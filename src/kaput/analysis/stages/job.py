@@ -47,6 +47,15 @@ class Job:
         (found,) = self._on([self._encoding.parts.sums], add)
         return dict(_unpacked(found))
 
+    def handed_unrecorded(self) -> pl.DataFrame:
+        """What share groups were handed without a delivery on record, see questions/shares.py."""
+
+        def examine(_: int, pieces: Iterable[Piece]) -> list[bytes]:
+            return [_packed(by_place.handed_unrecorded(pieces))]
+
+        found: list[pl.DataFrame] = [_unpacked(each) for each in self._on(self._places, examine)]
+        return pl.concat(found)
+
     def messages(self, context: by_message.MessageContext) -> Iterator[by_message.MessageResults]:
         """The messages of all parts, examined; what was found is small only until it is looked at."""
 
@@ -69,13 +78,11 @@ class Job:
     ) -> list[by_place.PlaceResults] | None:
         """The places of all parts, examined; `beside`: what was found of their messages. None where
         deliveries are in no order of time: `put_in_time` first."""
-        parts = self._encoding.parts
 
         def examine(part: int, pieces: Iterable[Piece]) -> list[bytes]:
             return [_packed(by_place.examine([*pieces, *beside.get(part, ())], context, part))]
 
-        numbers = range(parts.messages, parts.messages + parts.places)
-        found = [_unpacked(each) for each in self._on(numbers, examine)]
+        found = [_unpacked(each) for each in self._on(self._places, examine)]
         return None if any(each is None for each in found) else found
 
     def put_in_time(self, steps: pl.DataFrame) -> None:
@@ -99,6 +106,12 @@ class Job:
 
         found = self._spark.parallelize(units, max(1, len(units))).mapPartitions(scan).collect()
         return total(chain([over_sends.nothing()], map(pickle.loads, found)), over_sends.SUMS)
+
+    @property
+    def _places(self) -> range:
+        """The numbers of the parts of places."""
+        parts = self._encoding.parts
+        return range(parts.messages, parts.messages + parts.places)
 
     def _encoded(self, tasks: Sequence[Sequence[Unit]]) -> Any:
         context = self._encoding

@@ -43,7 +43,9 @@ def account(given: Inputs, sums: Tables) -> Account:
     found.timeline = build(own, given.faults, partitions.logged, partitions.ends)
     found.reaches = faults.plan(given.faults, found.timeline, given.replicas)
     found.shared = {(group, member, kind): n for group, member, kind, n in sums["shared"].iter_rows()}
-    found.transactions = {state: (n, messages) for state, n, messages in sums["transactions"].iter_rows()}
+    found.transactions = {
+        (producer, state): (n, messages) for producer, state, n, messages in sums["transactions"].iter_rows()
+    }
     found.latencies |= percentiles(ACK, sums["acked_us"])
     found.delivered = _delivered(sums["delivered"])
     found.rebalances = rebalances.find(
@@ -93,8 +95,10 @@ def _per_second(counted: pl.DataFrame) -> dict[str, dict[int, int]]:
     return found
 
 
-def message_context(given: Inputs, account: Account, work: Plan, rows: LedgerRows) -> MessageContext:
-    """What the tasks of messages work with. `rows`: what the ledger has."""
+def message_context(
+    given: Inputs, account: Account, work: Plan, rows: LedgerRows, handed: pl.DataFrame
+) -> MessageContext:
+    """What the tasks of messages work with. `rows`: what the ledger has; `handed`: see MessageContext."""
     names, partitions = given.names, account.partitions
     topics = range(len(names.topics))
     return MessageContext(
@@ -114,6 +118,7 @@ def message_context(given: Inputs, account: Account, work: Plan, rows: LedgerRow
             index for index, isolation in enumerate(given.isolations) if isolation == "read_committed"
         },
         ledger=str(given.evidence.folder.analysis.resolve() / "ledger"),
+        handed=handed,
         rows=rows,
     )
 
@@ -128,9 +133,11 @@ def _partitions(given: Inputs, sums: Tables) -> Partitions:
     }
     logged: dict[Place, dict[int, tuple[int, int]]] = {}
     after_last: dict[Place, int] = {}
+    firsts: dict[Place, int] = {}
     for code, epoch, low, high in log.select("place", "epoch", "low", "high").iter_rows():
         place = names.located(code)
         after_last[place] = max(after_last.get(place, 0), high + 1)
+        firsts[place] = min(firsts.get(place, low), low)
         if epoch is not None:
             logged.setdefault(place, {})[epoch] = low, high
     return Partitions(
@@ -141,6 +148,8 @@ def _partitions(given: Inputs, sums: Tables) -> Partitions:
         log_records=int(log["records"].sum()),
         foreign_records=int(log["foreign"].sum()),
         end_offsets_sum=sum(end for end, _ in ends.values()),
+        starts=given.starts,
+        firsts=firsts,
     )
 
 

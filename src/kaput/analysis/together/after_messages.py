@@ -92,6 +92,11 @@ def _refuse(results: Sequence[MessageResults], names: Names) -> None:
         raise EvidenceError(
             f"table transactions: message {row['seq']} of producer {row['producer']} is of more than one"
         )
+    for row in _least([part.doubled["outputs"] for part in results], ["producer", "seq"]):
+        raise EvidenceError(
+            f"table outputs: message {row['seq']} of producer {row['producer']} has {row['times']} rows "
+            "with the same input"
+        )
     for row in _least([part.doubled["log"] for part in results], RECORD):
         topic, partition = names.located(row["place"])
         raise EvidenceError(
@@ -105,6 +110,11 @@ def _odd(found: pl.DataFrame, account: Account, names: Names) -> None:
     odd = transactions.odd(found)
     shown = [{name: few(rows, transactions.order(name)) for name, rows in odd.items()}]
     account.add_cases(counted(odd), shown, transactions.order, names)
+    account.broken = [
+        (name, producer, first_seq)
+        for name, rows in odd.items()
+        for producer, first_seq in rows.filter("flag").select("producer", "first_seq").iter_rows()
+    ]
 
 
 def _least(found: Sequence[pl.DataFrame], by: list[str]) -> list[dict[str, int]]:

@@ -7,18 +7,19 @@ from typing import Any
 
 import polars as pl
 
-from kaput.analysis.account import Account, DisplacedRow, LossRow, VanishedRow
+from kaput.analysis.account import Account, ConsequenceRow, DisplacedRow, LossRow, VanishedRow
 from kaput.analysis.deposed import Deposed
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
 from kaput.analysis.questions.commits import nowhere
 from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.losses import KNOWN
-from kaput.analysis.questions.standstills import STANDSTILLS, find
+from kaput.analysis.questions.standstills import STANDSTILLS, find, longest
 from kaput.analysis.stages import by_place, for_places
 from kaput.analysis.stages.by_place import PlaceContext, PlaceResults
 from kaput.analysis.stages.pieces import Parts, Piece
 from kaput.analysis.sums import total
+from kaput.analysis.transaction_times import limits
 from kaput.verdict.facts import Circumstances
 
 
@@ -31,7 +32,7 @@ def place_context(
         events,
         under,
         account.timeline,
-        account.partitions.ends,
+        account.partitions.extents(),
         given.unacknowledging,
         account.attempted(),
         fault_windows(given, account),
@@ -43,8 +44,17 @@ def place_context(
         count_ns,
         {index for index, isolation in enumerate(given.isolations) if isolation == "read_uncommitted"},
         _pipes(given),
+        limits(given, {producer for producer, _ in account.transactions}),
+        _locks(given),
         _begins(given, account),
     )
+
+
+def _locks(given: Inputs) -> dict[int, int]:
+    """By share group of the scenario, how long a member may hold a record (ns)."""
+    scenario = given.scenario
+    groups = [group for group in scenario.workload.groups if group.type == "share"] if scenario else []
+    return {given.groups.index(g.id): scenario.lock_ms(g) * 1_000_000 for g in groups if scenario}
 
 
 def _begins(given: Inputs, account: Account) -> pl.DataFrame:
@@ -61,12 +71,12 @@ def _pipes(given: Inputs) -> dict[int, list[int]]:
     }
 
 
-def standstills(given: Inputs, parts: Parts) -> dict[int, list[Piece]]:
+def standstills(given: Inputs, timeout_ns: int, parts: Parts) -> dict[int, list[Piece]]:
     """By part, what the tasks of places are to know of last stable offsets that stood still for too long."""
-    names, timeout_ns, grace_ns = given.names, given.transaction_timeout_ns, given.abort_grace_ns
+    names = given.names
     rows = [
-        (names.code(one.place), one.offset, 1, one.from_ns, one.to_ns, one.ns <= timeout_ns + grace_ns)
-        for one in find(given.samples)
+        (names.code(one.place), one.offset, 1, one.from_ns, one.to_ns)
+        for one in longest(find(given.samples))
         if one.ns > timeout_ns and one.place[0] in names.topics
     ]
     found: dict[int, list[Piece]] = {}
@@ -112,11 +122,17 @@ def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict
     """Adds the results of places to the account. By fault: how many lost messages it affected."""
     found = total([part.sums for part in results], by_place.SUMS)
     account.add_cases(found["cases"], [part.shown for part in results], by_place.order, names)
+    account.unclear = {(name, group): n for name, group, n in found["unclear"].iter_rows()}
     account.losses = [_loss(row) for row in found["losses"].iter_rows(named=True)]
     account.vanished = [
         VanishedRow(**{n: row[n] for n in VanishedRow._fields if n != "known"}, known=_known(row))
         for row in found["vanished"].iter_rows(named=True)
     ]
+    account.consequences = [
+        ConsequenceRow(**{n: row[n] for n in ConsequenceRow._fields if n != "known"}, known=_known(row))
+        for row in found["consequences"].iter_rows(named=True)
+    ]
+    account.missing = _missing(found["broken"])
     account.displaced = [_displaced(row) for part in results for row in part.displaced.iter_rows(named=True)]
     account.by_member = {
         (name, group, member): n for name, group, member, n in found["by_member"].drop_nulls().iter_rows()
@@ -135,6 +151,15 @@ def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict
         for row in part.deposed.iter_rows(named=True)
     ]
     return dict(found["lost_by_fault"].iter_rows())
+
+
+def _missing(broken: pl.DataFrame) -> dict[tuple[int, int], list[LossRow]]:
+    """By producer and first message of a transaction, why messages of it are gone."""
+    found: dict[tuple[int, int], list[LossRow]] = {}
+    kinds = broken.with_columns(messages="n", fault=None, first_ns=None, last_ns=None)
+    for row in kinds.iter_rows(named=True):
+        found.setdefault((row["producer"], row["first_seq"]), []).append(_loss(row))
+    return found
 
 
 def _loss(row: Mapping[str, Any]) -> LossRow:

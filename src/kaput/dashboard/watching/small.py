@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from kaput.evidence.samples import whole
+
 MOST_PLACES = 60  # partitions that are shown: those that changed last
 _MOST_FAULTS = 200
 NOT_YET = "not injected to the end"  # what the nemesis notes before it injects
@@ -26,6 +28,8 @@ class Small:
 
     def sample(self, row: Row) -> None:
         """A row of `samples`; names that mean nothing here are passed over."""
+        if not whole(row["value"]):
+            return
         labels = dict(row["labels"] or ())
         match row["name"]:
             case "lag":

@@ -1,0 +1,158 @@
+"""Anomalies that follow from a message which was overwritten: they are ruled as its loss is.
+
+After an unclean election, say, other messages stand at offsets that a group has read: it goes back, is handed
+offsets again, never sees what it has passed. Each such case gets the cause of the message that it was handed
+there before (contradicted.py, losses.py). Which case follows from which message:
+
+    poll-skip, nonmonotonic-poll       the delivery before it was of a message that was overwritten
+    unseen, unprocessed                the group had read an overwritten message at that offset, or above it
+                                       in what was overwritten with it; or such a poll-skip jumped over it
+    redelivered after a commit         the same; or the commit was above what was overwritten
+    processed-twice and what share     the group was handed an overwritten message at that offset
+    groups are held to
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from kaput.analysis.questions.losses import KNOWN
+from kaput.analysis.runs.cutting import READ, overlay
+from kaput.analysis.sums import Sum
+
+LOST_OUTPUTS = "lost-output"  # of a pipe: why outputs are lost, in place of an anomaly's name
+WHY = ("cause", *KNOWN)
+LOSS = ("producer", "topic", *WHY)  # what a contract asks of a loss
+CONSEQUENCES = Sum(("name", "group", *LOSS), ("n",))
+STEPS, PASSED = ("poll-skip", "nonmonotonic-poll"), ("unseen", "unprocessed")
+SAME_OFFSET = ("processed-twice", "double-accept", "delivered-after-accept", "lost-release")
+# The least explained of several stands for all.
+_RANK = {"unexplained": 0, "leader-restarted": 1, "deposed-leader": 2, "unclean-election": 3, "acks-0": 4}
+
+
+def rank() -> pl.Expr:
+    """How well a cause explains: the least explained first."""
+    return pl.col("cause").replace_strict(_RANK, return_dtype=pl.Int64)
+
+
+def explained(overwritten: pl.DataFrame) -> pl.DataFrame:
+    """Of `losses.explained` those rows that an epoch explains, or may explain."""
+    return overwritten.filter(pl.col("later_epoch").is_not_null() | pl.col("either_leader"))
+
+
+def found(
+    cases: Mapping[str, pl.DataFrame],
+    overwritten: pl.DataFrame,
+    acks: pl.DataFrame,
+) -> pl.DataFrame:
+    """CONSEQUENCES of one task. `cases` by name; `overwritten`: what groups were handed and the log
+    contradicts, explained; `acks`: acknowledgements that the log contradicts, explained.
+    """
+    if overwritten.is_empty() and acks.is_empty():
+        return pl.DataFrame(schema={"name": pl.String, "group": pl.Int64, **_LOSS_TYPES, "n": pl.Int64})
+    spots = overwritten.with_columns(rank=rank(), n=pl.lit(1, pl.Int64), handed=pl.lit(True))
+    spans = _spans(spots)
+    steps = {name: _stepped(cases[name], spots) for name in STEPS}
+    jumped = _jumped_over(steps["poll-skip"])
+    passed = pl.concat([spans.select(jumped.columns), jumped])
+    again = cases["redelivered"].filter("flag")
+    rows = [
+        *(_least(name, rows, ["line"]) for name, rows in steps.items()),
+        *(_same_offset(name, cases[name], spots, acks) for name in SAME_OFFSET),
+        *(_matched(name, cases[name], passed) for name in PASSED),
+        _matched("redelivered", again, _from_0(spans), _BY_THEN),
+    ]
+    return CONSEQUENCES.of(pl.concat(rows))
+
+
+_LOSS_TYPES: dict[str, type[pl.DataType]] = {
+    **dict.fromkeys(("producer", "topic"), pl.Int64),
+    "cause": pl.String,
+    **dict.fromkeys(KNOWN, pl.Boolean),
+}
+_OF_CASES = ("again_ns", "committed_to", "accepted_ns", "acquired_ns")
+_SPOT = [*READ.columns, "n", *LOSS, "later_ns", "rank", "handed"]
+# The overwriting epoch had begun (where that is not known it may have); the offset is within what it
+# overwrote, or the group began again behind a commit that was.
+_BY_THEN = (pl.col("later_ns") <= pl.col("again_ns")).fill_null(True) & (
+    (pl.col("offset") >= pl.col("begin")) | (pl.col("committed_to") > pl.col("begin"))
+)
+# Where only an acknowledgement tells of the overwritten message: the epoch began after it was accepted first,
+# and before the record was handed out last.
+_BETWEEN = pl.col("handed") | (
+    (pl.col("accepted_ns") <= pl.col("later_ns"))
+    & (pl.col("later_ns") <= pl.coalesce("acquired_ns", "later_ns"))
+).fill_null(False)
+
+
+def _same_offset(name: str, cases: pl.DataFrame, spots: pl.DataFrame, acks: pl.DataFrame) -> pl.DataFrame:
+    """Cases at offsets of messages that were overwritten: the group was handed them, or, where that is not on
+    record, they were acknowledged there.
+    """
+    if "accepted_ns" in cases.columns and cases.height and acks.height:
+        each = acks.join(cases.select("group").unique(), how="cross")
+        of_acks = each.with_columns(rank=rank(), n=pl.lit(1, pl.Int64), handed=pl.lit(False))
+        spots = pl.concat([spots.select(_SPOT), of_acks.select(_SPOT)])
+    return _matched(name, cases, spots, _BETWEEN)
+
+
+def _spans(spots: pl.DataFrame) -> pl.DataFrame:
+    """What was overwritten at once, from where the epoch begins (`begin`) to the last offset that the group
+    was handed: runs as READ has them, with LOSS, later_ns and rank.
+    """
+    begin = pl.coalesce("later_start", "offset")
+    key = ["group", "place", "begin", *LOSS, "later_ns", "rank"]
+    whole = spots.with_columns(begin=pl.min_horizontal(begin, "offset")).group_by(key)
+    return whole.agg(n=pl.col("offset").max() + 1).with_columns(
+        offset="begin", n=pl.col("n") - pl.col("begin")
+    )
+
+
+def _from_0(spans: pl.DataFrame) -> pl.DataFrame:
+    """The same from offset 0 on: where a group's commit is above what the log has left, its members go back
+    as far as auto.offset.reset tells them.
+    """
+    return spans.with_columns(offset=pl.lit(0, pl.Int64), n=pl.col("offset") + pl.col("n"))
+
+
+def _stepped(cases: pl.DataFrame, spots: pl.DataFrame) -> pl.DataFrame:
+    """Steps of members (polls.steps) from the delivery of a message that was overwritten, with its LOSS."""
+    before = {"group": "group", "place": "place", "other_offset": "offset"}
+    who = {"before_producer": "producer", "before_seq": "seq"}
+    stepped = cases.select(*before, *who, "n", to="offset").with_row_index("line")
+    known = spots.select(*READ.columns, "producer", "seq", "topic", *WHY, "later_ns", "rank")
+    both = stepped.join(known, left_on=[*before, *who], right_on=[*before.values(), *who.values()])
+    return both.rename({"before_producer": "producer"})
+
+
+def _jumped_over(steps: pl.DataFrame) -> pl.DataFrame:
+    """What such steps jumped over, as `_spans` has what was overwritten."""
+    begin = pl.col("other_offset") + 1
+    return steps.filter(pl.col("to") > begin).select(
+        "group", "place", *LOSS, "later_ns", "rank", n=pl.col("to") - begin, offset=begin, begin=begin
+    )
+
+
+def _matched(
+    name: str, cases: pl.DataFrame, runs: pl.DataFrame, holds: pl.Expr | None = None
+) -> pl.DataFrame:
+    """The parts of cases that share offsets with such runs of their group. `holds`: of both, with the times
+    of the case (null where it has none).
+    """
+    times = [pl.col(c) if c in cases.columns else pl.lit(None, pl.Int64).alias(c) for c in _OF_CASES]
+    mine = cases.select(*READ.columns, "n", *times).with_row_index("line")
+    parts, over = overlay([mine, runs.select(c for c in (*_SPOT, "begin") if c in runs.columns)], READ)
+    both = parts.join(over.drop(*READ.columns, "n"), on="part")
+    return _least(name, both if holds is None else both.filter(holds), ["line", "part"])
+
+
+def named(name: str, gone: pl.DataFrame) -> pl.DataFrame:
+    """CONSEQUENCES of cases that are each a message that is gone, explained."""
+    return CONSEQUENCES.of(gone.with_columns(name=pl.lit(name), n=pl.lit(1, pl.Int64)))
+
+
+def _least(name: str, both: pl.DataFrame, case: Sequence[str]) -> pl.DataFrame:
+    one = both.sort("rank", *LOSS).unique(case, keep="first", maintain_order=True)
+    return one.select(pl.lit(name).alias("name"), "group", *LOSS, "n")

@@ -1,0 +1,140 @@
+"""Which replicas still have an acknowledged message, and whether there was a time when none had.
+
+A message is safe as long as one replica of the in-sync replica set (ISR) that acknowledged it has it. A
+loss of power takes what a broker had not synced. A broker that rejoins the ISR has fetched everything again
+from its leader, and so is a victim no longer. Rules: docs/decisions/0032.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from kaput.analysis.timeline import FOREVER_NS, Change, Outage
+
+_MS = 1_000_000
+
+
+class Acknowledged(NamedTuple):
+    """An acknowledgement: between which moments (ns) the broker gave it, and what overwrote it later.
+
+    until_ns: when the overwriting epoch began, None where that is not known.
+    """
+
+    attempt_ns: int
+    done_ns: int
+    until_ns: int | None
+
+
+def lost_by_all(
+    changes: Sequence[Change], outages: Sequence[Outage], acked: Acknowledged
+) -> tuple[bool, bool]:
+    """Whether every member of the ISR may have lost the message, and whether the evidence leaves that open.
+
+    It is open where another order of events at one moment would change the answer, or where the ISR or the
+    time of the overwriting epoch is not recorded.
+    """
+    if not outages:
+        return False, False
+    until_ns = FOREVER_NS if acked.until_ns is None else acked.until_ns
+    found = {
+        _none_left(changes, outages, at_ns, until_ns, joins_first)
+        for at_ns in _moments(changes, acked)
+        for joins_first in (True, False)
+    }
+    sure = _none_left(changes, outages, acked.done_ns, until_ns, True)
+    return bool(sure) and acked.until_ns is not None, None in found or len(found) > 1 or (
+        bool(sure) and acked.until_ns is None
+    )
+
+
+def lost_by_leader(outages: Sequence[Outage], acked: Acknowledged, leader: int) -> bool:
+    """Whether the leader, all by itself, may have lost what it acknowledged."""
+    until_ns = acked.until_ns
+    return until_ns is not None and any(
+        outage.broker == leader and _affects(outage, acked.done_ns, until_ns) for outage in outages
+    )
+
+
+def _moments(changes: Sequence[Change], acked: Acknowledged) -> Iterator[int]:
+    """The moments at which the ISR may have acknowledged: one for each that it was meanwhile."""
+    yield acked.attempt_ns
+    yield acked.done_ns
+    for change in changes:
+        if acked.attempt_ns < change.at_ns < acked.done_ns:
+            yield change.at_ns
+
+
+def _none_left(
+    changes: Sequence[Change],
+    outages: Sequence[Outage],
+    at_ns: int,
+    until_ns: int,
+    joins_first: bool,
+) -> bool | None:
+    """Whether no replica has what the ISR of that moment acknowledged; None where that ISR is not known."""
+    if not any(_affects(outage, at_ns, until_ns) for outage in outages):
+        return False
+    isr = _isr_at(changes, at_ns)
+    if isr is None:
+        return None
+    return _none_left_of(set(isr), changes, outages, (at_ns, until_ns), joins_first)
+
+
+def _affects(outage: Outage, at_ns: int, until_ns: int) -> bool:
+    return outage.effective_ns // _MS <= until_ns // _MS and at_ns <= outage.healed_ns
+
+
+def _isr_at(changes: Sequence[Change], at_ns: int) -> Collection[int] | None:
+    known = [c.isr for c in changes if c.isr is not None and c.at_ns // _MS <= at_ns // _MS]
+    return known[-1] if known else None
+
+
+def _none_left_of(
+    holders: set[int],
+    changes: Sequence[Change],
+    outages: Sequence[Outage],
+    between: tuple[int, int],
+    joins_first: bool,
+) -> bool:
+    """Whether there is a moment between the two (ns) at which none of the brokers has the message."""
+    at_ns, until_ns = between
+    # What a broker took part in while its power was failing, it had taken before.
+    holders -= {o.broker for o in outages if o.effective_ns <= at_ns <= o.healed_ns}
+    isr, leader = set(_isr_at(changes, at_ns) or ()), _leader_at(changes, at_ns)
+    for event in _in_turn(changes, outages, at_ns, until_ns, joins_first):
+        if not holders:
+            break
+        if isinstance(event, Outage):
+            holders.discard(event.broker)
+            continue
+        leader = event.leader if event.leader is not None and event.leader >= 0 else leader
+        if event.isr is None:
+            continue
+        if leader in holders:
+            holders |= {b for b in set(event.isr) - isr if not _down(outages, b, event.at_ns)}
+        isr = set(event.isr)
+    return not holders
+
+
+def _in_turn(
+    changes: Sequence[Change], outages: Sequence[Outage], at_ns: int, until_ns: int, joins_first: bool
+) -> list[Change | Outage]:
+    """What happened between two moments, in the order of ms, which is all that the cluster records."""
+    lost: list[tuple[int, bool, Change | Outage]] = [
+        (o.effective_ns // _MS, joins_first, o) for o in outages if o.effective_ns > at_ns
+    ]
+    turns = [(c.at_ns // _MS, not joins_first, c) for c in changes if c.at_ns // _MS > at_ns // _MS]
+    every = sorted([*lost, *turns], key=lambda turn: turn[:2])
+    return [event for ms, _, event in every if ms <= until_ns // _MS]
+
+
+def _leader_at(changes: Sequence[Change], at_ns: int) -> int | None:
+    led = [
+        c.leader for c in changes if c.at_ns // _MS <= at_ns // _MS and c.leader is not None and c.leader >= 0
+    ]
+    return led[-1] if led else None
+
+
+def _down(outages: Sequence[Outage], broker: int, at_ns: int) -> bool:
+    return any(o.broker == broker and o.effective_ns <= at_ns < o.healed_ns for o in outages)

@@ -1,0 +1,33 @@
+"""Some columns of a big table, read on the driver: what differs in them, a row group at a time.
+
+For what a few questions ask of a whole table (its transactional ids, who made which outputs). The tables
+themselves are read by the tasks (analysis/runs/tables.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from kaput.evidence.parquet import DAMAGE, broken, footer_of, open_file, read_row_group
+from kaput.evidence.reading import Evidence
+from kaput.evidence.schemas import TABLES
+
+
+def distinct(evidence: Evidence, table: str, columns: Sequence[str]) -> set[tuple[Any, ...]]:
+    """The values that rows of a table have in these columns. Raises EvidenceError."""
+    found: set[tuple[Any, ...]] = set()
+    schema = TABLES[table].schema
+    for path in evidence.tables[table].files:
+        for index in range(footer_of(path).num_row_groups):
+            rows = read_row_group(open_file(path), path, index, columns)
+            try:
+                # Words come in many encodings, some of which cannot be grouped by.
+                once = pa.table({name: rows[name].cast(schema.field(name).type) for name in columns})
+                once = once.group_by(columns).aggregate([])
+                found.update(zip(*(once[name].to_pylist() for name in columns), strict=True))
+            except DAMAGE as error:
+                raise broken(path, error) from None
+    return found

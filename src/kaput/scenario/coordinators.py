@@ -1,0 +1,15 @@
+"""Which partition keeps the state of a group, or of a transactional producer: its leader coordinates them."""
+
+from __future__ import annotations
+
+TRANSACTIONS = "__transaction_state"
+
+
+def partition_of(name: str, count: int) -> int:
+    """As Kafka reckons it: Java's hash of the name, without its sign, modulo the partitions."""
+    value = 0
+    units = name.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[at : at + 2], "big")) % 2**32
+    signed = value - 2**32 if value >= 2**31 else value
+    return (0 if signed == -(2**31) else abs(signed)) % count

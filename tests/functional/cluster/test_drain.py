@@ -1,0 +1,72 @@
+"""The drain's reader on a real cluster whose log does not begin at 0 any more."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.lab import Cluster
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.sealing import seal
+from kaput.scenario.model import Topic
+from kaput.workload.drain import LogReader
+
+SENT, DELETED = 50, 11
+
+
+def _delete(cluster: Cluster, topic: str, below: int) -> None:
+    """What kafka-delete-records does."""
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    (done,) = client.delete_records([TopicPartition(topic, 0, below)]).values()
+    assert done.result(30).low_watermark == below
+
+
+def _rows(folder: RunFolder, table: str) -> list[dict[str, object]]:
+    seal(folder)
+    files = sorted(folder.table(table).glob("*.parquet"))
+    rows: list[dict[str, object]] = pa.concat_tables(pq.read_table(f) for f in files).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("while_reading", [False, True])
+def test_where_the_log_begins_is_on_record(
+    while_reading: bool, admin: Admin, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records that were deleted before or while they are read: the rest is read to the end, and said so."""
+    topic = f"deleted-{while_reading}"
+    admin.create_topics([Topic(name=topic, replication_factor=3)])
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "log_level": 0})
+    for _ in range(SENT):
+        producer.produce(topic, b"x")
+    assert producer.flush(20) == 0
+    folder = RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    reader = LogReader(folder, uuid.uuid4(), cluster.bootstrap_servers)
+    if while_reading:
+        begin = reader._begin
+
+        def deleted_meanwhile(client: object, place: tuple[str, int]) -> int:
+            """The records go just after the reader has asked where they begin."""
+            first = begin(client, place)  # type: ignore[arg-type]
+            if first == 0:
+                _delete(cluster, topic, DELETED)
+            return first
+
+        monkeypatch.setattr(reader, "_begin", deleted_meanwhile)
+    else:
+        _delete(cluster, topic, DELETED)
+    told = reader.read({(topic, 0): SENT}, 60, lambda done, total: None)
+    (row,) = _rows(folder, "end_offsets")
+    assert (row["start_offset"], row["drained_to"], row["end_offset"]) == (DELETED, SENT, SENT)
+    assert [r["offset"] for r in _rows(folder, "log")] == list(range(DELETED, SENT))
+    assert told == [
+        f"{topic}/0 begins at offset 11: retention or kafka-delete-records removed 11 offsets before they "
+        "were read"
+    ]

@@ -1,0 +1,54 @@
+"""Acknowledged messages below the start of a log: what retention or kafka-delete-records removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.histories import History
+from fakes.in_process import InProcess
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.reading import check
+
+
+def _history(missing: tuple[int, ...], start: int | None, **config: Any) -> History:
+    """Six messages were acknowledged, all but some are stored; whether the log's start is on record."""
+    history = History(topics=[{"name": "orders", "config": config}])
+    for seq in range(6):
+        history.sent(0, seq, seq)
+        if seq not in missing:
+            history.stored(seq, 0, seq)
+    history.led(1, 0, 0, [1]).add(
+        "end_offsets", topic="orders", partition=0, end_offset=6, drained_to=6, start_offset=start
+    )
+    return history
+
+
+SHORT = {"retention.ms": 1000}
+CASES: dict[str, tuple[History, str]] = {
+    "the log's start is on record": (_history((0, 1), 2), "inconclusive"),
+    "a start on record explains nothing behind it": (_history((0, 3), 1), "violated"),
+    "nothing was deleted, whatever the retention": (_history((0, 1), 0, **SHORT), "violated"),
+    "no start on record, a short retention": (_history((0, 1), None, **SHORT), "inconclusive"),
+    "all of it": (_history(tuple(range(6)), None, **SHORT), "inconclusive"),
+    "no start on record, retention by size": (
+        _history((0, 1), None, **{"retention.bytes": 100}), "inconclusive"
+    ),
+    "no start on record, a hole in the middle": (_history((2, 3), None, **SHORT), "violated"),
+    "no start on record, the usual retention": (_history((0, 1), None), "violated"),
+    "no start on record, retention without an end": (
+        _history((0, 1), None, **{"retention.ms": -1}), "violated"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_was_deleted_may_have_been_there(name: str, tmp_path: Path) -> None:
+    """Counted as lost, and not held against the cluster."""
+    history, verdict = CASES[name]
+    findings = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    (lost,) = findings.anomaly("lost")
+    assert (findings.verdict, lost.permitted) == (verdict, 0), findings.reasons
+    assert lost.count == 6 - len(history.rows["log"])
