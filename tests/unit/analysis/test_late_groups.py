@@ -179,3 +179,15 @@ def test_what_was_never_for_it_is_no_lag(tmp_path: Path) -> None:
     history.event("assigned", 5_000, 1).event("assigned", 5_000, 2, partition=1)
     history.event("committed", 6_000, 1)
     assert judged(history, tmp_path).groups[0].lag.final == 1
+
+
+@pytest.mark.parametrize(("offset", "unprocessed"), [(0, 1), (1, 0)])
+def test_a_pipe_need_not_process_what_was_there_before_it(
+    offset: int, unprocessed: int, tmp_path: Path
+) -> None:
+    """It began with the second record, whose output is stored elsewhere."""
+    history = late().event("assigned", 1_500, offset, partition=1).handed(1, 0, 1, 3_000, partition=1)
+    history.topics.append({"name": "bills"})
+    history.subscriptions = {"billing": ["orders"]}
+    history.acked(0, 2, 0, topic="bills").output(0, 2, 1, partition=1)
+    assert found(history, tmp_path)[0].get("unprocessed", (0, 0))[0] == unprocessed
