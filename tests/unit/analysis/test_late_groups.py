@@ -122,6 +122,14 @@ def test_a_share_group_that_begins_at_the_end(tmp_path: Path) -> None:
     assert found(history, tmp_path) == ({"unseen": (2, 1)}, "violated")
 
 
+def test_what_was_acquired_was_handed_out(tmp_path: Path) -> None:
+    """Also where its member was killed before it could tell what it had been given."""
+    history = late(SHARE, (1_000, 2_000))
+    history.shared("acquired", 1, 2_500, 5, partition=1).shared("accepted", 1, 2_501, partition=1)
+    history.rows["deliveries"].clear()
+    assert judged(history, tmp_path).anomaly("unseen")[0].permitted == 1
+
+
 def test_a_group_of_a_minute_by_its_assignment(tmp_path: Path) -> None:
     """What was sent in the minute before it is for the group, whatever it was handed."""
     block = {"config": {"auto.offset.reset": "by_duration:PT1M"}}
