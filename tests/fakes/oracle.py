@@ -174,6 +174,10 @@ class Oracle:
         """What of it the group never had to read."""
         return Late(self, group).early(self.unseen(group))
 
+    def begins(self, group: str, at: Place) -> int:
+        """From which offset on anything was for the group."""
+        return Late(self, group).start(at)
+
     def vanished(self, group: str) -> list[Row]:
         """The sends of what was handed to a group and is stored nowhere."""
         handed = self.delivered(group)
@@ -257,7 +261,7 @@ class Oracle:
             for e in events
             if e["kind"] == "assigned" and place(e) == place(commit) and e["offset"] is not None
         ] or [(d["polled_ns"], d["offset"]) for d in here]
-        first = min(begun)[1] if begun else Late(self, commit["group"]).start(place(commit))
+        first = min(begun)[1] if begun else self.begins(commit["group"], place(commit))
         by_then = {d["offset"] for d in here if d["polled_ns"] <= commit["at_ns"]}
         owed = {
             r["offset"] for r in log if place(r) == place(commit) and first <= r["offset"] < commit["offset"]

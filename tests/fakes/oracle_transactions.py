@@ -119,7 +119,8 @@ class Transactions:
         for spot in inputs:
             states = [self._state(o) for o in made if _spot(o) == spot]
             twice += states.count("stored") > 1
-            none += history.groups.get(group, False) and not set(states) & {"stored", "unread"}
+            owed = history.groups.get(group, False) and spot[2] >= self.oracle.begins(group, spot[:2])
+            none += owed and not set(states) & {"stored", "unread"}
         return {"processed-twice": twice, "unprocessed": none}
 
     def _state(self, output: Row) -> str:

@@ -19,6 +19,7 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from property.failovers import Failovers
+from property.latecomers import BLOCKS
 from property.worlds import Part, World, together
 
 Told = dict[str, Any]
@@ -83,7 +84,9 @@ def summary(findings: Findings) -> Told:
                 "after commit": g.redelivered_after_commit,
                 "counts": {a.name: a.count for a in findings.anomalies if a.group == g.group},
                 "vanished": {**gone.causes, "permitted": gone.permitted},
-                "too early": sum(a.permitted for a in findings.anomaly("unseen") if a.group == g.group),
+                "too early": sum(
+                    a.permitted for a in findings.anomaly("unseen") if a.group == g.group in BLOCKS
+                ),
             }
             for g, gone in zip(findings.groups, findings.anomaly("vanished"), strict=True)
         },
