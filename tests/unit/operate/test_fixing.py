@@ -148,6 +148,18 @@ def test_a_broker_that_is_away_is_no_lack_of_brokers() -> None:
     ]
 
 
+def test_too_few_replicas_for_any_write_are_no_missing_broker() -> None:
+    """They are mended with the replicas, or have the same reason why not."""
+    alone = topic(replicas=(1,), min_insync_replicas="2")
+    assert found(cluster(alone)).cannot == []
+    reasons = {each.id: why for each, why in found(cluster(alone, brokers=1)).cannot}
+    assert reasons["KP010"] == reasons["KP001"] and "nowhere to put" in reasons["KP010"]
+    short = Topic("orders", [Partition(0, 1, (1, 2, 3), (1,))], {"min.insync.replicas": "2"})
+    assert [why for each, why in found(cluster(short)).cannot if each.id == "KP010"] == [
+        "a broker is missing: bring it back"
+    ]
+
+
 def test_what_cannot_be_mended_has_its_reason() -> None:
     """In the user's words."""
     survey = replace(cluster(topic(min_insync_replicas="2")), client={"acks": "1"})
