@@ -119,7 +119,7 @@ def test_throttles_that_were_left_behind_are_taken_off() -> None:
 
 
 def test_an_interrupted_reassignment_comes_first() -> None:
-    """Nothing else is applied before it, and of everything else it is said why."""
+    """Nothing else is applied before it, and everything else has that as its reason."""
     survey = replace(
         cluster(topic(replicas=(1,), unclean_leader_election_enable="true")),
         interrupted=Interrupted(4, 50_000_000, "/before.json"),

@@ -68,7 +68,7 @@ def _below_min_isr(survey: Survey) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(below)}: ISR {listed(below[0].isr)}, min.insync.replicas {topic.min_isr}",
-                # All of too few replicas are not enough, whoever comes back.
+                # With fewer replicas than that, no returning broker helps.
                 f"bring back broker {ids(away)}" if enough else between(survey, topic),
             )
 
