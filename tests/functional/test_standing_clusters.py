@@ -89,7 +89,7 @@ def test_down_ends_everything(kaput: Standing) -> None:
 
 
 def test_of_two_starts_of_one_name_one_wins(kaput: Standing) -> None:
-    """The other is told so, and harms neither the cluster nor its log; two at once may take it down."""
+    """The other gets an error, and harms neither the cluster nor its log; two at once may take it down."""
     first, second = (kaput.start("up", "--brokers", "1", "--detach") for _ in range(2))
     ends = {process.communicate()[1]: process.returncode for process in (first, second)}
     assert sorted(ends.values()) == [0, 2], ends

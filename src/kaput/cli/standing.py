@@ -129,7 +129,7 @@ def _take_down(name: str) -> None:
         if time.monotonic() > limit:
             raise trouble
         time.sleep(_POLL_S)
-    # Whoever has taken the name meanwhile begins with a fresh directory.
+    # If another process has taken the name meanwhile, the directory is its own.
     with suppress(UsageError), home(name).locked():
         home(name).remove()
     typer.echo(f"{name}: down")

@@ -76,7 +76,7 @@ def test_a_name_is_taken_once() -> None:
 
 
 def test_a_name_is_locked_by_one_process_at_a_time() -> None:
-    """The second one is told why; afterwards not even the lock's file is left."""
+    """The second one gets the reason; afterwards not even the lock's file is left."""
     place = home("lab")
     with (
         place.locked(),
