@@ -57,13 +57,11 @@ class WrongProtocol(Refused):
 
     def __init__(self, endpoint: Endpoint, what: str) -> None:
         access = endpoint.access
-        how = "nothing says how to be let in"
         if access.path is not None:
-            how = f"{access.path} says security.protocol={access.protocol}"
-        super().__init__(
-            f"{endpoint.host}:{endpoint.port} {what}, and {how}: --command-config FILE has it (Java's client "
-            "properties)"
-        )
+            how = f"{access.path} (--command-config) says security.protocol={access.protocol}"
+        else:
+            how = "nothing says how to be let in: --command-config FILE does (Java's client properties)"
+        super().__init__(f"{endpoint.host}:{endpoint.port} {what}, and {how}")
 
 
 def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.socket | None = None) -> Any:

@@ -83,7 +83,7 @@ def test_a_config_that_says_otherwise_is_named(
     path.write_text(
         f"security.protocol={protocol}\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n", encoding="utf-8"
     )
-    wanted = f"{what}, and {path} says security.protocol={protocol}"
+    wanted = rf"{what}, and {path} \(--command-config\) says security.protocol={protocol}"
     with node(answer) as server, pytest.raises(WrongProtocol, match=wanted):
         knock(server, Access.read(path))
 
