@@ -12,7 +12,9 @@ from kaput.cli.up import Json
 if TYPE_CHECKING:
     from rich.text import Text
 
-Which = Annotated[str, typer.Option("--cluster", metavar="NAME", envvar="KAPUT_CLUSTER", help="Which one.")]
+Which = Annotated[
+    str, typer.Option("--cluster", "--name", metavar="NAME", envvar="KAPUT_CLUSTER", help="Which one.")
+]
 _DOWN_TIMEOUT_S = 60.0
 _POLL_S = 0.05
 

@@ -173,6 +173,22 @@ def test_a_program_that_takes_no_input_hangs(play: Play) -> None:
     assert 1 <= play.outcomes()["unknown"] < MESSAGES
 
 
+@pytest.mark.parametrize("line", ["x" * 80, '{"ready": true}', '{"seq": 0, "outcome": "acked"}'])
+@pytest.mark.parametrize(("takes", "said"), [(False, "taken no input"), (True, "neither said anything nor")])
+def test_a_program_that_prints_without_end_hangs(takes: bool, said: str, line: str, play: Play) -> None:
+    """What means nothing, or was said before, is no sign of work: neither early nor late."""
+    text = READY + (
+        "import threading\n"
+        + ("threading.Thread(target=sys.stdin.read, daemon=True).start()\n" if takes else "")
+        + f"while True: sys.stdout.write({line!r} + chr(10)); time.sleep(0.001)\n"
+    )
+    of = scenario(play.program(text), patience="1s")
+    of.workload.producers[0].__dict__.update(payload_bytes=4000)
+    troubles = play(of)
+    assert any(f"it hangs: it has {said}" in trouble for trouble in troubles), troubles
+    assert any("lines that the protocol does not have" in trouble for trouble in troubles)
+
+
 def test_rubbish_is_counted_and_shown(play: Play) -> None:
     """Each line of the wrong kind; what is right in between counts."""
     text = READY + (
