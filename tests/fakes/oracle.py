@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from fakes.histories import MS, History
+from fakes.histories import History
 from fakes.oracle_late import Late
 from fakes.oracle_shares import Shares
 from fakes.oracle_transactions import Transactions, visible
@@ -225,20 +225,15 @@ class Oracle:
         )
 
     def reassigned(self, one: Row, two: Row, events: list[Row]) -> bool:
-        """Whether the member's assignment of that partition may have changed between two deliveries, so far
-        as times in ms tell, or whether it went elsewhere by itself. What it is assigned and has already
-        changes nothing.
+        """Whether the member's assignment of that partition may have changed between two deliveries, or
+        whether it went elsewhere by itself. What it is assigned and has already changes nothing.
         """
         changes = [
             e["at_ns"] for e, owned in owned_before(events, one) if e["kind"] != "assigned" or not owned
         ]
         told = [e for e in events if e["kind"] == "seek"] + self.transactions.went_back(one["group"])
         changes += [e["at_ns"] for e in told if sought(e, one)]
-        first, last = one["polled_ns"], two["polled_ns"]
-        return any(
-            first <= at_ns <= last or (first // MS != last // MS and at_ns // MS in (first // MS, last // MS))
-            for at_ns in changes
-        )
+        return any(one["polled_ns"] <= at_ns <= two["polled_ns"] for at_ns in changes)
 
     def unassigned(self, mine: list[Row], events: list[Row]) -> int:
         """Records handed to a member that does not own their partition, where anybody was assigned it."""
@@ -246,11 +241,11 @@ class Oracle:
         return sum(place(d) in assigned and not self.owns(d, events) for d in mine)
 
     def owns(self, delivery: Row, events: list[Row]) -> bool:
-        """Whether the member had the partition at any moment of that ms."""
-        then = delivery["polled_ns"] // MS
-        past = [e for e, _ in owned_before(events, delivery) if e["at_ns"] // MS <= then]
-        before = [e["kind"] for e in past if e["at_ns"] // MS < then]
-        now = [e["kind"] for e in past if e["at_ns"] // MS == then]
+        """Whether the member had the partition at that moment, before or after what happened at it."""
+        then = delivery["polled_ns"]
+        past = [e for e, _ in owned_before(events, delivery) if e["at_ns"] <= then]
+        before = [e["kind"] for e in past if e["at_ns"] < then]
+        now = [e["kind"] for e in past if e["at_ns"] == then]
         return before[-1:] == ["assigned"] or "assigned" in now
 
     def ahead(self, commit: Row, mine: list[Row], events: list[Row], log: list[Row]) -> bool:
