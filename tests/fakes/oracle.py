@@ -164,6 +164,8 @@ class Oracle:
             return []
         topics = self.history.subscriptions.get(group, [t["name"] for t in self.history.topics])
         handed = self.delivered(group)
+        acquired = {spot(e) for e in self.shared if (e["group"], e["kind"]) == (group, "acquired")}
+        handed.update(who(r) for r in self.records if spot(r) in acquired)
         return [
             s for s in self.sends if self.copies[who(s)] > 0 and handed[who(s)] == 0 and s["topic"] in topics
         ]
@@ -220,11 +222,14 @@ class Oracle:
 
     def reassigned(self, one: Row, two: Row, events: list[Row]) -> bool:
         """Whether the member's assignment of that partition may have changed between two deliveries, so far
-        as times in ms tell. What it is assigned and has already changes nothing.
+        as times in ms tell, or whether it went elsewhere by itself. What it is assigned and has already
+        changes nothing.
         """
         changes = [
             e["at_ns"] for e, owned in owned_before(events, one) if e["kind"] != "assigned" or not owned
         ]
+        told = [e for e in events if e["kind"] == "seek"] + self.transactions.went_back(one["group"])
+        changes += [e["at_ns"] for e in told if sought(e, one)]
         first, last = one["polled_ns"], two["polled_ns"]
         return any(
             first <= at_ns <= last or (first // MS != last // MS and at_ns // MS in (first // MS, last // MS))
@@ -279,6 +284,15 @@ def concerns(event: Row, delivery: Row) -> bool:
     if None not in place(event):
         return place(event) == place(delivery)
     return event["kind"] != "assigned" and event["topic"] in (None, delivery["topic"])
+
+
+def sought(seek: Row, delivery: Row) -> bool:
+    """Whether a seek is of the partition of a delivery to its member, or of all (of the topic)."""
+    if seek["member"] != delivery["member"]:
+        return False
+    if None not in place(seek):
+        return place(seek) == place(delivery)
+    return seek["topic"] in (None, delivery["topic"])
 
 
 def owned_before(events: list[Row], delivery: Row) -> list[tuple[Row, bool]]:

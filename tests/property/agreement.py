@@ -148,10 +148,10 @@ def of_history(history: History, first: int = 0) -> Told:
 
 def _sum(one: Any, other: Any) -> Any:
     """Counts added, lists joined, whatever is on one side alone taken."""
+    if one is None or other is None:
+        return other if one is None else one
     if isinstance(one, dict):
         return {
             key: _sum(one.get(key), other.get(key)) for key in [*one, *(k for k in other if k not in one)]
         }
-    if one is None or other is None:
-        return other if one is None else one
     return sorted(one + other) if isinstance(one, list) else one + other

@@ -15,7 +15,7 @@ from fakes.histories import History
 
 GROUPS = {"audit": False, "billing": True, "ledger": True}  # and whether their drains finished
 _OUTCOMES = ("acked", "acked", "acked", "failed", "unknown")
-_KINDS = ("assigned", "assigned", "revoked", "lost", "left", "killed", "committed", "committed")
+_KINDS = ("assigned", "assigned", "revoked", "lost", "left", "killed", "committed", "committed", "seek")
 
 
 class Part(Protocol):

@@ -243,6 +243,23 @@ def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play)
     assert [(row["offset"], row["seq"]) for row in play.rows("deliveries")] == [(n, None) for n in range(3)]
 
 
+def test_where_a_member_seeks_to_is_on_record(play: Play) -> None:
+    """As what it commits is, with the offset."""
+    good = play.program(READY + "for t in sys.stdin: say(seq=json.loads(t)['seq'], outcome='acked')\n")
+    crew = play.crew_of(
+        scenario(good, play.program(MEMBER + "say(seek=[['orders', 0, 1]])\nsys.stdin.read()\n"))
+    )
+    crew.start()
+    crew.go()
+    assert eventually(lambda: play.count("deliveries") == 3, 30)
+    crew.stop_members()
+    assert crew.members[0].process.wait(30) is not None
+    assert crew.troubles() == []
+    seal(play.folder)
+    seeks = [row for row in play.rows("group_events") if row["kind"] == "seek"]
+    assert [(row["topic"], row["partition"], row["offset"]) for row in seeks] == [("orders", 0, 1)]
+
+
 def test_nothing_of_a_program_is_left(play: Play) -> None:
     """Also of one that listens to nobody, and when kaput's own process is killed."""
     crew = play.crew_of(scenario(play.program(READY + "time.sleep(600)\n")))
