@@ -177,6 +177,7 @@ class Oracle:
         topics = self.history.subscriptions.get(group, [t["name"] for t in self.history.topics])
         handed = self.delivered(group)
         acquired = {spot(e) for e in self.shared if (e["group"], e["kind"]) == (group, "acquired")}
+        acquired -= {spot(d) for d in self.deliveries if d["group"] == group}
         handed.update(who(r) for r in self.records if spot(r) in acquired)
         return [
             s for s in self.sends if self.copies[who(s)] > 0 and handed[who(s)] == 0 and s["topic"] in topics

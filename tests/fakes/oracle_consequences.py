@@ -16,6 +16,9 @@ from fakes.oracle_shares import Shares
 _LEAST_EXPLAINED_FIRST = ("unexplained", "leader-restarted", "deposed-leader", "unclean-election", "acks-0")
 
 
+Spot = tuple[str, int, int]
+
+
 class Overwritten(NamedTuple):
     """A message that was at an offset and is there no more, since an epoch began at or below it.
 
@@ -57,7 +60,7 @@ class Consequences:
             if s["outcome"] == "acked" and None not in (s["partition"], s["offset"])
             if (spot(s), who(s)) not in self.there
             for one in [self.overwritten(s)]
-            if one is not None and one.begin >= 0
+            if one is not None and self.causes.why(s).get("epoch") is not None
         ]
 
     def overwritten(self, claim: Row) -> Overwritten | None:
@@ -182,12 +185,11 @@ class Consequences:
         return count
 
     def _is_lost(self, send: Row) -> bool:
-        """Whether an output that was promised is not in the log any more."""
-        transactions = self.oracle.transactions
-        outcome = transactions.outcome(send)
-        promised = send["outcome"] == "acked" or (outcome == "committed" and send["outcome"] == "unknown")
+        """Whether an output that was acknowledged is not in the log any more."""
+        aborted = self.oracle.transactions.outcome(send) == "aborted"
         logged = any(who(r) == who(send) for r in self.oracle.records)
-        return promised and outcome != "aborted" and not logged and self.oracle.stored(send) != "unread"
+        unread = self.oracle.stored(send) == "unread"
+        return send["outcome"] == "acked" and not (aborted or logged or unread)
 
     def _redelivered(self, group: str, gone: list[Overwritten]) -> int:
         """Behind a commit, but what was there, or what the commit was above, had been overwritten when the
@@ -225,33 +227,43 @@ class Consequences:
             return {}
         found = {}
         for name, cases in shares.cases().items():
-            found[name] = 0
-            for at in cases if name != "over-delivered" else ():
-                here = [o for o in gone + self.acknowledged if (*o.place, o.offset) == at]
-                found[name] += any(self._apart(shares, name, at, here, tie) for tie in (0, 1))
+            of_name = cases if name != "over-delivered" else set()
+            found[name] = sum(self._of_several(shares, name, at, gone) for at in of_name)
         return found
 
-    def _apart(
-        self, shares: Shares, name: str, at: tuple[str, int, int], here: list[Overwritten], tie: int
-    ) -> bool:
-        """`tie`: whether what happened in the ms of an overwriting comes after it (1)."""
-        if any(one.since_ns is None for one in here):
-            return excused(here)
-        events = [e for e in shares.events if spot(e) == at]
-        cuts = sorted({one.since_ns // MS for one in here if one.since_ns is not None})
-        eras: dict[int, list[Row]] = {}
-        for event in events:
-            eras.setdefault(sum(cut < event["at_ns"] // MS + tie for cut in cuts), []).append(event)
-        of_one = [eras.get(len(cuts), [])] if name == "lost-release" else eras.values()
-        if any(shares.is_odd(name, rows) for rows in of_one):
-            return False
-        times = [e["at_ns"] // MS for e in events]
-        between = [o for o in here if o.since_ns is not None and min(times) <= o.since_ns // MS]
-        return excused(
+    def _of_several(self, shares: Shares, name: str, at: Spot, gone: list[Overwritten]) -> bool:
+        """Whether it is of several records that were at an offset one after the other, and excused by those
+        that the group was handed, or (since they were acknowledged) may have been, between the first accept
+        and the last time it was handed one.
+        """
+        rows = [e for e in shares.events if spot(e) == at]
+        accepts = [e["at_ns"] // MS for e in rows if e["kind"] == "accepted"]
+        handed = [e["at_ns"] // MS for e in rows if e["kind"] == "acquired"]
+        acked = [o for o in self.acknowledged if (*o.place, o.offset) == at]
+        mine = [o for o in gone if (*o.place, o.offset) == at]
+        behind = mine + [
             o
-            for o in between
-            if (o.since_ns is not None and o.since_ns // MS <= max(times)) or name == "lost-release"
-        )
+            for o in acked
+            if o.since_ns is not None
+            and accepts
+            and min(accepts) <= o.since_ns // MS <= max(handed, default=o.since_ns // MS)
+        ]
+        cuts = {None if o.since_ns is None else o.since_ns // MS for o in mine + acked}
+        known = [cut for cut in cuts if cut is not None]
+        alone = None not in cuts and all(_of_one(shares, name, rows, known, tie) for tie in (0, 1))
+        return not alone and excused(behind)
+
+
+def _of_one(shares: Shares, name: str, rows: list[Row], cuts: list[int], tie: int) -> bool:
+    """Whether it is wrong with one record alone. `tie`: what happened in the ms of a cut comes after it (1).
+
+    A record that came back and was overwritten then had nowhere to go.
+    """
+    turns: dict[int, list[Row]] = {}
+    for row in rows:
+        turns.setdefault(sum(cut < row["at_ns"] // MS + tie for cut in cuts), []).append(row)
+    last = [turns.get(len(cuts), [])]
+    return any(shares.is_odd(name, turn) for turn in (last if name == "lost-release" else turns.values()))
 
 
 def _is_of(one: Overwritten, delivery: Row) -> bool:

@@ -48,6 +48,7 @@ class Mixture:
         ]
         self.ledger = list(self.names)
         self.groups = dict.fromkeys(("reset", "raw", "end", "piping", "shared"), True)
+        self.subscriptions = {"piping": [self.names[0]]}
         self.blocks = {
             "reset": {},
             "raw": _UNCOMMITTED,

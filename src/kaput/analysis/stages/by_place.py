@@ -23,6 +23,7 @@ from kaput.analysis.questions import (
     offsets,
     pipes,
     polls,
+    reused,
     shares,
     standstills,
     steps,
@@ -152,7 +153,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
             "redelivered": handovers.redelivered(ordered, context.handovers),
             "first_records": handovers.first_records(deliveries, context.handovers),
             "vanished": _vanished(claims),
-            "consequences": _consequences(cases, overwritten, rows, claims, tables),
+            "consequences": _consequences(cases, overwritten, rows, claims, tables, log, context),
             "broken": SUMS["broken"].of(rows.filter(pl.col("first_seq").is_not_null()).with_columns(n=_ONE)),
             "steps": steps.counted("lost", _acknowledged(lost), context.count_ns),
         },
@@ -207,16 +208,22 @@ def _consequences(
     rows: pl.DataFrame,
     claims: pl.DataFrame,
     tables: Mapping[str, pl.DataFrame],
+    log: pl.DataFrame,
+    context: PlaceContext,
 ) -> pl.DataFrame:
     """All cases that follow from a message that is gone; `rows`: acknowledgements that the log does not bear
     out, explained.
     """
     why, outputs = overlay([rows.with_columns(n=_ONE), tables["lost_outputs"]], MESSAGES)
     lost = why.join(outputs.select("group", "part"), on="part")
+    acks = rows.filter(pl.col("later_epoch").is_not_null(), ~pl.col("borne_out"))
+    moments = consequences.moments(overwritten, acks, context.share_groups)
+    events, limits = tables["share_events"], context.share_groups
     found = consequences.found(
         {**cases, "unseen": tables["unseen"], "unprocessed": cases["unprocessed"].filter(~pl.col("flag"))},
         overwritten,
-        rows.filter(pl.col("later_epoch").is_not_null()),
+        acks,
+        reused.of_single_records(log, events, moments, limits, context.drained),
     )
     read = consequences.named("aborted-read", _claims_of("aborted-read", claims))
     return pl.concat([found, read, consequences.named(consequences.LOST_OUTPUTS, lost)])
@@ -319,7 +326,7 @@ def _displaced(inconsistent: pl.DataFrame, rows: pl.DataFrame, overwritten: pl.D
     for the offset.
     """
     columns = ["place", "offset", "producer", "cause", *losses.KNOWN]
-    acked, handed = rows.drop_nulls(["place", "offset"]), overwritten
+    acked, handed = rows.filter(~pl.col("borne_out")).drop_nulls(["place", "offset"]), overwritten
     handed = handed.join(acked.select("place", "offset").unique(), on=["place", "offset"], how="anti")
     why = (
         pl.concat([acked.select(columns), handed.select(columns)])
