@@ -43,7 +43,9 @@ class Overwritten(NamedTuple):
 
 
 def excused(behind: Iterable[Overwritten]) -> bool:
-    """Whether a case that follows from these is permitted: the least explained ones decide."""
+    """Whether a case that follows from these is permitted: the least explained ones decide, and of these the
+    one that was promised most.
+    """
     known = sorted(behind, key=lambda one: _LEAST_EXPLAINED_FIRST.index(one.cause))
     return bool(known) and all(one.permitted for one in known if one.cause == known[0].cause)
 

@@ -23,19 +23,21 @@ from kaput.analysis.questions.losses import KNOWN
 from kaput.analysis.runs.cutting import READ, overlay
 from kaput.analysis.sums import Sum
 
-LOST_OUTPUTS = "lost-output"  # of a pipe: why outputs are lost, in place of an anomaly's name
 WHY = ("cause", *KNOWN)
 LOSS = ("producer", "topic", *WHY)  # what a contract asks of a loss
+INPUT = ("group", "input_place", "input_offset")  # of a pipe
 CONSEQUENCES = Sum(("name", "group", *LOSS), ("n",))
 STEPS, PASSED = ("poll-skip", "nonmonotonic-poll"), ("unseen", "unprocessed")
 SAME_OFFSET = ("processed-twice", "double-accept", "delivered-after-accept", "lost-release")
-# The least explained of several stands for all.
+# The least explained of several stands for all; of those with one cause, the one that was promised most.
 _RANK = {"unexplained": 0, "leader-restarted": 1, "deposed-leader": 2, "unclean-election": 3, "acks-0": 4}
+_LEAST_FIRST = ["rank", *KNOWN, *LOSS]
 
 
-def rank() -> pl.Expr:
-    """How well a cause explains: the least explained first."""
-    return pl.col("cause").replace_strict(_RANK, return_dtype=pl.Int64)
+def rank(acks_1: Collection[int]) -> pl.Expr:
+    """How well a loss is explained, the least first. `acks_1`: producers with acks=1."""
+    promised_less = pl.col("producer").is_in(sorted(acks_1)).cast(pl.Int64)
+    return 2 * pl.col("cause").replace_strict(_RANK, return_dtype=pl.Int64) + promised_less
 
 
 def explained(overwritten: pl.DataFrame) -> pl.DataFrame:
@@ -48,14 +50,16 @@ def found(
     overwritten: pl.DataFrame,
     acks: pl.DataFrame,
     single: Mapping[str, pl.DataFrame],
+    acks_1: Collection[int],
 ) -> pl.DataFrame:
     """CONSEQUENCES of one task. `cases` by name; `overwritten`: what groups were handed and the log
     contradicts, explained; `acks`: acknowledgements that the log contradicts, explained; `single`: see
-    reused.py.
+    reused.py; `acks_1`: producers with acks=1.
     """
     if overwritten.is_empty() and acks.is_empty():
         return pl.DataFrame(schema={"name": pl.String, "group": pl.Int64, **_LOSS_TYPES, "n": pl.Int64})
-    spots = overwritten.with_columns(rank=rank(), n=pl.lit(1, pl.Int64), handed=pl.lit(True))
+    acks = acks.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(False))
+    spots = overwritten.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(True))
     spans = _spans(spots)
     steps = {name: _stepped(cases[name], spots) for name in STEPS}
     jumped = _jumped_over(steps["poll-skip"])
@@ -96,8 +100,7 @@ def _same_offset(name: str, cases: pl.DataFrame, spots: pl.DataFrame, acks: pl.D
     record, they were acknowledged there.
     """
     if "accepted_ns" in cases.columns and cases.height and acks.height:
-        each = acks.join(cases.select("group").unique(), how="cross")
-        of_acks = each.with_columns(rank=rank(), n=pl.lit(1, pl.Int64), handed=pl.lit(False))
+        of_acks = acks.join(cases.select("group").unique(), how="cross")
         spots = pl.concat([spots.select(_SPOT), of_acks.select(_SPOT)])
     return _matched(name, cases, spots, _BETWEEN)
 
@@ -174,5 +177,5 @@ def named(name: str, gone: pl.DataFrame) -> pl.DataFrame:
 
 
 def _least(name: str, both: pl.DataFrame, case: Sequence[str]) -> pl.DataFrame:
-    one = both.sort("rank", *LOSS).unique(case, keep="first", maintain_order=True)
+    one = both.sort(_LEAST_FIRST).unique(case, keep="first", maintain_order=True)
     return one.select(pl.lit(name).alias("name"), "group", *LOSS, "n")

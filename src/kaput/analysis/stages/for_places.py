@@ -43,7 +43,9 @@ def none() -> dict[str, pl.DataFrame]:
         "contradicted": pl.DataFrame(schema=dict.fromkeys(CLAIMS, pl.Int64)),
         "unseen": pl.DataFrame(schema=dict.fromkeys(_UNSEEN, pl.Int64)),
         "outputs": pl.DataFrame(schema={**dict.fromkeys(pipes.OUTPUTS, pl.Int64), **pipes.STATES}),
-        "lost_outputs": pl.DataFrame(schema=dict.fromkeys(_UNSEEN, pl.Int64)),
+        "lost_outputs": pl.DataFrame(
+            schema=dict.fromkeys((*_UNSEEN, "input_place", "input_ahead"), pl.Int64)
+        ),
         "standstills": pl.DataFrame(schema=STANDSTILLS),
     }
 
