@@ -2,8 +2,8 @@
 transactions, a pipe, groups that read through all that, one that begins at the end, a share group.
 
 Mostly what Kafka would do; in one of five histories something is wrong that nothing explains (a poll goes
-back, a record is passed over, a record is accepted twice), so that it must be told from what follows from
-losses. The partitions are those of replicated.py.
+back, or passes a record; a record is accepted twice, or released and never handed out again), so that it must
+be told from what follows from losses. The partitions are those of replicated.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from property.replicated import Partition, Record
 
 _CAME_MS = 300.0  # when the group comes that begins at the end: in every history, since it is one group
 _UNCOMMITTED = {"config": {"isolation.level": "read_uncommitted"}}
-_FAULTY = ("back", "passed", "accepted twice")
+_MISTAKES = ("back", "passed", "accepted twice", "kept")
 
 
 class Mixture:
@@ -56,7 +56,7 @@ class Mixture:
             "piping": {"produces": {"topic": self.names[1]}},
             "shared": {"type": "share", "group-config": {"share.auto.offset.reset": "earliest"}},
         }
-        self.wrong = random.choice(_FAULTY) if random.random() < 0.2 else None
+        self.wrong = random.choice(_MISTAKES) if random.random() < 0.2 else None
 
     def play(self, history: History, first: int) -> None:
         """Adds its rows."""
@@ -152,8 +152,10 @@ class _Play:
     def _transaction(self) -> None:
         self.in_transaction(1, [self.random.choice(self.inputs) for _ in range(self.random.randint(1, 3))])
 
-    def in_transaction(self, number: int, partitions: list[Partition]) -> tuple[str, list[int]]:
-        """A message to each of these: what its producer was told of their transaction, and their seqs."""
+    def in_transaction(self, number: int, partitions: list[Partition]) -> tuple[bool, list[int]]:
+        """A message to each of these: whether their transaction commits, whatever its producer is told, and
+        their seqs.
+        """
         told = self.random.choice(("committed",) * 5 + ("aborted", "aborted", "unknown"))
         commits = told == "committed" or (told == "unknown" and self.random.random() < 0.5)
         self.transactions += 1
@@ -166,7 +168,7 @@ class _Play:
             partition.append(True, transaction=key, commits=commits)
         self.history.transaction(self.transactions, seqs[0], seqs[-1], told, self.first + number)
         self.history.rows["transactions"][-1].update(begin_ns=at(began), end_ns=at(self.ms))
-        return told, seqs
+        return commits, seqs
 
     def goes_wrong(self, how: str) -> bool:
         """Whether this is where the history's one mistake is made."""
@@ -192,9 +194,9 @@ class Reader:
             return False
         if self.since is None:
             self._begin()
-        if not steady and self.random.random() < 0.12:
+        if not steady and self.random.random() < 0.2:
             self._change()
-        if not steady and self.random.random() < 0.2 and self.position >= 0:
+        if not steady and self.random.random() < 0.35:
             self.committed = self.position
             self._event("committed", self.position)
             self.play.ms += 1
@@ -243,10 +245,12 @@ class Reader:
     def _look(self) -> None:
         """Where the log was cut since it polled last it goes to the cut, begins anew or goes on."""
         cut = [length for ms, length in self.partition.cuts if self.since is not None and ms >= self.since]
-        if cut and self.random.random() < 0.6:
+        way = self.random.random()
+        if cut and way < 0.5:
             self.position = min(self.position, *cut)
-        elif self.position > self.partition.end:
-            self.position = self._reset() if self.random.random() < 0.7 else self.partition.watermark
+        elif self.position > self.partition.end or (cut and way < 0.75 and self.position > min(cut)):
+            # It was beyond the end, if only until more was written.
+            self.position = self._reset() if self.random.random() < 0.5 else self.partition.watermark
         self.since = self.play.ms
 
     def _next(self) -> list[Record]:
@@ -273,11 +277,11 @@ class Pipe(Reader):
             return
         out = self.play.partitions[-1]
         self.play.ms += 1
-        told, seqs = self.play.in_transaction(2, [out] * len(records))
+        commits, seqs = self.play.in_transaction(2, [out] * len(records))
         for seq, record in zip(seqs, records, strict=True):
             made = {**self._who, **self.partition.where}
             self.play.history.output(self.play.first + 2, seq, record.offset, **made)
-        if told == "committed":
+        if commits:
             self.committed = self.position
             self._event("committed", self.position)
         else:
@@ -303,6 +307,8 @@ class Queue:
         if cut and random.random() < 0.7:
             self.accepted = {offset for offset in self.accepted if offset < min(cut)}
             self.counts = {offset: n for offset, n in self.counts.items() if offset < min(cut)}
+        elif cut:
+            self.accepted |= {offset for offset in self.counts if offset >= min(cut)}
         self.since = play.ms
         log = self.partition.log[: self.partition.watermark]
         free = [r for r in log if r.producer is not None and r.offset not in self.accepted]
@@ -328,5 +334,5 @@ class Queue:
             n = count if kind == "acquired" else None
             self.play.history.add("share_events", kind=kind, at_ns=at(ms + later), delivery_count=n, **row)
         self.play.ms += 2
-        if how != "released":
+        if how != "released" or self.play.goes_wrong("kept"):
             self.accepted.add(offset)

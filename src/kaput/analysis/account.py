@@ -135,8 +135,8 @@ class Account:
     and topic, what of `unseen` was stored before such a group began; `maybe_too_early`: by group, what may
     have been; `begins`: by such a group and place, from which offset on anything was for it; `broken`:
     transactions with which nothing is wrong but that messages are gone (name of the anomaly, producer, first
-    seq), and `missing`: of each why those are; `unprocessed`: inputs whose outputs are lost (group, why, how many);
-    `redelivered` by rebalance, `first_records` (when, in ns) by
+    seq), and `missing`: of each why those are; `unprocessed`: inputs whose outputs are lost (group, why, how
+    many); `redelivered` by rebalance, `first_records` (when, in ns) by
     member and rebalance: the numbers of `rebalances`; `waiting`: how far groups had come when faults were
     healed; `stuck`: messages by fault and group.
     """

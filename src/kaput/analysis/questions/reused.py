@@ -25,7 +25,7 @@ def of_single_records(
     limits: Mapping[int, int | None],
     drained: Collection[int],
 ) -> dict[str, pl.DataFrame]:
-    """(group, place, offset, n) of the records at these offsets, by the name of the anomaly as `shares.cases`.
+    """(group, place, offset, n) of the records at these offsets, by the anomaly as in `shares.cases`.
 
     `overwritten`: (group, place, offset, since_ns). Offsets of which some `since_ns` is null are left out:
     nobody knows which record an event was of. What happened in the same ms counts for either.
