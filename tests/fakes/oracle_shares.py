@@ -33,16 +33,25 @@ class Shares:
 
     def counts(self) -> dict[str, int]:
         """The anomalies of share groups."""
+        return {name: len(cases) for name, cases in self.cases().items()}
+
+    def cases(self) -> dict[str, set[Spot]]:
+        """The stored records of which each is."""
+        spots = {_spot(event) for event in self.events} & self.stored
         return {
-            "double-accept": self._records(lambda rows: len(_of(rows, "accepted")) > 1),
-            "delivered-after-accept": self._records(self._after_accept),
-            "over-delivered": self._records(self._over),
-            "lost-release": self._records(self._lost) if self.drained else 0,
+            name: {s for s in spots if self.is_odd(name, [e for e in self.events if _spot(e) == s])}
+            for name in ("double-accept", "delivered-after-accept", "over-delivered", "lost-release")
         }
 
-    def _records(self, odd: Callable[[list[Row]], bool]) -> int:
-        spots = {_spot(event) for event in self.events} & self.stored
-        return sum(odd([event for event in self.events if _spot(event) == spot]) for spot in spots)
+    def is_odd(self, name: str, rows: list[Row]) -> bool:
+        """Whether the events of one record are a case of that anomaly."""
+        odd: dict[str, Callable[[list[Row]], bool]] = {
+            "double-accept": lambda rows: len(_of(rows, "accepted")) > 1,
+            "delivered-after-accept": self._after_accept,
+            "over-delivered": self._over,
+            "lost-release": lambda rows: self.drained and self._lost(rows),
+        }
+        return odd[name](rows)
 
     def _after_accept(self, rows: list[Row]) -> bool:
         return any(

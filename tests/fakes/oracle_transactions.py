@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fakes.oracle import Oracle
 
 Row = dict[str, Any]
+Spot = tuple[str, int, int]
 _TIMEOUT_NS = 60_000 * MS
 
 
@@ -39,17 +40,28 @@ class Transactions:
 
     def counts(self) -> dict[str, int]:
         """The anomalies of the run."""
-        torn = lost = 0
-        for one in self.rows["transactions"]:
-            sends = [s for s in self.oracle.sends if _has(one, s)]
-            here = any(self.oracle.copies[_who(s)] for s in sends)
-            gone = any(self._gone(s) for s in sends if _promised(one, s))
-            torn += (here and one["outcome"] == "aborted") or (here and gone)
-            lost += one["outcome"] == "committed" and gone and not here
-        return {"torn-transaction": torn, "lost-commit": lost, "hanging-transaction": self._hanging()}
+        torn, lost = self.odd()
+        return {
+            "torn-transaction": len(torn),
+            "lost-commit": len(lost),
+            "hanging-transaction": self._hanging(),
+        }
 
-    def _gone(self, send: Row) -> bool:
-        return self.oracle.stored(send) in ("0", "uncommitted")
+    def odd(self) -> tuple[list[Row], list[Row]]:
+        """Those that are torn, and those that were committed and are lost."""
+        torn, lost = [], []
+        for one in self.rows["transactions"]:
+            here = any(self.oracle.copies[_who(s)] for s in self.oracle.sends if _has(one, s))
+            if here and (one["outcome"] == "aborted" or self.gone(one)):
+                torn.append(one)
+            if one["outcome"] == "committed" and self.gone(one) and not here:
+                lost.append(one)
+        return torn, lost
+
+    def gone(self, transaction: Row) -> list[Row]:
+        """The messages that it promised and that are found nowhere."""
+        sends = [s for s in self.oracle.sends if _has(transaction, s) and _promised(transaction, s)]
+        return [s for s in sends if self.oracle.stored(s) in ("0", "uncommitted")]
 
     def _hanging(self) -> int:
         at: defaultdict[tuple[str, str], dict[int, dict[str, float]]] = defaultdict(dict)
@@ -98,16 +110,26 @@ class Transactions:
 
     def aborted_read(self, group: str) -> int:
         """Messages that a group with read_committed was handed, and should not have been."""
+        return len(self.read_too_early(group))
+
+    def read_too_early(self, group: str) -> list[Row]:
+        """The sends of these."""
         if self.oracle.isolation(group) != "read_committed":
-            return 0
+            return []
         handed = self.oracle.delivered(group)
-        return sum(
-            handed[_who(s)] > 0 and (self.outcome(s) == "aborted" or self.oracle.stored(s) == "uncommitted")
+        return [
+            s
             for s in self.oracle.sends
-        )
+            if handed[_who(s)] and (self.outcome(s) == "aborted" or self.oracle.stored(s) == "uncommitted")
+        ]
 
     def pipe(self, group: str) -> dict[str, int]:
         """The anomalies of a pipe."""
+        twice, none = self.inputs_made(group)
+        return {"processed-twice": len(twice), "unprocessed": len(none)}
+
+    def inputs_made(self, group: str) -> tuple[list[Spot], list[Spot]]:
+        """The inputs with several outputs, and those without."""
         made = [o for o in self.rows["outputs"] if o["group"] == group]
         history = self.oracle.history
         topics = history.subscriptions.get(group, [t["name"] for t in history.topics])
@@ -115,13 +137,20 @@ class Transactions:
             topics = [*self.oracle.topics()]
         is_pipe = bool(made) or "produces" in history.blocks.get(group, {})
         inputs = {_spot(r) for r in self.oracle.records if is_pipe and visible(r) and r["topic"] in topics}
-        twice = none = 0
+        twice, none = [], []
         for spot in inputs:
             states = [self._state(o) for o in made if _spot(o) == spot]
-            twice += states.count("stored") > 1
+            if states.count("stored") > 1:
+                twice.append(spot)
             owed = history.groups.get(group, False) and spot[2] >= self.oracle.begins(group, spot[:2])
-            none += owed and not set(states) & {"stored", "unread"}
-        return {"processed-twice": twice, "unprocessed": none}
+            if owed and not set(states) & {"stored", "unread"}:
+                none.append(spot)
+        return twice, none
+
+    def outputs_of(self, group: str, spot: Spot) -> list[Row]:
+        """The sends of what a pipe made of an input."""
+        made = [o for o in self.rows["outputs"] if o["group"] == group and _spot(o) == spot]
+        return [self.oracle.sent[_who(o)] for o in made if _who(o) in self.oracle.sent]
 
     def _state(self, output: Row) -> str:
         send = self.oracle.sent.get(_who(output))
@@ -152,5 +181,5 @@ def _who(row: Row) -> tuple[int, int]:
     return row["producer"], row["seq"]
 
 
-def _spot(row: Row) -> tuple[str, int, int]:
+def _spot(row: Row) -> Spot:
     return row["topic"], row["partition"], row["offset"]

@@ -48,9 +48,12 @@ def outputs(made: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
 
 
 def lost_outputs(outputs_: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset, producer, seq, n): those that are lost, where they were acknowledged."""
+    """(group, place, offset, producer, seq, n, input_place, input_ahead): those that are lost, where they
+    were acknowledged, and what each was made of: an offset so far ahead of its seq.
+    """
     claimed = {"place": "claimed_place", "offset": "claimed_offset"}
-    return outputs_.filter("lost").select("group", **claimed, producer="producer", seq="seq", n="n")
+    of = {"input_place": pl.col("place"), "input_ahead": pl.col("offset") - pl.col("seq")}
+    return outputs_.filter("lost").select("group", **claimed, producer="producer", seq="seq", n="n", **of)
 
 
 def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFrame:
