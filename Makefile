@@ -15,9 +15,9 @@ PYTHON ?= python3
 UV_VERSION = 0.13.8
 
 BIN = .venv/bin
-# How tests are shared out: tests/conftest.py. Those without brokers often wait, so that a third worker has room.
+# How tests are shared out: tests/conftest.py. They often wait, so that a third worker has room on two cores.
 PYTEST = $(BIN)/pytest -n 2 --dist loadscope
-PYTEST_OTHERS = $(BIN)/pytest -n 3 --dist loadscope
+PYTEST_3 = $(BIN)/pytest -n 3 --dist loadscope
 UV = $(BIN)/uv
 # Packages are as the locks say and kaput itself is there; of the two stamps the wider stands for both.
 RUN_STAMP = .venv/.installed
@@ -39,8 +39,8 @@ demo: setup
 test: setup-dev
 	$(MAKE) --no-print-directory check
 	$(BIN)/pytest tests/functional tests/spark/test_background.py -m "alone and not long"
-	$(PYTEST) tests/functional -m "not alone and not tools and not long"
-	$(PYTEST_OTHERS) tests --ignore=tests/functional -m "not alone and not long"
+	$(PYTEST_3) tests/functional -m "not alone and not tools and not long"
+	$(PYTEST_3) tests --ignore=tests/functional -m "not alone and not long"
 
 # With what has a sibling above: other signals, ZooKeeper's mode of the same, more of the built-in scenarios.
 test-all: test

@@ -1,7 +1,7 @@
 """Workers share the tests (`make test`): of those without brokers, one judges with Spark, in one session.
 
-Tests of brokers run before them, in two workers, a file at a time in each; those marked `alone`, in which a
-fault that is late on a busy machine finds nothing to lose, by themselves.
+Tests of brokers run before them, a file at a time in each worker; those marked `alone`, in which a fault that
+is late on a busy machine finds nothing to lose, by themselves.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ settings.load_profile("kaput")
 _TOGETHER = {"spark": "spark", "property": "spark", "browser": "browser"}
 # Those there that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
 _COMMANDS = ("any_shape", "analyze_while_recording", "background", "hdfs", "judging_unwritable", "standalone")
+# Tests of brokers that share nothing with their file: each in whichever worker is free.
+_APART = tuple(f"test_{name}.py" for name in ("network_runs", "no_orphans", "scenarios", "trouble"))
 # Those of tests/unit that start many processes or draw many cases: marked `slow`.
 _SLOW = (
     *("beside", "command_clients", "crew", "damage", "dashboard_command", "exit_status", "export"),
@@ -53,6 +55,8 @@ class ByDirectory(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         directory = nodeid.removeprefix("tests/").partition("/")[0]
         file = nodeid.partition("::")[0]
+        if file.endswith(_APART):
+            return nodeid
         if directory == "functional" or file.endswith(tuple(f"test_{name}.py" for name in _COMMANDS)):
             return file
         return _TOGETHER.get(directory, nodeid)

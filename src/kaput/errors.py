@@ -9,7 +9,8 @@
     │   ├── NamespacesError            the kernel lacks or forbids what network namespaces need
     │   ├── DistributionError          Kafka's jars cannot be had, or are not the ones locked
     │   ├── BrokerError                a broker or controller did not come up, or died on its own
-    │   └── FaultError                 a fault that did not bite, or was not healed; the message has the proof
+    │   ├── FaultError                 a fault that did not bite, or was not healed; the message has the proof
+    │   └── WrongProtocol   exit 2     a cluster that is spoken to otherwise than it wants (cluster/wire.py)
     └── Interrupted           exit 130 Ctrl-C or SIGTERM
 
 Kafka's anomalies are findings, never exceptions (docs/decisions/0001-three-kinds-of-trouble.md).

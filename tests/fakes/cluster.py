@@ -147,6 +147,9 @@ class FakeAdmin:
             raise view
         return {(topic, 0): view for topic in topics}
 
+    def topics(self) -> list[str]:
+        return ["orders"]
+
     def answers(self, node: int) -> bool:
         return node not in self._mute
 

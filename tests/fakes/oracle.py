@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from fakes.histories import MS, History
+from fakes.histories import History
 from fakes.oracle_late import Late
 from fakes.oracle_shares import Shares
 from fakes.oracle_transactions import Transactions, visible
@@ -133,12 +133,8 @@ class Oracle:
 
     def group_counts(self, group: str) -> dict[str, int]:
         """The anomalies of one group."""
-        mine = [d for d in self.deliveries if d["group"] == group]
-        events = [e for e in self.events if e["group"] == group]
+        mine, events, read = self.order_of(group)
         shares = Shares(self.history, group)
-        if shares.is_share_group:
-            mine, events = [], []  # order is promised to nobody, and redelivery is no anomaly
-        read = [r for r in self.log if visible(r) or self.isolation(group) == "read_uncommitted"]
         return (
             shares.counts()
             | self.transactions.pipe(group)
@@ -146,10 +142,7 @@ class Oracle:
                 "unseen": len(self.unseen(group)),
                 "aborted-read": self.transactions.aborted_read(group),
                 "redelivered": sum(n > 1 for n in Counter(map(spot, mine)).values()),
-                "poll-skip": self.steps(mine, events, lambda one, two: skips(read, one, two)),
-                "nonmonotonic-poll": self.steps(
-                    mine, events, lambda one, two: two["offset"] <= one["offset"]
-                ),
+                **{name: len(pairs) for name, pairs in self.odd_steps(group).items()},
                 "commit-ahead": sum(
                     self.ahead(e, mine, events, read) for e in events if e["kind"] == "committed"
                 ),
@@ -158,12 +151,34 @@ class Oracle:
             }
         )
 
+    def order_of(self, group: str) -> tuple[list[Row], list[Row], list[Row]]:
+        """What a group was delivered, its events and the log that it reads. Of a share group neither of the
+        first: order is promised to nobody, and redelivery is no anomaly.
+        """
+        mine = [d for d in self.deliveries if d["group"] == group]
+        events = [e for e in self.events if e["group"] == group]
+        if Shares(self.history, group).is_share_group:
+            mine, events = [], []
+        read = [r for r in self.log if visible(r) or self.isolation(group) == "read_uncommitted"]
+        return mine, events, read
+
+    def odd_steps(self, group: str) -> dict[str, list[tuple[Row, Row]]]:
+        """Its polls that jumped, and those that went back: the deliveries before and after each."""
+        mine, events, read = self.order_of(group)
+        return {
+            "poll-skip": self.steps(mine, events, lambda one, two: skips(read, one, two)),
+            "nonmonotonic-poll": self.steps(mine, events, lambda one, two: two["offset"] <= one["offset"]),
+        }
+
     def unseen(self, group: str) -> list[Row]:
         """The sends of what is stored and was never handed to a group that read to the end."""
         if not self.history.groups.get(group, False):
             return []
         topics = self.history.subscriptions.get(group, [t["name"] for t in self.history.topics])
         handed = self.delivered(group)
+        acquired = {spot(e) for e in self.shared if (e["group"], e["kind"]) == (group, "acquired")}
+        acquired -= {spot(d) for d in self.deliveries if d["group"] == group}
+        handed.update(who(r) for r in self.records if spot(r) in acquired)
         return [
             s for s in self.sends if self.copies[who(s)] > 0 and handed[who(s)] == 0 and s["topic"] in topics
         ]
@@ -172,6 +187,21 @@ class Oracle:
         """What of it the group never had to read."""
         return Late(self, group).early(self.unseen(group))
 
+    def begins(self, group: str, at: Place) -> int:
+        """From which offset on anything was for the group."""
+        return Late(self, group).start(at)
+
+    def owed_unseen(self, group: str) -> list[Row]:
+        """The first copies of what of it was for the group."""
+        late = Late(self, group)
+        copies = [(late.copy(s), s) for s in self.unseen(group)]
+        return [
+            r
+            for r, s in copies
+            if r is not None
+            if late.back_ns is None or late.ruling(r["offset"], s, place(r)) == "owed"
+        ]
+
     def vanished(self, group: str) -> list[Row]:
         """The sends of what was handed to a group and is stored nowhere."""
         handed = self.delivered(group)
@@ -179,17 +209,20 @@ class Oracle:
 
     def redelivered_after_commit(self, group: str) -> int:
         """Offsets handed out more than once, and to somebody who came after a commit that covers them."""
-        if Shares(self.history, group).is_share_group:
-            return 0
-        mine = [d for d in self.deliveries if d["group"] == group]
-        commits = [e for e in self.events if e["group"] == group and e["kind"] == "committed"]
-        again = set()
+        return len(self.delivered_behind_commits(group))
+
+    def delivered_behind_commits(self, group: str) -> dict[tuple[str, int, int], list[tuple[int, int]]]:
+        """By offset, of the deliveries to those: when each began, and what was committed by then."""
+        mine, events, _ = self.order_of(group)
+        commits = [e for e in events if e["kind"] == "committed"]
+        again = defaultdict(list)
         for d in mine:
             others = [e for e in mine if e is not d and spot(e) == spot(d)]
-            by_then = [c for c in commits if place(c) == place(d) and c["at_ns"] <= self.began(d)]
-            if others and decided(by_then, self.began(d)) > d["offset"]:
-                again.add(spot(d))
-        return len(again)
+            began = self.began(d)
+            by_then = [c for c in commits if place(c) == place(d) and c["at_ns"] <= began]
+            if others and decided(by_then, began) > d["offset"]:
+                again[spot(d)].append((began, decided(by_then, began)))
+        return again
 
     def began(self, delivery: Row) -> int:
         """When its member was assigned the partition last, by then; its own time where that is unknown. Of
@@ -206,30 +239,31 @@ class Oracle:
         owned = any(owned for e, owned in owned_before(mine, delivery) if e in at_once[:1])
         return max((e["at_ns"] for e in (had if had and owned else given)), default=delivery["polled_ns"])
 
-    def steps(self, mine: list[Row], events: list[Row], odd: Callable[[Row, Row], bool]) -> int:
+    def steps(
+        self, mine: list[Row], events: list[Row], odd: Callable[[Row, Row], bool]
+    ) -> list[tuple[Row, Row]]:
         """Odd steps between a member's consecutive deliveries from a partition, its assignment unchanged."""
         readers = defaultdict(list)
         # What was polled at one moment is one poll, in the order of its offsets.
         for d in sorted(mine, key=lambda d: (d["polled_ns"], d["offset"])):
             readers[d["member"], place(d)].append(d)
-        return sum(
-            odd(one, two) and not self.reassigned(one, two, events)
+        return [
+            (one, two)
             for polls in readers.values()
             for one, two in pairwise(polls)
-        )
+            if odd(one, two) and not self.reassigned(one, two, events)
+        ]
 
     def reassigned(self, one: Row, two: Row, events: list[Row]) -> bool:
-        """Whether the member's assignment of that partition may have changed between two deliveries, so far
-        as times in ms tell. What it is assigned and has already changes nothing.
+        """Whether the member's assignment of that partition may have changed between two deliveries, or
+        whether it went elsewhere by itself. What it is assigned and has already changes nothing.
         """
         changes = [
             e["at_ns"] for e, owned in owned_before(events, one) if e["kind"] != "assigned" or not owned
         ]
-        first, last = one["polled_ns"], two["polled_ns"]
-        return any(
-            first <= at_ns <= last or (first // MS != last // MS and at_ns // MS in (first // MS, last // MS))
-            for at_ns in changes
-        )
+        told = [e for e in events if e["kind"] == "seek"] + self.transactions.went_back(one["group"])
+        changes += [e["at_ns"] for e in told if sought(e, one)]
+        return any(one["polled_ns"] <= at_ns <= two["polled_ns"] for at_ns in changes)
 
     def unassigned(self, mine: list[Row], events: list[Row]) -> int:
         """Records handed to a member that does not own their partition, where anybody was assigned it."""
@@ -237,11 +271,11 @@ class Oracle:
         return sum(place(d) in assigned and not self.owns(d, events) for d in mine)
 
     def owns(self, delivery: Row, events: list[Row]) -> bool:
-        """Whether the member had the partition at any moment of that ms."""
-        then = delivery["polled_ns"] // MS
-        past = [e for e, _ in owned_before(events, delivery) if e["at_ns"] // MS <= then]
-        before = [e["kind"] for e in past if e["at_ns"] // MS < then]
-        now = [e["kind"] for e in past if e["at_ns"] // MS == then]
+        """Whether the member had the partition at that moment, before or after what happened at it."""
+        then = delivery["polled_ns"]
+        past = [e for e, _ in owned_before(events, delivery) if e["at_ns"] <= then]
+        before = [e["kind"] for e in past if e["at_ns"] < then]
+        now = [e["kind"] for e in past if e["at_ns"] == then]
         return before[-1:] == ["assigned"] or "assigned" in now
 
     def ahead(self, commit: Row, mine: list[Row], events: list[Row], log: list[Row]) -> bool:
@@ -252,7 +286,7 @@ class Oracle:
             for e in events
             if e["kind"] == "assigned" and place(e) == place(commit) and e["offset"] is not None
         ] or [(d["polled_ns"], d["offset"]) for d in here]
-        first = min(begun)[1] if begun else Late(self, commit["group"]).start(place(commit))
+        first = min(begun)[1] if begun else self.begins(commit["group"], place(commit))
         by_then = {d["offset"] for d in here if d["polled_ns"] <= commit["at_ns"]}
         owed = {
             r["offset"] for r in log if place(r) == place(commit) and first <= r["offset"] < commit["offset"]
@@ -279,6 +313,15 @@ def concerns(event: Row, delivery: Row) -> bool:
     if None not in place(event):
         return place(event) == place(delivery)
     return event["kind"] != "assigned" and event["topic"] in (None, delivery["topic"])
+
+
+def sought(seek: Row, delivery: Row) -> bool:
+    """Whether a seek is of the partition of a delivery to its member, or of all (of the topic)."""
+    if seek["member"] != delivery["member"]:
+        return False
+    if None not in place(seek):
+        return place(seek) == place(delivery)
+    return seek["topic"] in (None, delivery["topic"])
 
 
 def owned_before(events: list[Row], delivery: Row) -> list[tuple[Row, bool]]:

@@ -162,11 +162,16 @@ class Causes:
             epoch = _by_time(may, done)
             same = None if epoch["changed"] is None else not epoch["changed"]
         else:
-            return known
+            # A hole may be a later leader's, and nothing tells who gave the acknowledgement.
+            others = [e for e in epochs if e["number"] > own and e["earliest"] <= offset]
+            hole = not taken and offset < self.end(at)
+            return known | {"either": hole and any(e["changed"] is not False for e in others)}
         cause = "unclean-election" if epoch["unclean"] else "leader-restarted" if same else "deposed-leader"
         return known | {
             "cause": cause,
             "leaders": same is not None,
+            "epoch": epoch,
+            "by start": bool(later),
             "unsynced": self.unsynced(epoch["leader"], epoch, send),
             "all lost": all_lost(
                 self.events(at), self.rows["faults"], send["attempt_ns"], done, epoch["at_ns"]
@@ -187,9 +192,16 @@ class Causes:
             for f in self.rows["faults"]
         )
 
+    def unclean_allowed(self, topic: str) -> bool:
+        """Whether a replica that lacks something may lead the topic's partitions."""
+        configs = [t.get("config", {}) for t in self.oracle.history.topics if t["name"] == topic]
+        return any(config.get("unclean.leader.election.enable") is True for config in configs)
+
     def permitted(self, why: dict[str, Any], send: Row) -> bool:
-        """Whether the configuration does not promise to prevent it (unclean election off, min.insync 1)."""
+        """Whether the configuration does not promise to prevent it (min.insync.replicas 1)."""
         acks, cause = self.acks(send), why["cause"]
+        if cause == "unclean-election" and self.unclean_allowed(send["topic"]):
+            return True
         if acks == "1":
             crashed = cause == "leader-restarted" and why["unsynced"]
             return cause == "unclean-election" or (why["leaders"] and (cause == "deposed-leader" or crashed))

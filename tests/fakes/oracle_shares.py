@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fakes.histories import History
+from fakes.histories import MS, History
 
 Row = dict[str, Any]
 Spot = tuple[str, int, int]
@@ -24,20 +24,34 @@ class Shares:
         # Of a group that the scenario does not have nobody knows the limit.
         limit = block.get("group-config", {}).get("share.delivery.count.limit", _KAFKAS_LIMIT)
         self.limit: int | None = limit if group in history.groups else None
+        lock_ms = block.get("group-config", {}).get("share.record.lock.duration.ms", 30_000)
+        self.lock_ns = lock_ms * MS
+        self.ends = [
+            e for e in history.rows["group_events"] if e["group"] == group and e["kind"] in ("left", "killed")
+        ]
         self.stored = {_spot(record) for record in history.rows["log"]}
 
     def counts(self) -> dict[str, int]:
         """The anomalies of share groups."""
+        return {name: len(cases) for name, cases in self.cases().items()}
+
+    def cases(self) -> dict[str, set[Spot]]:
+        """The stored records of which each is."""
+        spots = {_spot(event) for event in self.events} & self.stored
         return {
-            "double-accept": self._records(lambda rows: len(_of(rows, "accepted")) > 1),
-            "delivered-after-accept": self._records(self._after_accept),
-            "over-delivered": self._records(self._over),
-            "lost-release": self._records(self._lost) if self.drained else 0,
+            name: {s for s in spots if self.is_odd(name, [e for e in self.events if _spot(e) == s])}
+            for name in ("double-accept", "delivered-after-accept", "over-delivered", "lost-release")
         }
 
-    def _records(self, odd: Callable[[list[Row]], bool]) -> int:
-        spots = {_spot(event) for event in self.events} & self.stored
-        return sum(odd([event for event in self.events if _spot(event) == spot]) for spot in spots)
+    def is_odd(self, name: str, rows: list[Row]) -> bool:
+        """Whether the events of one record are a case of that anomaly."""
+        odd: dict[str, Callable[[list[Row]], bool]] = {
+            "double-accept": lambda rows: len(_of(rows, "accepted")) > 1,
+            "delivered-after-accept": self._after_accept,
+            "over-delivered": self._over,
+            "lost-release": lambda rows: self.drained and self._lost(rows),
+        }
+        return odd[name](rows)
 
     def _after_accept(self, rows: list[Row]) -> bool:
         return any(
@@ -59,7 +73,26 @@ class Shares:
             return False
         counts = [row["delivery_count"] for row in handed if row["at_ns"] == last_ns]
         known = [n for n in counts if n is not None]
-        return bool(known) and self.limit is not None and max(known) < self.limit
+        if not known or self.limit is None:
+            return False
+        return max(known) + self._unnoticed(rows, last_ns) < self.limit
+
+    def _unnoticed(self, rows: list[Row], last_ns: int) -> int:
+        """How many members may have been handed the record after that without a word of it: those that were
+        killed when it was nobody's any more.
+        """
+        holder = min(row["member"] for row in _of(rows, "acquired") if row["at_ns"] == last_ns)
+        asks = [row["at_ns"] for kind in ("releasing", "released") for row in _of(rows, kind)]
+        freed = [last_ns + self.lock_ns, *(at_ns for at_ns in asks if at_ns >= last_ns)]
+        ends = [e for e in self.ends if e["at_ns"] >= last_ns]
+        back = [*freed, *(e["at_ns"] for e in ends if e["member"] == holder)]
+        return len(
+            {
+                e["member"]
+                for e in ends
+                if e["kind"] == "killed" and e["at_ns"] >= min(freed if e["member"] == holder else back)
+            }
+        )
 
 
 def _of(rows: list[Row], kind: str) -> list[Row]:

@@ -24,6 +24,8 @@ def test_every_order_has_one_invoice(kaput: Kaput) -> None:
     # Of the one that was killed nobody tells; the one that was paused was fenced.
     assert outcomes["committed"] > 300 and outcomes["aborted"] + outcomes["unknown"] > 0
     assert {row["producer"] for row in made} >= {1, 2, 3}
+    seeks = [row for row in result.rows("group_events") if row["kind"] == "seek"]
+    assert {(row["member"], row["topic"]) for row in seeks} == {("member-2", "orders")}
 
 
 @pytest.mark.long

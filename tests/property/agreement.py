@@ -14,6 +14,7 @@ from fakes.comparing import differences
 from fakes.histories import History
 from fakes.oracle import Oracle
 from fakes.oracle_causes import Causes
+from fakes.oracle_consequences import Consequences
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
@@ -23,6 +24,9 @@ from property.worlds import Part, World, together
 
 Told = dict[str, Any]
 Judge = Callable[[RunFolder], Findings]
+# The oracle does not know how many of these are permitted (by contract, or by the time that a coordinator may
+# take). Losses are compared with their causes.
+_NOT_COMPARED = ("lost", "duplicate", "reordered", "hanging-transaction")
 
 
 def parts_of(seed: int, numbers: Sequence[int]) -> list[Part]:
@@ -77,13 +81,20 @@ def summary(findings: Findings) -> Told:
         "fates": {(f.outcome, f.stored): f.count for f in findings.fates},
         "unread": sorted((u.topic, u.partition) for u in findings.unread_partitions),
         "run": {a.name: a.count for a in findings.anomalies if a.group is None},
+        "permitted": {
+            a.name: a.permitted for a in findings.anomalies if a.group is None and a.name not in _NOT_COMPARED
+        },
         "groups": {
             g.group: {
                 "fates": {(f.outcome, f.stored, f.delivered): f.count for f in g.fates},
                 "after commit": g.redelivered_after_commit,
                 "counts": {a.name: a.count for a in findings.anomalies if a.group == g.group},
                 "vanished": {**gone.causes, "permitted": gone.permitted},
-                "too early": sum(a.permitted for a in findings.anomaly("unseen") if a.group == g.group),
+                "permitted": {
+                    a.name: a.permitted
+                    for a in findings.anomalies
+                    if a.group == g.group and a.name != "vanished"
+                },
             }
             for g, gone in zip(findings.groups, findings.anomaly("vanished"), strict=True)
         },
@@ -122,6 +133,8 @@ def of_history(history: History, first: int = 0) -> Told:
     """What the oracle finds in one history, whose producers are numbered from `first` on."""
     oracle = Oracle(history)
     why = Causes(oracle)
+    follows = Consequences(oracle, why)
+    follows_of_run = follows.of_run()
     causes, permitted = why.lost()
     stored = (
         (s["producer"] + first, s["outcome"], oracle.copies[s["producer"], s["seq"]]) for s in oracle.sends
@@ -131,13 +144,17 @@ def of_history(history: History, first: int = 0) -> Told:
         "fates": dict(oracle.fates()),
         "unread": sorted(oracle.unread_partitions()),
         "run": oracle.run_counts(),
+        "permitted": {
+            name: follows_of_run.get(name, 0) for name in oracle.run_counts() if name not in _NOT_COMPARED
+        }
+        | {"recovered": oracle.run_counts()["recovered"]},
         "groups": {
             group: {
                 "fates": dict(oracle.group_fates(group)),
                 "after commit": oracle.redelivered_after_commit(group),
                 "counts": oracle.group_counts(group),
                 "vanished": {**gone, "permitted": allowed},
-                "too early": oracle.too_early(group),
+                "permitted": permitted_of(oracle, follows, group),
             }
             for group in oracle.groups
             for gone, allowed in [why.vanished(group)]
@@ -146,12 +163,21 @@ def of_history(history: History, first: int = 0) -> Told:
     }
 
 
+def permitted_of(oracle: Oracle, follows: Consequences, group: str) -> Told:
+    """How many cases of each of a group's anomalies are permitted, for any reason."""
+    counts, found = oracle.group_counts(group), follows.of_group(group)
+    window = counts["redelivered"] - oracle.redelivered_after_commit(group)
+    other = {"unseen": oracle.too_early(group), "redelivered": window}
+    names = [name for name in counts if name != "vanished"]
+    return {name: found.get(name, 0) + other.get(name, 0) for name in names}
+
+
 def _sum(one: Any, other: Any) -> Any:
     """Counts added, lists joined, whatever is on one side alone taken."""
+    if one is None or other is None:
+        return other if one is None else one
     if isinstance(one, dict):
         return {
             key: _sum(one.get(key), other.get(key)) for key in [*one, *(k for k in other if k not in one)]
         }
-    if one is None or other is None:
-        return other if one is None else one
     return sorted(one + other) if isinstance(one, list) else one + other

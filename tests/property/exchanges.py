@@ -26,7 +26,8 @@ class Exchange:
         self.ledger = [self.names[1]]
         self.groups = {"careful": True, "dirty": True, "pipe": True, "slow": False}
         dirty = {"config": {"isolation.level": "read_uncommitted"}}
-        self.blocks = {"dirty": dirty, "slow": dirty, "careful": {}, "pipe": {}}
+        pipe = {"produces": {"topic": self.names[1]}}
+        self.blocks = {"dirty": dirty, "slow": dirty, "careful": {}, "pipe": pipe}
 
     def play(self, history: History, first: int) -> None:
         """Adds this exchange's rows."""
@@ -100,17 +101,13 @@ class _Play:
     def _commit(self) -> None:
         where = {"topic": self.random.choice(self.of.names), "partition": self.random.randrange(2)}
         who = {"group": self._group(), "member": f"{self.of.number}-one"}
-        self.history.event(
-            "committed", self.random.randint(12, 25), self.random.randint(0, 8), **who, **where
-        )
+        kind, ms = self.random.choice(("committed", "committed", "seek")), self.random.randint(8, 25)
+        self.history.event(kind, ms, self.random.randint(0, 8), **who, **where)
 
     def _group(self) -> str:
-        return self.random.choice(("careful", "careful", "dirty", "dirty", "slow", "unheard"))
+        return self.random.choice(("careful", "careful", "dirty", "dirty", "slow", "unheard", "unheard"))
 
     def _pipe(self) -> None:
-        # A pipe, if only of an output that was never sent.
-        who = {"group": "pipe", "member": f"{self.of.number}-one"}
-        self.history.output(self.first + 1, 99, 0, **who, topic=self.of.names[0], partition=0)
         inputs = [r for r in self.stored if r["producer"] == self.first]
         for seq in range(self.random.randint(0, 9)):
             of = self.random.choice(inputs[:3]) if inputs else {"partition": 0, "offset": 0}
@@ -123,5 +120,5 @@ class _Play:
 
     def _stand(self) -> None:
         for step in range(self.random.choice((0, 0, 3, 6))):
-            stable = self.random.choice((1, 1, 1, 2, 3))
-            self.history.stable(stable, 3, 40_000 * step, topic=self.of.names[0], partition="0")
+            stable, watermark = self.random.choice((1, 1, 1, 2, 3)), self.random.choice((3, 3, 3, 1))
+            self.history.stable(stable, watermark, 40_000 * step, topic=self.of.names[0], partition="0")

@@ -10,6 +10,7 @@ from fakes.histories import History
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 
 _MEMBERS = ("one", "two")
+_ALL = {"topic": None, "partition": None}
 
 
 class Queue:
@@ -50,6 +51,37 @@ class Queue:
             rows = [r["offset"] for r in history.rows["log"] if place.items() <= r.items()]
             end = max(rows, default=-1) + 1
             history.add("end_offsets", **place, end_offset=end, drained_to=end)
+
+
+class Depot(Queue):
+    """A queue whose members are killed, and do not always record what they were delivered. Its group is its
+    own: in a folder with others, their kills would be its group's as well.
+    """
+
+    def __init__(self, seed: int, number: int) -> None:
+        super().__init__(seed, number)
+        self.groups = {"depot": True}
+        config = {"share.delivery.count.limit": 4, "share.record.lock.duration.ms": 3}
+        self.blocks = {"depot": {"type": "share", "group-config": config}}
+
+    def play(self, history: History, first: int) -> None:
+        """Adds this depot's rows."""
+        random, where = Random(f"{self.seed}/{self.number}/depot"), {"topic": self.topics[0]["name"]}
+        for offset in range(3):
+            history.acked(first, offset, offset, **where, partition=0)
+        for _ in range(random.randint(0, 12)):
+            who = {"group": "depot", "member": _name(self, random)}
+            kind = random.choice(("acquired", "acquired", "releasing", "released", "failed", "accepting"))
+            count = random.choice((1, 2, 3, 3)) if kind == "acquired" else None
+            history.shared(kind, random.randint(0, 2), random.randint(0, 8), count, **who, **where)
+            if kind == "acquired" and random.randrange(3) == 0:
+                history.rows["deliveries"].pop()
+        for _ in range(random.randint(0, 3)):
+            kind = random.choice(("killed", "killed", "left"))
+            who = {"group": "depot", "member": random.choice((_name(self, random), f"{self.number}-three"))}
+            history.event(kind, random.randint(0, 12), **who, **_ALL)
+        history.add("end_offsets", **where, partition=0, end_offset=3, drained_to=3)
+        history.add("end_offsets", **where, partition=1, end_offset=0, drained_to=0)
 
 
 def _name(queue: Queue, random: Random) -> str:

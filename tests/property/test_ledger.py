@@ -26,10 +26,10 @@ from kaput.analysis.stages.pieces import Parts
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
-from property.agreement import by_pipeline, culprits, parts_of
+from property.agreement import by_pipeline, culprits, disagreement, parts_of
 from property.exchanges import Exchange
 from property.latecomers import Latecomer
-from property.shares import Queue
+from property.shares import Depot, Queue
 from property.worlds import together
 
 SEED = 20_261
@@ -49,6 +49,15 @@ def test_share_groups_equal_oracle(spark: SparkContext) -> None:
     parts = [Queue(SEED, number) for number in range(4_000, 4_150)]
     found = culprits(parts, by_pipeline(spark))
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
+
+
+@pytest.mark.parametrize("batch", range(2))
+def test_share_groups_with_kills_equal_oracle(batch: int) -> None:
+    """What killed members may have been handed, and what was acquired without a delivery on record."""
+    judge = by_pipeline(InProcess())
+    parts = [Depot(SEED, number) for number in range(6_000 + 50 * batch, 6_050 + 50 * batch)]
+    found = {part.number: disagreement([part], judge) for part in parts}
+    assert {number: told for number, told in found.items() if told} == {}
 
 
 def test_transactions_equal_oracle(spark: SparkContext) -> None:

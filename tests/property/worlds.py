@@ -15,7 +15,7 @@ from fakes.histories import History
 
 GROUPS = {"audit": False, "billing": True, "ledger": True}  # and whether their drains finished
 _OUTCOMES = ("acked", "acked", "acked", "failed", "unknown")
-_KINDS = ("assigned", "assigned", "revoked", "lost", "left", "killed", "committed", "committed")
+_KINDS = ("assigned", "assigned", "revoked", "lost", "left", "killed", "committed", "committed", "seek")
 
 
 class Part(Protocol):
@@ -38,7 +38,7 @@ def together(parts: Sequence[Part]) -> History:
         producers=[{**spec, "messages": 1} for part in parts for spec in part.producers],
         topics=[topic for part in parts for topic in part.topics],
         groups={**GROUPS, **drained},
-        subscriptions={"ledger": [topic for part in parts for topic in part.ledger]},
+        subscriptions=_subscriptions(parts),
         blocks=blocks,
     )
     first = 0
@@ -47,6 +47,15 @@ def together(parts: Sequence[Part]) -> History:
         first += len(part.producers)
     # The same in every folder, so that what is permitted of a part is the same beside whichever others.
     return history.fault(1, 2, 5, fault="power-loss").fault(2, 4)
+
+
+def _subscriptions(parts: Sequence[Part]) -> dict[str, list[str]]:
+    """Of the groups that do not read every topic."""
+    found: dict[str, list[str]] = {"ledger": [topic for part in parts for topic in part.ledger]}
+    for part in parts:
+        for group, topics in getattr(part, "subscriptions", {}).items():
+            found.setdefault(group, []).extend(topics)
+    return found
 
 
 class World:

@@ -88,9 +88,9 @@ def redelivered() -> History:
 
 
 def poll_skip() -> History:
-    """The member jumps from offset 0 to 2; offset 1 comes later, after a new assignment."""
+    """The member jumps from offset 0 to 2; offset 1 comes later, after it was given the partition anew."""
     history = _group().handed(0, 0, 0, 10).handed(2, 0, 2, 11)
-    return history.event("assigned", 12).handed(1, 0, 1, 13)
+    return history.event("revoked", 12).event("assigned", 12).handed(1, 0, 1, 13)
 
 
 def nonmonotonic_poll() -> History:

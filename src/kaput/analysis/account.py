@@ -135,7 +135,8 @@ class Account:
     and topic, what of `unseen` was stored before such a group began; `maybe_too_early`: by group, what may
     have been; `begins`: by such a group and place, from which offset on anything was for it; `broken`:
     transactions with which nothing is wrong but that messages are gone (name of the anomaly, producer, first
-    seq), and `missing`: of each why those are; `redelivered` by rebalance, `first_records` (when, in ns) by
+    seq), and `missing`: of each why those are; `unprocessed`: inputs whose outputs are lost (group, why, how
+    many); `redelivered` by rebalance, `first_records` (when, in ns) by
     member and rebalance: the numbers of `rebalances`; `waiting`: how far groups had come when faults were
     healed; `stuck`: messages by fault and group.
     """
@@ -156,6 +157,7 @@ class Account:
     consequences: Sequence[ConsequenceRow] = ()
     broken: Sequence[tuple[str, int, int]] = ()
     missing: Mapping[tuple[int, int], Sequence[LossRow]] = field(default_factory=dict)
+    unprocessed: Sequence[tuple[int, Sequence[LossRow], int]] = ()
     deposed: Sequence[Deposed] = ()
     under: Under = field(default_factory=dict)
     seen: Mapping[tuple[Place, int], Seen] = field(default_factory=dict)

@@ -6,7 +6,7 @@ No Spark and no counting: every number here was counted by a step, or is a sum o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kaput.analysis import balance, following, groups, measured, slumps, stories, transaction_findings
 from kaput.analysis.account import ACK, END_TO_END, Account
@@ -56,7 +56,7 @@ def findings(given: Inputs, account: Account) -> Findings:
         run=run_of(given),
         verdict=judgement.verdict,
         reasons=judgement.reasons,
-        notes=[*judgement.notes, *_ignored(given)],
+        notes=[*judgement.notes, *measured.ignored(given)],
         totals=Totals(
             sent=facts.sent,
             acked=facts.acked,
@@ -162,15 +162,6 @@ def _facts(given: Inputs, account: Account) -> Facts:
         end_offsets=account.partitions.end_offsets_sum,
         end_offsets_known=bool(given.ends),
     )
-
-
-def _ignored(given: Inputs) -> Iterator[str]:
-    """What a reader must know of evidence that was left out."""
-    if n := given.evidence.tables["samples"].rows - len(given.samples):
-        yield (
-            f"{n:,} samples of lag or of offsets were ignored: "
-            "their values are below 0, too great, or no numbers at all."
-        )
 
 
 def _count(account: Account, name: str, group: int | None = None) -> int:

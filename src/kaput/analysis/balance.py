@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kaput.analysis.account import Account
-from kaput.analysis.questions.consequences import LOST_OUTPUTS
 from kaput.errors import AccountingError
 
 
@@ -56,6 +55,8 @@ def _parts(account: Account, groups: Sequence[str]) -> Iterator[tuple[str, int, 
         for row in account.consequences:
             if row.group == index:
                 excused[row.name] = excused.get(row.name, 0) + row.n
+        for lost_of, _, n in account.unprocessed:
+            if lost_of == index:
+                excused["unprocessed"] = excused.get("unprocessed", 0) + n
         for name, n in excused.items():
-            if name != LOST_OUTPUTS:
-                yield f"{name} of group {group} that is excused:", n, account.counted(name, index)
+            yield f"{name} of group {group} that is excused:", n, account.counted(name, index)

@@ -33,7 +33,7 @@ class Delivered:
 
 
 def beginnings(given: Inputs, places: Sequence[Place], sums: pl.DataFrame) -> pl.DataFrame:
-    """BEGINNINGS of all late groups. `places`: the known ones; `sums`: of what was delivered."""
+    """BEGINNINGS of all late groups. `places`: the known ones; `sums`: of what was delivered, or acquired."""
     rows = []
     for group, back_ns in given.late.items():
         told = _Told(given, group, sums)

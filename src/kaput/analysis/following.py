@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from kaput.analysis.account import Account, ConsequenceRow, LossRow
 from kaput.analysis.inputs import Inputs
-from kaput.analysis.questions.consequences import LOST_OUTPUTS
 from kaput.verdict.facts import Consequence, Loss
 
 
@@ -22,16 +21,14 @@ def consequences(given: Inputs, account: Account) -> list[Consequence]:
 
 def _of_groups(given: Inputs, account: Account) -> Iterator[Consequence]:
     for row in account.consequences:
-        if row.name != LOST_OUTPUTS:
-            yield Consequence(row.name, given.groups[row.group], row.n, (_loss(given, row),))
+        yield Consequence(row.name, given.groups[row.group], row.n, (_loss(given, row),))
 
 
 def _of_pipes(given: Inputs, account: Account) -> Iterator[Consequence]:
     """Inputs that had an output, which is lost."""
-    for index, group in enumerate(given.groups):
-        if count := account.cases["unprocessed", index, True]:
-            rows = [r for r in account.consequences if (r.name, r.group) == (LOST_OUTPUTS, index)]
-            yield Consequence("unprocessed", group, count, tuple(_loss(given, row) for row in rows))
+    for group, why, count in account.unprocessed:
+        losses = tuple(_loss(given, row) for row in why)
+        yield Consequence("unprocessed", given.groups[group], count, losses)
 
 
 def _of_transactions(given: Inputs, account: Account) -> Iterator[Consequence]:

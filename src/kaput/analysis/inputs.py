@@ -146,11 +146,10 @@ class Inputs:
             for t in topics
         }
 
-    @property
-    def unacknowledging(self) -> list[int]:
-        """The producers with acks=0."""
+    def with_acks(self, acks: str) -> list[int]:
+        """The producers that ask for such acknowledgements."""
         specs = self.scenario.producer_specs() if self.scenario else []
-        return [producer for producer, spec in enumerate(specs) if spec.acks == "0"]
+        return [producer for producer, spec in enumerate(specs) if spec.acks == acks]
 
     @property
     def late(self) -> dict[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kaput.analysis import slumps
 from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
@@ -74,3 +76,12 @@ def rates(given: Inputs, account: Account) -> Rates:
         slumps=slumps.slumps(given, account),
         means=slumps.means(given, account),
     )
+
+
+def ignored(given: Inputs) -> Iterator[str]:
+    """What a reader must know of evidence that was left out."""
+    if n := given.evidence.tables["samples"].rows - len(given.samples):
+        yield (
+            f"{n:,} samples of lag or of offsets were ignored: "
+            "their values are below 0, too great, or no numbers at all."
+        )

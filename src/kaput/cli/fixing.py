@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def resume(survey: Survey, servers: str, command_config: Path | None, *, yes: bool, quiet: bool) -> list[str]:
-    """Finishes a reassignment that was interrupted; what was done, in a sentence, or nothing where nobody
-    agreed. Raises UsageError, LabError.
+    """Finishes a reassignment that was interrupted; what was done, in a sentence, or an empty list if the
+    user declined. Raises UsageError, LabError.
     """
     from kaput.cli.moving import Work
     from kaput.cluster.access import OPEN, Access

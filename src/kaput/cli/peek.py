@@ -39,6 +39,7 @@ def peek_command(
 
     from kaput.errors import UsageError
     from kaput.operate.peeking import Wanted, peek
+    from kaput.operate.rights import knock
 
     topic, slash, partition = place.rpartition("/")
     if not slash or not topic or not partition.isdigit():
@@ -47,6 +48,8 @@ def peek_command(
     folder = None if bootstrap_servers is not None else Path(card_of(cluster).folder)
     servers = servers_of(bootstrap_servers, cluster)
     access = access_of(bootstrap_servers, cluster, command_config)
+    if bootstrap_servers is not None:  # kaput knows how to be let into a cluster of its own
+        knock(servers, access)
     found = peek(servers, (topic, int(partition)), replica, Wanted(offset, count), folder, access)
     if json:
         typer.echo(library.dumps(_document(found)))

@@ -43,6 +43,7 @@ def replay_command(
     from kaput.cli.progress import RecordsProgress
     from kaput.errors import UsageError
     from kaput.operate.replaying import Replay, replay
+    from kaput.operate.rights import knock
 
     wrong = [text for text in config or [] if "=" not in text]
     if wrong:
@@ -50,6 +51,7 @@ def replay_command(
     servers = servers_of(bootstrap_servers, cluster)
     name = id_ or f"kaput-replay-{source}-{target}"
     access = access_of(bootstrap_servers, cluster, command_config)
+    knock(servers, access)
     settings = {**access.librdkafka(), **dict(text.split("=", 1) for text in config or [])}
     with RecordsProgress(f"{source} to {target}") as bar:
 

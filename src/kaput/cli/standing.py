@@ -12,7 +12,9 @@ from kaput.cli.up import Json
 if TYPE_CHECKING:
     from rich.text import Text
 
-Which = Annotated[str, typer.Option("--cluster", metavar="NAME", envvar="KAPUT_CLUSTER", help="Which one.")]
+Which = Annotated[
+    str, typer.Option("--cluster", "--name", metavar="NAME", envvar="KAPUT_CLUSTER", help="Which one.")
+]
 _DOWN_TIMEOUT_S = 60.0
 _POLL_S = 0.05
 
@@ -129,7 +131,7 @@ def _take_down(name: str) -> None:
         if time.monotonic() > limit:
             raise trouble
         time.sleep(_POLL_S)
-    # Whoever has taken the name meanwhile begins with a fresh directory.
+    # If another process has taken the name meanwhile, the directory is its own.
     with suppress(UsageError), home(name).locked():
         home(name).remove()
     typer.echo(f"{name}: down")

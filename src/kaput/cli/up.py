@@ -17,7 +17,12 @@ _START_TIMEOUT_S = 180.0  # fetching jars happens before
 _END_TIMEOUT_S = 30.0
 _POLL_S = 0.05
 
-Name = Annotated[str, typer.Option(help="What the cluster is called by the other verbs.")]
+Name = Annotated[
+    str,
+    typer.Option(
+        "--name", "--cluster", metavar="NAME", help="What the cluster is called by the other verbs."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 
 

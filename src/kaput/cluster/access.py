@@ -68,9 +68,14 @@ class Access:
         return "who the certificate says" if "ssl.keystore.location" in self.properties else "User:ANONYMOUS"
 
     @property
+    def protocol(self) -> str:
+        """Kafka's name of what is spoken on the connection."""
+        return self.properties.get("security.protocol", "PLAINTEXT").upper()
+
+    @property
     def mechanism(self) -> str | None:
         """The mechanism of SASL by which it signs in; None where it does not."""
-        if not self.properties.get("security.protocol", "").upper().startswith("SASL"):
+        if not self.protocol.startswith("SASL"):
             return None
         return self.properties.get("sasl.mechanism", "GSSAPI")  # Kafka's default
 
@@ -102,7 +107,7 @@ class Access:
     @cached_property
     def tls(self) -> ssl.SSLContext | None:
         """For a socket of one's own; None where nothing is encrypted. Raises UsageError."""
-        if not self.properties.get("security.protocol", "").upper().endswith("SSL"):
+        if not self.protocol.endswith("SSL"):
             return None
         self._check_stores()
         if "ssl.keystore.key" in self.properties:

@@ -21,9 +21,10 @@ from kaput.cluster.protocol import (
     for_code,
     get_sasl_mechanism,
 )
-from kaput.errors import LabError
+from kaput.errors import LabError, UsageError
 
 _RECEIVED_BYTES = 1 << 16
+_TLS_ALERT = b"\x15\x03"  # what TLS answers to bytes that are none of it; no answer of Kafka's begins so
 # Codes that the next answer will have as well: *_AUTHORIZATION_FAILED, SASL_AUTHENTICATION_FAILED.
 REFUSALS = frozenset({29, 30, 31, 53, 58, 65})
 
@@ -49,6 +50,20 @@ class Refused(Unanswered):
     """A node does not let us in, or does not let us do this; asking again is of no use."""
 
 
+class WrongProtocol(Refused):
+    """A node speaks otherwise than the user has said, or has not said: exit status 2."""
+
+    exit_status = UsageError.exit_status
+
+    def __init__(self, endpoint: Endpoint, what: str) -> None:
+        access = endpoint.access
+        if access.path is not None:
+            how = f"{access.path} (--command-config) says security.protocol={access.protocol}"
+        else:
+            how = "nothing says how to be let in: --command-config FILE does (Java's client properties)"
+        super().__init__(f"{endpoint.host}:{endpoint.port} {what}, and {how}")
+
+
 def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.socket | None = None) -> Any:
     """The node's response to a kafka-python request, over `connection` if one is given.
 
@@ -59,7 +74,7 @@ def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.s
     try:
         opened = connection or socket.create_connection(endpoint.address, timeout_s)
         with contextlib.closing(_encrypted(opened, endpoint, limit)) as talking:
-            exchange = _Exchange(talking, where, limit, timeout_s)
+            exchange = _Exchange(talking, endpoint, limit, timeout_s)
             if endpoint.access.mechanism is not None:
                 _sign_in(exchange, endpoint)
             return exchange.answer_to(request)
@@ -84,9 +99,9 @@ def trouble(what: str, code: int, said: str | None = None) -> LabError:
 class _Exchange:
     """Requests and their answers on one connection."""
 
-    def __init__(self, connection: socket.socket, where: str, limit: float, timeout_s: float) -> None:
+    def __init__(self, connection: socket.socket, endpoint: Endpoint, limit: float, timeout_s: float) -> None:
         self._connection, self._limit, self._timeout_s = connection, limit, timeout_s
-        self._where = where
+        self._endpoint, self._where = endpoint, f"{endpoint.host}:{endpoint.port}"
         self._protocol = KafkaProtocol(client_id="kaput")
 
     def answer_to(self, request: Any) -> Any:
@@ -97,6 +112,8 @@ class _Exchange:
             data = self._connection.recv(_RECEIVED_BYTES)
             if not data:
                 raise Unanswered(f"{self._where} hung up")
+            if data.startswith(_TLS_ALERT) and self._endpoint.access.tls is None:
+                raise WrongProtocol(self._endpoint, "speaks TLS")
             for _, response in self._protocol.receive_bytes(data):
                 return response
         raise Unanswered(f"{self._where} did not answer within {self._timeout_s} s")

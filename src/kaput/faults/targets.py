@@ -56,7 +56,10 @@ def resolve_members(target: str, groups: Groups, seed: int) -> list[Member]:
 
 def _replicas(role: str, place: str, admin: Admin, draw: random.Random) -> list[int]:
     topic, _, partition = place.rpartition("/")
-    state = admin.partitions([topic])[(topic, int(partition))]
+    known = admin.partitions([topic])
+    state = known.get((topic, int(partition)))
+    if state is None:
+        raise LabError(f"{topic} has partitions 0 to {len(known) - 1}, and no {partition}")
     if state.leader is None:
         raise LabError(f"{place} has no leader, so {role} {place} is nobody")
     followers = sorted(set(state.replicas) - {state.leader})

@@ -24,9 +24,10 @@ from kaput.faults.targets import resolve
 from kaput.scenario.checks import check_alone
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster as Spec
-from kaput.scenario.nearest import hint
+from kaput.scenario.nearest import hint, nearest
 from kaput.scenario.options import with_defaults
 from kaput.scenario.steps import FaultStep
+from kaput.scenario.values import partition_meant
 
 # Targets that only a run has: its own clients, and what a scenario makes.
 _OF_RUNS = ("member", "any member", "producer", "transaction-coordinator-of", "topic ", "cluster")
@@ -93,6 +94,7 @@ class Breaking:
         """
         spec = self._spec()  # a cluster may have grown
         step = checked_step(fault, target, options, spec)
+        self._check_place(step.target)
         ids = resolve(step.target, self._admin, spec.broker_ids(), self._draw.getrandbits(63))
         with self._lock:
             self._count += 1
@@ -109,6 +111,21 @@ class Breaking:
         with self._lock:
             self._active[name] = _Active(injected, found, effect, heal)
         return injected
+
+    def _check_place(self, target: str) -> None:
+        """Raises UsageError at once for a partition that is not there: to others it might yet come."""
+        place = partition_meant(target)
+        if place is None:
+            return
+        topic, partition = place
+        topics = self._admin.topics()
+        if topic not in topics:
+            near = nearest(topic, topics)
+            instead = f"; did you mean {near[0]}?" if near else ""
+            raise UsageError(f"{target}: there is no topic {topic}{instead}")
+        count = len(self._admin.partitions([topic]))
+        if partition >= count:
+            raise UsageError(f"{target}: {topic} has partitions 0 to {count - 1}")
 
     def heal(self, name: str) -> Healed:
         """Ends one. Raises UsageError where none of that id is active, FaultError where its end is not

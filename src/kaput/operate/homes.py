@@ -136,7 +136,7 @@ class Home:
         self.log.unlink(missing_ok=True)
         for log in self.path.parent.glob(f"{self.name}.*.log"):
             pid = log.name.split(".")[1]
-            if pid.isdigit() and start_of(int(pid)) is None:  # whoever waited for that start was killed
+            if pid.isdigit() and start_of(int(pid)) is None:  # the process that waited for it was killed
                 log.unlink(missing_ok=True)
 
     def _forget_reassignments(self) -> None:

@@ -23,6 +23,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from kaput.cluster.group_admin import OFFSETS
 from kaput.errors import LabError, UsageError
 from kaput.workload.quiet import quiet_logger
 from kaput.workload.refusals import Refusals, RefusedError
@@ -31,6 +32,24 @@ _ANSWER_S = 30.0
 _BATCH = 2000
 _POLL_S = 0.5
 _TRANSACTION_S = 1.0
+_KAFKAS_OWN = frozenset(
+    {OFFSETS, "__transaction_state", "__share_group_state", "__cluster_metadata", "@metadata"}
+)
+# Settings on which it rests that each record is copied once.
+_ITS_OWN = frozenset(
+    {
+        "bootstrap.servers",
+        "metadata.broker.list",
+        "group.id",
+        "enable.auto.commit",
+        "auto.commit.enable",
+        "auto.offset.reset",
+        "isolation.level",
+        "enable.partition.eof",
+        "transactional.id",
+        "partitioner",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -67,15 +86,32 @@ def replay(wanted: Replay, tell: OnProgress = lambda _: None) -> dict[int, Progr
     Keys, values, headers, timestamps, partitions and their order stay. Raises UsageError, LabError; what was
     copied by then stays copied, and is not copied again.
     """
-    if wanted.source == wanted.target:
-        raise UsageError("a topic cannot be replayed into itself: it would never end")
+    _check(wanted)
     try:
-        return _Copying(wanted, tell).run()
+        return _copying(wanted, tell).run()
     except KafkaException as error:
         why = error.args[0].str()
         raise LabError(f"the replay {wanted.id} cannot go on: {why}; start it again") from None
     except RefusedError as error:
         raise LabError(str(error)) from None
+
+
+def _check(wanted: Replay) -> None:
+    """Raises UsageError for what no replay can be."""
+    if wanted.source == wanted.target:
+        raise UsageError("a topic cannot be replayed into itself: it would never end")
+    if wanted.target in _KAFKAS_OWN:
+        raise UsageError(f"{wanted.target}: is Kafka's own; what is written there must come from its brokers")
+    if taken := sorted(_ITS_OWN & (wanted.config or {}).keys()):
+        raise UsageError(f"--config {taken[0]}: is not yours to choose, a replay has its own")
+
+
+def _copying(wanted: Replay, tell: OnProgress) -> _Copying:
+    """Raises UsageError for settings that librdkafka does not take."""
+    try:
+        return _Copying(wanted, tell)
+    except KafkaException as error:
+        raise UsageError(f"--config: {error.args[0].str()}") from None
 
 
 class _Copying:
@@ -99,10 +135,10 @@ class _Copying:
         self._producer = Producer(
             # Of those who have this id the last one goes on, and the transaction of a dead one is ended.
             {
+                "linger.ms": 5,
                 **common,
                 "transactional.id": wanted.id,
                 "partitioner": "consistent",
-                "linger.ms": 5,
                 "error_cb": self._refusals.heard,
             },
             logger=quiet_logger(),

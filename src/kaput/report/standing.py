@@ -15,7 +15,11 @@ def render(said: Mapping[str, Any]) -> Text:
     """`said`: the document of `kaput status --json`."""
     said = printable_document(said)
     return Text.assemble(
-        _head(said), _nodes(said), _partitions(said["partitions"]), _groups(said["groups"]), _foot(said)
+        _head(said),
+        _nodes(said),
+        _partitions(said["partitions"], _states(said)),
+        _groups(said["groups"]),
+        _foot(said),
     )
 
 
@@ -36,7 +40,13 @@ def _nodes(said: Mapping[str, Any]) -> Text:
     return columns(["node", "state", "pid"], rows, left=2)
 
 
-def _partitions(partitions: Sequence[Mapping[str, Any]] | None) -> Text:
+def _states(said: Mapping[str, Any]) -> dict[int, str]:
+    """Of each broker that does not run, how it is."""
+    return {each["id"]: each["state"] for each in said["brokers"] if each["state"] != "running"}
+
+
+def _partitions(partitions: Sequence[Mapping[str, Any]] | None, states: Mapping[int, str]) -> Text:
+    """`states`: of brokers that do not run. The cluster itself learns of that some seconds later."""
     if partitions is None:
         return Text("  partitions: not known now\n")
     if not partitions:
@@ -50,7 +60,7 @@ def _partitions(partitions: Sequence[Mapping[str, Any]] | None) -> Text:
             str(each["leader_epoch"]),
             _list(each["replicas"]),
             _list(each["isr"]),
-            "no leader" if each["leader"] is None else "under-replicated" if each["under_replicated"] else "",
+            _remark(each, states),
         ]
         for each in partitions
     ]
@@ -58,7 +68,21 @@ def _partitions(partitions: Sequence[Mapping[str, Any]] | None) -> Text:
     summary = (
         f"  {plural(len(partitions), 'partition')}, {under} under-replicated, {offline} without a leader\n"
     )
-    return Text.assemble(table, summary)
+    late = sum(each["leader"] in states for each in partitions)
+    hint = (
+        f"  {plural(late, 'leader')} above cannot answer: the controller replaces a broker that is silent "
+        "for broker.session.timeout.ms (9 s by default)\n"
+    )
+    return Text.assemble(table, summary, hint if late else "")
+
+
+def _remark(partition: Mapping[str, Any], states: Mapping[int, str]) -> str:
+    leader = partition["leader"]
+    if leader is None:
+        return "no leader"
+    if leader in states:
+        return f"its leader is {states[leader]}"
+    return "under-replicated" if partition["under_replicated"] else ""
 
 
 def _groups(groups: Sequence[Mapping[str, Any]] | None) -> Text:

@@ -15,7 +15,11 @@ WORDS = {
         "lagged before the fault, after one in which one did; nothing where none did"
     ),
     "commit-ahead": (
-        "a group committed an offset while a stored record below it had not been delivered to it"
+        "a group committed an offset while a stored record below it, at or after the offset where the "
+        "group began in that partition, had not been delivered to it. It began where its first assignment"
+        " says so, else at its first delivery; a group that does not read from the start and was "
+        'delivered nothing there: see "where a late group begins". So the position that a client is given'
+        " and commits by itself is not ahead"
     ),
     "corrupt": "a record whose checksum does not match",
     "drain": ("reading every partition to its end with a fresh reader, after the cluster has come to rest"),
@@ -37,11 +41,11 @@ WORDS = {
     ),
     "isr_restored_ms": "heal to the full in-sync replica set",
     "lag": (
-        "what a group had not committed: log end offset minus committed offset (0 where it had "
-        "committed nothing), added up over its partitions. `final` from the drain's end offsets and "
-        "the last commits on record, null where an end offset or every commit is missing; `max` the "
-        "greatest of the samples, null without any. A sample has the partitions whose leaders "
-        "answered: `max` may have been more"
+        "what a group had not committed: log end offset minus committed offset (where it had committed "
+        "nothing: minus 0, or where a late group began; an offset of -1 is nothing committed), added up "
+        "over its partitions. `final` from the drain's end offsets and the last commits on record, null "
+        "where an end offset or every commit is missing; `max` the greatest of the samples, null without "
+        "any. A sample has the partitions whose leaders answered: `max` may have been more"
     ),
     "loss window": "first to last acknowledgement of a lost message of one fault",
     "lost": (
@@ -57,15 +61,15 @@ WORDS = {
     "permitted": ("what the configuration does not promise to prevent; violations are count minus permitted"),
     "phantom": "an intact record of this run with an identity that was never sent",
     "rebalance": (
-        "in a group, changes of owner that follow one another within 1 s, or across which some "
-        "partition (of those that the group had been assigned by then) is nobody's; from the first to "
-        "the last of them. An assignment to a member that has the partition already is no change. "
-        "`revoked`, `lost`, `left` and `killed` take away, `assigned` gives; the first rebalance is "
-        "that in which partitions get their first owners, and so is what follows when a topic is "
-        "resized. What begins after the group's last "
-        "delivery with members giving up or leaving, and after which nobody joins or is killed, is "
-        "the group's end and no rebalance. Its `members` are those that had joined or been assigned "
-        "anything, and had neither left nor been killed, a second after its last change"
+        "in a group, changes of owner that follow one another within 1 s, or across which some partition "
+        "(of those that the group had been assigned by then) is nobody's; from the first to the last of "
+        "them. An assignment to a member that has the partition already is no change. `revoked`, `lost`, "
+        "`left` and `killed` take away, `assigned` gives; the first rebalance is that in which partitions"
+        " get their first owners, and so is what follows when a topic is resized. What begins after the "
+        "group's last delivery with members giving up or leaving, and after which nobody joins or is "
+        "killed, is the group's end and no rebalance, nor a part of one that was over, however short "
+        "before. Its `members` are those that had joined or been assigned anything, and had neither left "
+        "nor been killed, a second after its last change, or when the group's end began"
     ),
     "recovered": "outcome unknown, yet stored: no error",
     "redelivered": (
@@ -81,19 +85,20 @@ WORDS = {
         "with `read_committed`: records that are not visible are in the log, and no copies of a message"
     ),
     "trigger": (
-        "why a rebalance began: the members that were killed, left (up to a minute before it) or joined"
-        " (up to a second before it): by the last such event until it began, else the first one within "
-        "it. Else the members that had lost all of their partitions before it began and are assigned "
-        "some in it (they came back). Else the fault that took hold or ended last in the minute before "
-        "it (one of brokers or of a topic, or one whose target names the group). Else the broker that "
-        "stopped last in that minute. Else the members that lost partitions in it. Else `unknown`. What"
-        " happened within a second of the rebalance before belongs to that one"
+        "why a rebalance began: the members that were killed, left (up to a minute before it) or joined "
+        "(up to a second before it): by the last such event until it began, else the first one within it."
+        " Else the members that had lost all of their partitions before it began and are assigned some in"
+        " it (they came back). Else the fault that took hold or ended last in the minute before it (one "
+        "of brokers, of a topic that the group had been assigned, or of its own members). Else the broker"
+        " that stopped last in that minute. Else the members that lost partitions in it. Else `unknown`. "
+        "What happened within a second of the rebalance before belongs to that one"
     ),
     "stuck": (
-        "messages that a group waited for until a fault of brokers was healed: acknowledged at least "
-        "5 s before the heal, and at offsets that the group had not committed at the heal. By the "
-        "producers' acknowledgements and the members' own commits; a group that goes on reading has "
-        "none"
+        "messages that a group waited for until a fault of brokers was healed: acknowledged at least 5 s "
+        "before the heal, at offsets that the group had not committed at the heal, and in a late group "
+        "not stored before it began. Counted as messages of the run, so neither what was in the topic "
+        "before nor control records. By the producers' acknowledgements and the members' own commits; a "
+        "group that goes on reading has none"
     ),
     "two_leaders_ms": "from an election to the deposed leader's last acknowledgement",
     "unavailable_ms": (
@@ -107,5 +112,10 @@ WORDS = {
         "owner does not count; one that never had an owner again was nobody's until the end of the "
         "run"
     ),
-    "unseen": "stored, but never delivered to a group whose drain finished",
+    "unseen": (
+        "stored, but never delivered to a group whose drain finished. Judged on the topics that it reads:"
+        " those of the scenario, by name or by pattern (`^...`); of a group that the scenario does not "
+        "have, those that its assignments, commits and outputs name (an output's topic is not its input),"
+        " or if there are none, those that it was delivered records of. See stored too early"
+    ),
 }

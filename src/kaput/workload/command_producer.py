@@ -129,6 +129,8 @@ class CommandSender:
     def _answered(self, line: Line) -> str | None:
         """One line of the program's, in the thread that listens."""
         if line.get("ready") is True:
+            if self.ready.is_set():
+                return "it was ready before"
             self.ready.set()
             return None
         seq, outcome, offset, partition = (line.get(k) for k in ("seq", "outcome", "offset", "partition"))

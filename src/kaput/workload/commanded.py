@@ -211,14 +211,16 @@ class Commanded:
 
     def _read(self) -> None:
         while text := self._output.readline(_LONGEST):
-            self._heard_at = time.monotonic()
             try:
                 line = json.loads(text)
             except (ValueError, RecursionError):
                 wrong: str | None = "not JSON"
             else:
                 wrong = self._heard(line) if isinstance(line, dict) else "not an object"
-            if wrong is not None:
+            # Lines that mean nothing are no sign of work: some programs print them without end.
+            if wrong is None:
+                self._heard_at = time.monotonic()
+            else:
                 self._note(text, wrong)
 
     def _heard(self, line: Line) -> str | None:

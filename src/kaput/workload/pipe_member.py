@@ -47,7 +47,7 @@ class PipeMember(Member):
         for at in range(0, len(messages), self._size):
             part = messages[at : at + self._size]
             if self.stopping.is_set() or not self._processed(part, polled_ns + at):
-                self._go_back()
+                self.go_back()
                 return
 
     def _processed(self, messages: list[Message], polled_ns: int) -> bool:
@@ -63,7 +63,7 @@ class PipeMember(Member):
         self.events.flush()
         return True
 
-    def _go_back(self) -> None:
+    def go_back(self) -> None:
         """To where the group stands, which waits for transactions that are open. What was taken away from us
         meanwhile is no longer ours to read, and the next poll says so. That we are delivered records again is
         our own doing, and so on record before we do it.

@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -31,26 +33,28 @@ SHORT = [
 ]  # fmt: skip
 
 
-def marked() -> dict[int, str]:
-    """Living processes that are in a clients' namespace of kaput or were started from one, by their names."""
+def marked(kaput: int) -> dict[int, str]:
+    """Living processes in the clients' namespace of that kaput, or started from there, with their names.
+
+    Other tests may have runs in namespaces at the same time.
+    """
     found = {}
     for process in psutil.process_iter():
         try:
-            if process.status() != psutil.STATUS_ZOMBIE and MARK in process.environ():
+            mark = process.environ().get(MARK, "")
+            if process.status() != psutil.STATUS_ZOMBIE and mark.startswith(f"{kaput}-"):
                 found[process.pid] = process.name()
         except psutil.Error:
             continue
     return found
 
 
-def network_namespaces() -> set[str]:
-    """The network namespaces that any process is in."""
+def network_namespaces(pids: Iterable[int | str]) -> set[str]:
+    """The network namespaces that these processes are in."""
     found = set()
-    for link in Path("/proc").glob("[0-9]*/ns/net"):
-        try:
-            found.add(str(link.readlink()))
-        except OSError:
-            continue
+    for pid in pids:
+        with suppress(OSError):  # it has ended
+            found.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
     return found
 
 
@@ -131,15 +135,15 @@ def started(runs: Path) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
 def test_an_ended_run_leaves_no_namespace(kaput: Kaput, number: signal.Signals, status: int) -> None:
     """Ended at some moment: every process is gone, and with them namespaces, links and rules."""
-    before, alive = network_namespaces(), set(marked())
     process = started(kaput.runs)
-    assert len(network_namespaces() - before) >= 5  # the clients' and one for each of four nodes
+    ours = network_namespaces(marked(process.pid)) - network_namespaces(["self"])
+    assert len(ours) >= 5  # the clients' and one for each of four nodes
     time.sleep(random.uniform(0, 2))  # not a condition: the moment shall be any
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == status
-    wait_for(lambda: not set(marked()) - alive, "the end of every process", 30)
-    wait_for(lambda: network_namespaces() <= before, "the end of every namespace", 30)
+    wait_for(lambda: not marked(process.pid), "the end of every process", 30)
+    wait_for(lambda: not ours & network_namespaces(psutil.pids()), "the end of every namespace", 30)
     assert not [name for _, name in socket.if_nameindex() if "kaput" in name]
 
 
@@ -149,11 +153,12 @@ def test_without_any_right_of_roots_it_works_too(kaput: Kaput) -> None:
     may_not = [*WITHOUT_RIGHTS, "unshare", "--net", "true"]
     assert subprocess.run(may_not, check=False, capture_output=True).returncode
     command = ["run", "leader-isolated-acks-1", "--json", "--runs", str(kaput.runs), *SHORT]
-    done = subprocess.run(
-        [*WITHOUT_RIGHTS, *KAPUT, *command], capture_output=True, text=True, timeout=240, check=False
+    running = subprocess.Popen(
+        [*WITHOUT_RIGHTS, *KAPUT, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert done.returncode == 0, done.stderr
-    findings = json.loads(done.stdout)
+    said, why = running.communicate(timeout=240)
+    assert running.returncode == 0, why
+    findings = json.loads(said)
     assert findings["faults"][0]["bit"], findings["faults"]
     assert sum(a["count"] for a in findings["anomalies"] if a["name"] == "lost") > 0
-    assert not [name for name in marked().values() if "java" in name]
+    assert not [name for name in marked(running.pid).values() if "java" in name]

@@ -245,3 +245,87 @@ def test_an_input_is_unprocessed_where_its_output_is_lost(allowed: bool, tmp_pat
     findings = judged(history, tmp_path)
     assert found(findings)["unprocessed"] == (2, 2 * allowed)
     assert findings.verdict == ("held" if allowed else "violated"), findings.reasons
+
+
+def test_a_poll_that_went_back_before_the_election_does_not_follow_from_it(tmp_path: Path) -> None:
+    """The message was overwritten later; the step back to what took its place is permitted."""
+    again = handed(handed(_assigned(unclean()), *OLD, ms=10), *OLD[2:], ms=50)
+    findings = judged(handed(again, *NEW, ms=300), tmp_path)
+    assert found(findings)["nonmonotonic-poll"] == (2, 1)
+    assert findings.verdict == "violated"
+
+
+def test_a_record_delivered_behind_a_commit_before_the_election_stays_a_violation(tmp_path: Path) -> None:
+    """Though its offset is delivered behind that commit once more after the election, with good reason."""
+    history = handed(_assigned(unclean()), *OLD, ms=10).event("committed", 20, 4).event("revoked", 30)
+    history.event("assigned", 40, 4, member="m2")
+    handed(history, (2, 2), ms=50, member="m2").event("revoked", 60, member="m2")
+    history.event("assigned", 290, 4, member="m3")
+    findings = judged(handed(history, (0, 0), (1, 1), *NEW, ms=300, member="m3"), tmp_path)
+    (again,) = findings.anomaly("redelivered")
+    assert (again.count, again.permitted, findings.groups[0].redelivered_after_commit) == (4, 3, 4)
+    assert findings.verdict == "violated"
+
+
+def test_two_accepts_of_one_record_do_not_follow_from_its_overwriting(tmp_path: Path) -> None:
+    """Message 2 was accepted twice before it was overwritten, message 3 once."""
+    history = _accepted(unclean(group=SHARE), *OLD, ms=10)
+    who = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0, "offset": 2}
+    history.add("share_events", kind="accepted", at_ns=at(50), delivery_count=None, **who)
+    findings = judged(_accepted(history, *NEW, ms=300), tmp_path)
+    assert found(findings)["double-accept"] == (2, 1)
+    assert findings.verdict == "violated"
+
+
+def test_a_new_record_that_is_handed_out_after_its_own_accept_is_a_violation(tmp_path: Path) -> None:
+    """That another one stood there before does not matter."""
+    history = _accepted(unclean(group=SHARE), *OLD, ms=10)
+    findings = judged(_accepted(_accepted(history, *NEW, ms=300), NEW[0], ms=400, kind="released"), tmp_path)
+    assert found(findings)["delivered-after-accept"] == (2, 1)
+    assert findings.verdict == "violated"
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_new_record_that_is_released_and_kept_is_a_lost_release(both: bool, tmp_path: Path) -> None:
+    """The one before it was released, too, and had nowhere to go."""
+    history = _accepted(unclean(group=SHARE), *OLD[:2], ms=10)
+    _accepted(history, OLD[2], ms=20, kind="released")
+    if both:
+        _accepted(history, NEW[0], ms=300, kind="released")
+    findings = judged(_accepted(history, *NEW[1:], ms=400), tmp_path)
+    assert found(findings)["lost-release"] == (1, int(not both))
+    assert findings.verdict == ("violated" if both else "held"), findings.reasons
+
+
+def test_an_acknowledgement_that_is_hidden_contradicts_nothing(tmp_path: Path) -> None:
+    """Message 4 took offset 2, and its transaction was aborted: the log has it where it was acknowledged."""
+    history = unclean().transaction(0, 4, 4, "aborted")
+    history.rows["log"][2]["visible"] = False
+    findings = judged(handed(handed(_assigned(history), *OLD, ms=10), *NEW[1:], ms=300), tmp_path)
+    assert found(findings)["inconsistent-offset"] == (2, 2)
+    assert findings.verdict == "held", findings.reasons
+
+
+def test_each_input_is_ruled_by_its_own_outputs(tmp_path: Path) -> None:
+    """Two outputs are overwritten, a third one is gone from a partition where nothing explains it."""
+    history = unclean()
+    history.topics[0]["partitions"] = 2
+    history.topics.append({"name": "paid", "replication-factor": 1})
+    history.producers.append({"topic": "paid", "acks": "all"})
+    history.groups, history.subscriptions = {"pipe": True}, {"pipe": ["paid"]}
+    where = {"topic": "paid", "partition": 0}
+    history.sent(0, 7, 0, partition=1)
+    for seq, output in enumerate((0, 1, 2, 3, 7)):
+        history.acked(1, seq, seq, **where).handed(seq, 1, seq, 10 + seq, group="pipe", **where)
+        history.output(0, output, seq, group="pipe", **where)
+    findings = judged(history, tmp_path)
+    assert found(findings)["unprocessed"] == (3, 2)
+    assert findings.verdict == "violated"
+
+
+def test_of_losses_with_one_cause_the_one_that_was_promised_most_decides(tmp_path: Path) -> None:
+    """Offset 2 was acknowledged with acks=1 and with acks=all, offset 3 with acks=1."""
+    history = unclean(acks=1, allowed=False)
+    history.producers.append({"topic": "orders", "acks": "all"})
+    findings = judged(history.sent(1, 0, 2), tmp_path)
+    assert found(findings)["inconsistent-offset"] == (2, 1)

@@ -71,27 +71,27 @@ def test_a_member_that_is_back_under_its_name_goes_back(kind: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", ["revoked", "lost", "left", "killed"])
-@pytest.mark.parametrize("polled_ms", [20, 20.2, 20.9])
-def test_what_was_polled_and_taken_away_in_one_ms_was_owned(
+@pytest.mark.parametrize("polled_ms", [20, 20.2])
+def test_what_was_polled_and_taken_away_at_one_moment_was_owned(
     kind: str, polled_ms: float, tmp_path: Path
 ) -> None:
-    """Many clients tell whole ms: which came first is not known. A ms later it is."""
+    """Many clients tell whole ms: which came first is not known. A little later it is."""
     whole = WHOLE if kind in ("left", "killed") else {}
     history = stored(1).event("assigned", 10, 0).event(kind, 20.2, **whole)
     assert counts(judged(polled(history, (polled_ms, 0)), tmp_path / "at once")) == {}
     history = stored(1).event("assigned", 10, 0).event(kind, 20.2, **whole)
-    late = judged(polled(history, (21, 0)), tmp_path / "late")
+    late = judged(polled(history, (20.3, 0)), tmp_path / "late")
     assert counts(late) == {"unassigned-delivery": 1}
 
 
-@pytest.mark.parametrize("assigned_ms", [20, 20.4, 30, 30.4])
-def test_a_change_in_the_ms_of_a_poll_may_have_come_between(assigned_ms: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("assigned_ms", [20, 20.4, 30])
+def test_a_change_at_the_moment_of_a_poll_may_have_come_between(assigned_ms: float, tmp_path: Path) -> None:
     """Back to the first record: either poll may have come before or after the assignment."""
     history = polled(stored(2), (20, 1), (30, 0)).event("assigned", assigned_ms, 0)
     assert "nonmonotonic-poll" not in counts(judged(history, tmp_path))
 
 
-@pytest.mark.parametrize("assigned_ms", [19, 31])
+@pytest.mark.parametrize("assigned_ms", [19, 30.4])
 def test_a_change_before_or_after_both_polls_explains_nothing(assigned_ms: float, tmp_path: Path) -> None:
     """The member went back all the same."""
     history = polled(stored(2), (20, 1), (30, 0)).event("assigned", assigned_ms, 0)

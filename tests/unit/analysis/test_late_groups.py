@@ -132,6 +132,14 @@ def test_a_share_group_that_begins_at_the_end(tmp_path: Path) -> None:
     assert found(history, tmp_path) == ({"unseen": (2, 1)}, "violated")
 
 
+def test_what_was_acquired_was_handed_out(tmp_path: Path) -> None:
+    """Also where its member was killed before it could tell what it had been given."""
+    history = late(SHARE, (1_000, 2_000))
+    history.shared("acquired", 1, 2_500, 5, partition=1).shared("accepted", 1, 2_501, partition=1)
+    history.rows["deliveries"].clear()
+    assert judged(history, tmp_path).anomaly("unseen")[0].permitted == 1
+
+
 def test_a_group_of_a_minute_by_its_assignment(tmp_path: Path) -> None:
     """What was sent in the minute before it is for the group, whatever it was handed."""
     block = {"config": {"auto.offset.reset": "by_duration:PT1M"}}
@@ -189,3 +197,15 @@ def test_what_was_never_for_it_is_no_lag(tmp_path: Path) -> None:
     history.event("assigned", 5_000, 1).event("assigned", 5_000, 2, partition=1)
     history.event("committed", 6_000, 1)
     assert judged(history, tmp_path).groups[0].lag.final == 1
+
+
+@pytest.mark.parametrize(("offset", "unprocessed"), [(0, 1), (1, 0)])
+def test_a_pipe_need_not_process_what_was_there_before_it(
+    offset: int, unprocessed: int, tmp_path: Path
+) -> None:
+    """It began with the second record, whose output is stored elsewhere."""
+    history = late().event("assigned", 1_500, offset, partition=1).handed(1, 0, 1, 3_000, partition=1)
+    history.topics.append({"name": "bills"})
+    history.subscriptions = {"billing": ["orders"]}
+    history.acked(0, 2, 0, topic="bills").output(0, 2, 1, partition=1)
+    assert found(history, tmp_path)[0].get("unprocessed", (0, 0))[0] == unprocessed

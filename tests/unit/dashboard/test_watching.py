@@ -19,6 +19,7 @@ from kaput.dashboard.beneath import Runs
 from kaput.dashboard.watching import events as events_module
 from kaput.dashboard.watching.audience import EVERY_S, MOST_WATCHERS, Audience
 from kaput.dashboard.watching.reader import RunReader
+from kaput.dashboard.watching.small import Small
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.recording import NAME, hold_alone, hold_to_record
@@ -302,3 +303,17 @@ def test_a_folder_that_goes_away_ends_its_streams_alone(folder: RunFolder, site:
         kind, _, said = next(event for event in events if event[0] == "end")
     assert kind == "end" and "cannot be read any more" in said
     assert site.ask("/").status == 200
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30, -1e30])
+def test_a_sample_that_cannot_be_is_passed_over(value: float) -> None:
+    """What was known before stays."""
+    small = Small()
+    labels = [("group", "billing"), ("topic", "orders"), ("partition", "0")]
+    for each in (3.0, value):
+        small.sample({"name": "lag", "labels": labels, "value": each, "at_ns": 1})
+        small.sample({"name": "leader", "labels": labels, "value": each, "at_ns": 1})
+        small.sample({"name": "messages_attempted", "labels": [], "value": each, "at_ns": 1})
+    assert small.lags() == {"billing": 3}
+    assert small.attempted == 3
+    assert [place["leader"] for place in small.places()[0]] == [3]

@@ -92,3 +92,9 @@ def test_a_lab_without_members_has_none() -> None:
         nobody.member("billing", 1)
     with pytest.raises(LabError, match=r"^there is no producer 4$"):
         nobody.producer(4)
+
+
+def test_a_partition_that_is_not_there_is_nobody() -> None:
+    """It says which there are: a run notes that in its evidence, and goes on."""
+    with pytest.raises(LabError, match="orders has partitions 0 to 0, and no 99"):
+        resolve("leader-of orders/99", FakeAdmin(), BROKERS, seed=1)  # type: ignore[arg-type]

@@ -104,3 +104,21 @@ def test_mistakes_are_refused_before_anything_happens(
     with pytest.raises(UsageError, match=said):
         breaking(world, **cluster).inject(fault, target, options)
     assert all(node.running for node in world.nodes.values())
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("leader-of orders/99", "leader-of orders/99: orders has partitions 0 to 0"),
+        ("followers-of orders/1", "followers-of orders/1: orders has partitions 0 to 0"),
+        ("leader-of order/0", "there is no topic order; did you mean orders?"),
+        ("leader-of nope/0", "there is no topic nope$"),
+    ],
+)
+def test_a_partition_that_is_not_there_is_refused_at_once(target: str, why: str) -> None:
+    """With those that are; nothing is waited for, and nothing is broken."""
+    world = World("kill")
+    lab = breaking(world)
+    with pytest.raises(UsageError, match=why):
+        lab.inject("kill", target, {})
+    assert lab.active == [] and world.node.running

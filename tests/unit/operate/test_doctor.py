@@ -289,7 +289,7 @@ def test_remedies_come_to_an_end(brokers: int, factor: int, least: str, name: st
         survey, brokers=[Broker(number, None, SOUND_BROKER) for number in range(1, 1 + max(brokers, factor))]
     )
     for _ in range(2):
-        critical = [each for each in diagnose(survey) if each.severity == "critical" and each.id != "KP010"]
+        critical = [each for each in diagnose(survey) if each.severity == "critical"]
         if critical:
             survey = obeyed(survey, critical[0].remedy)
     assert [each.id for each in diagnose(survey) if each.severity == "critical"] == []
@@ -327,6 +327,19 @@ def test_a_broker_that_is_away_is_named_and_counted() -> None:
     assert offline.evidence.endswith("last in sync: not known")
     assert offline.remedy.startswith("bring back broker 2;")
     assert alone.remedy.startswith("bring back broker 2, then: add brokers until there are 3 (kaput grow 1)")
+
+
+def test_no_broker_is_to_come_back_where_there_are_too_few_replicas() -> None:
+    """All of them are in sync: more are needed, or fewer that have to be."""
+
+    def remedy(survey: Survey) -> str:
+        (found_there,) = [each for each in diagnose(survey) if each.id == "KP010"]
+        return found_there.remedy
+
+    alone = with_topic("orders", Partition(0, 1, (1,), (1,)))
+    assert remedy(alone) == "kaput reassign --replication-factor 3 --topic orders"
+    assert remedy(with_topic(min_insync_replicas="4")).endswith("--add-config min.insync.replicas=2")
+    assert remedy(with_topic("orders", partition(isr=(1,)))) == "bring back broker 2, 3"
 
 
 def test_an_election_is_no_remedy_where_it_changes_nothing() -> None:

@@ -119,7 +119,7 @@ def test_throttles_that_were_left_behind_are_taken_off() -> None:
 
 
 def test_an_interrupted_reassignment_comes_first() -> None:
-    """Nothing else is applied before it, and of everything else it is said why."""
+    """Nothing else is applied before it, and everything else has that as its reason."""
     survey = replace(
         cluster(topic(replicas=(1,), unclean_leader_election_enable="true")),
         interrupted=Interrupted(4, 50_000_000, "/before.json"),
@@ -144,6 +144,18 @@ def test_a_broker_that_is_away_is_no_lack_of_brokers() -> None:
     """It is to come back; to add another one is no advice."""
     survey = cluster(topic(replicas=(2,)), brokers=1)
     assert [why for each, why in found(survey).cannot if each.id == "KP001"] == [
+        "a broker is missing: bring it back"
+    ]
+
+
+def test_too_few_replicas_for_any_write_are_no_missing_broker() -> None:
+    """They are mended with the replicas, or have the same reason why not."""
+    alone = topic(replicas=(1,), min_insync_replicas="2")
+    assert found(cluster(alone)).cannot == []
+    reasons = {each.id: why for each, why in found(cluster(alone, brokers=1)).cannot}
+    assert reasons["KP010"] == reasons["KP001"] and "nowhere to put" in reasons["KP010"]
+    short = Topic("orders", [Partition(0, 1, (1, 2, 3), (1,))], {"min.insync.replicas": "2"})
+    assert [why for each, why in found(cluster(short)).cannot if each.id == "KP010"] == [
         "a broker is missing: bring it back"
     ]
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from kaput.cli.main import app
 from kaput.errors import LabError, UsageError
@@ -76,7 +77,7 @@ def test_a_name_is_taken_once() -> None:
 
 
 def test_a_name_is_locked_by_one_process_at_a_time() -> None:
-    """The second one is told why; afterwards not even the lock's file is left."""
+    """The second one gets the reason; afterwards not even the lock's file is left."""
     place = home("lab")
     with (
         place.locked(),
@@ -205,3 +206,11 @@ def test_a_keeper_that_does_not_listen_is_said() -> None:
     place.write(card("lab"))
     with pytest.raises(LabError, match="the keeper of lab does not answer"):
         call(find("lab"), {"do": "status"})
+
+
+@pytest.mark.parametrize("option", ["--name", "--cluster"])
+@pytest.mark.parametrize("verb", [["down"], ["status"], ["fault", "list"], ["grow"], ["up"]])
+def test_one_word_for_a_cluster_at_every_verb(verb: list[str], option: str) -> None:
+    """What `kaput up` was given is what `kaput down` takes."""
+    result = CliRunner().invoke(app, [*verb, option, "No Such"])
+    assert isinstance(result.exception, UsageError) and "No Such" in str(result.exception)

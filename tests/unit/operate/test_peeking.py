@@ -48,6 +48,23 @@ def test_a_replica_without_files(tmp_path: Path) -> None:
         (["peek", "orders", "--replica", "1", "--bootstrap-servers", "x:1"], "is no partition"),
         (["peek", "orders/0", "--replica", "1", "--bootstrap-servers", "localhost"], "write HOST:PORT"),
         (["replay", "a", "a", "--bootstrap-servers", "127.0.0.1:1"], "into itself"),
+        (["replay", "a", "__consumer_offsets", "--bootstrap-servers", "127.0.0.1:1"], "is Kafka's own"),
+        (["replay", "a", "__transaction_state", "--bootstrap-servers", "127.0.0.1:1"], "is Kafka's own"),
+        *(
+            (
+                ["replay", "a", "b", "--config", f"{key}=x", "--bootstrap-servers", "127.0.0.1:1"],
+                f"--config {key}",
+            )
+            for key in ("group.id", "transactional.id", "isolation.level", "bootstrap.servers")
+        ),
+        (
+            ["replay", "a", "b", "--config", "nope=1", "--bootstrap-servers", "127.0.0.1:1"],
+            '--config: No such configuration property: "nope"',
+        ),
+        (
+            ["replay", "a", "b", "--config", "acks=many", "--bootstrap-servers", "127.0.0.1:1"],
+            '--config: Invalid value for configuration property "request.required.acks"',
+        ),
         (["replay", "a", "b", "--config", "x", "--bootstrap-servers", "127.0.0.1:1"], "write KEY=VALUE"),
     ],
 )

@@ -86,7 +86,7 @@ def left_by(owner: Owner, *, marked: bool = True) -> int:
 
 
 def test_what_a_child_left_behind_in_another_session_ends_with_the_owner() -> None:
-    """Its parent is gone, so that it is nobody's descendant: it is known by its environment."""
+    """Its parent is gone, so that it is no descendant any more: it is known by its environment."""
     with Owner() as owner:
         left = left_by(owner)
     assert start_of(left) is None

@@ -179,6 +179,16 @@ def test_what_was_stored_before_a_group_first_looked_need_not_be_seen(scenario: 
     ]
 
 
+def test_what_may_have_been_stored_before_a_group_began_is_unclear(scenario: Make) -> None:
+    """Neither permitted nor a violation; the rest is what it was."""
+    late = GroupFacts("billing", True, {"unseen": 5}, too_early=2, maybe_too_early=3)
+    judgement = judge(facts_of(groups=[late]), scenario())
+    assert (judgement.verdict, judgement.permitted["unseen", "billing"]) == ("inconclusive", 2)
+    assert "and when that was is not known" in judgement.reasons[0]
+    late = GroupFacts("billing", True, {"unseen": 6}, too_early=2, maybe_too_early=3)
+    assert judge(facts_of(groups=[late]), scenario()).verdict == "violated"
+
+
 GONE = "messages were delivered and are stored nowhere any more"
 
 

@@ -173,6 +173,22 @@ def test_a_program_that_takes_no_input_hangs(play: Play) -> None:
     assert 1 <= play.outcomes()["unknown"] < MESSAGES
 
 
+@pytest.mark.parametrize("line", ["x" * 80, '{"ready": true}', '{"seq": 0, "outcome": "acked"}'])
+@pytest.mark.parametrize(("takes", "said"), [(False, "taken no input"), (True, "neither said anything nor")])
+def test_a_program_that_prints_without_end_hangs(takes: bool, said: str, line: str, play: Play) -> None:
+    """What means nothing, or was said before, is no sign of work: neither early nor late."""
+    text = READY + (
+        "import threading\n"
+        + ("threading.Thread(target=sys.stdin.read, daemon=True).start()\n" if takes else "")
+        + f"while True: sys.stdout.write({line!r} + chr(10)); time.sleep(0.001)\n"
+    )
+    of = scenario(play.program(text), patience="1s")
+    of.workload.producers[0].__dict__.update(payload_bytes=4000)
+    troubles = play(of)
+    assert any(f"it hangs: it has {said}" in trouble for trouble in troubles), troubles
+    assert any("lines that the protocol does not have" in trouble for trouble in troubles)
+
+
 def test_rubbish_is_counted_and_shown(play: Play) -> None:
     """Each line of the wrong kind; what is right in between counts."""
     text = READY + (
@@ -241,6 +257,23 @@ def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play)
     assert re.search(said, trouble)
     seal(play.folder)
     assert [(row["offset"], row["seq"]) for row in play.rows("deliveries")] == [(n, None) for n in range(3)]
+
+
+def test_where_a_member_seeks_to_is_on_record(play: Play) -> None:
+    """As what it commits is, with the offset."""
+    good = play.program(READY + "for t in sys.stdin: say(seq=json.loads(t)['seq'], outcome='acked')\n")
+    crew = play.crew_of(
+        scenario(good, play.program(MEMBER + "say(seek=[['orders', 0, 1]])\nsys.stdin.read()\n"))
+    )
+    crew.start()
+    crew.go()
+    assert eventually(lambda: play.count("deliveries") == 3, 30)
+    crew.stop_members()
+    assert crew.members[0].process.wait(30) is not None
+    assert crew.troubles() == []
+    seal(play.folder)
+    seeks = [row for row in play.rows("group_events") if row["kind"] == "seek"]
+    assert [(row["topic"], row["partition"], row["offset"]) for row in seeks] == [("orders", 0, 1)]
 
 
 def test_nothing_of_a_program_is_left(play: Play) -> None:

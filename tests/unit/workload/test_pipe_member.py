@@ -7,18 +7,21 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
 
 from kaput.evidence.folder import RunFolder
+from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
 from kaput.workload.crew import Crew
+from kaput.workload.pipe_member import PipeMember
 from kaput.workload.quiet import quiet_logger
 from waiting import eventually
 
@@ -64,6 +67,48 @@ def piped(tmp_path: Path) -> RunFolder:
     assert list(folder.path.glob("clients/counters*")) == []
     seal(folder)
     return folder
+
+
+class _Cluster:
+    """Of a group that stands at offset 7; what is sought is noted with what was on disk by then."""
+
+    def __init__(self, table: Path) -> None:
+        self._table = table
+        self.sought: list[tuple[int, list[tuple[str, int | None]]]] = []
+
+    def committed(self, owned: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        """Of partition 0 alone something is committed."""
+        return [TopicPartition(at.topic, at.partition, -1001 if at.partition else 7) for at in owned]
+
+    def seek(self, at: TopicPartition) -> None:
+        """Looks at the stream of events as another process would."""
+        (path,) = self._table.glob("*.arrows")
+        with pa.OSFile(str(path)) as file:
+            rows = [row for batch in pa.ipc.open_stream(file) for row in batch.to_pylist()]
+        self.sought.append((at.offset, [(row["kind"], row["offset"]) for row in rows]))
+
+
+class _Aborted(PipeMember):
+    """One whose transaction has just been aborted."""
+
+    def __init__(self, folder: Path, client: _Cluster) -> None:
+        self.order = SimpleNamespace(group="billing", member="member-1")  # type: ignore[assignment]
+        self.events = Recorder(folder, "group_events", "one")
+        self.client = client
+        self._assigned = {("orders", 0), ("orders", 1)}
+
+
+def test_a_seek_is_on_record_before_it_is_made(tmp_path: Path) -> None:
+    """With the offset that the group stands at; a member that dies on the way has sought nothing."""
+    folder = RunFolder(tmp_path)
+    client = _Cluster(folder.table("group_events"))
+    member = _Aborted(tmp_path, client)
+    member.go_back()
+    member.events.close()
+    assert client.sought == [
+        (7, [("seek", 7)]),
+        (OFFSET_BEGINNING, [("seek", 7), ("seek", None)]),
+    ]
 
 
 def _committed(folder: RunFolder) -> int:

@@ -25,8 +25,8 @@ _NEVER_NS = 2**63 - 1
 
 def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset, n, times, committed, again_ns, committed_to, producer, seq): stretches delivered
-    more than once, how often, whether after a commit above them (then when the member was told where to
-    begin, and what was committed), and the least message that was delivered there.
+    more than once, how often, whether after a commit above them (then when a member was first told where to
+    begin, and the least that was committed), and the least message that was delivered there.
 
     `commits`: (group, place, offset, at_ns).
     """
@@ -40,7 +40,7 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
             pl.col(*READ.columns, "n").first(),
             pl.len().cast(pl.Int64).alias("times"),
             pl.col("committed").any(),
-            pl.col("at_ns", "low").filter("committed").max(),
+            pl.col("at_ns", "low").filter("committed").min(),
             pl.col("producer").first(),
             pl.col("seq").first(),
         )

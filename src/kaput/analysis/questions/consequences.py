@@ -4,17 +4,18 @@ After an unclean election, say, other messages stand at offsets that a group has
 offsets again, never sees what it has passed. Each such case gets the cause of the message that it was handed
 there before (contradicted.py, losses.py). Which case follows from which message:
 
-    poll-skip, nonmonotonic-poll       the delivery before it was of a message that was overwritten
+    poll-skip, nonmonotonic-poll       the delivery before it was of a message that was overwritten by then
     unseen, unprocessed                the group had read an overwritten message at that offset, or above it
                                        in what was overwritten with it; or such a poll-skip jumped over it
     redelivered after a commit         the same; or the commit was above what was overwritten
     processed-twice and what share     the group was handed an overwritten message at that offset
-    groups are held to
+    groups are held to                 there; of a share group, unless it is wrong with a single one of the
+                                       records that were at the offset (reused.py)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
@@ -22,19 +23,21 @@ from kaput.analysis.questions.losses import KNOWN
 from kaput.analysis.runs.cutting import READ, overlay
 from kaput.analysis.sums import Sum
 
-LOST_OUTPUTS = "lost-output"  # of a pipe: why outputs are lost, in place of an anomaly's name
 WHY = ("cause", *KNOWN)
 LOSS = ("producer", "topic", *WHY)  # what a contract asks of a loss
+INPUT = ("group", "input_place", "input_offset")  # of a pipe
 CONSEQUENCES = Sum(("name", "group", *LOSS), ("n",))
 STEPS, PASSED = ("poll-skip", "nonmonotonic-poll"), ("unseen", "unprocessed")
 SAME_OFFSET = ("processed-twice", "double-accept", "delivered-after-accept", "lost-release")
-# The least explained of several stands for all.
+# The least explained of several stands for all; of those with one cause, the one that was promised most.
 _RANK = {"unexplained": 0, "leader-restarted": 1, "deposed-leader": 2, "unclean-election": 3, "acks-0": 4}
+_LEAST_FIRST = ["rank", *KNOWN, *LOSS]
 
 
-def rank() -> pl.Expr:
-    """How well a cause explains: the least explained first."""
-    return pl.col("cause").replace_strict(_RANK, return_dtype=pl.Int64)
+def rank(acks_1: Collection[int]) -> pl.Expr:
+    """How well a loss is explained, the least first. `acks_1`: producers with acks=1."""
+    promised_less = pl.col("producer").is_in(sorted(acks_1)).cast(pl.Int64)
+    return 2 * pl.col("cause").replace_strict(_RANK, return_dtype=pl.Int64) + promised_less
 
 
 def explained(overwritten: pl.DataFrame) -> pl.DataFrame:
@@ -46,13 +49,17 @@ def found(
     cases: Mapping[str, pl.DataFrame],
     overwritten: pl.DataFrame,
     acks: pl.DataFrame,
+    single: Mapping[str, pl.DataFrame],
+    acks_1: Collection[int],
 ) -> pl.DataFrame:
     """CONSEQUENCES of one task. `cases` by name; `overwritten`: what groups were handed and the log
-    contradicts, explained; `acks`: acknowledgements that the log contradicts, explained.
+    contradicts, explained; `acks`: acknowledgements that the log contradicts, explained; `single`: see
+    reused.py; `acks_1`: producers with acks=1.
     """
     if overwritten.is_empty() and acks.is_empty():
         return pl.DataFrame(schema={"name": pl.String, "group": pl.Int64, **_LOSS_TYPES, "n": pl.Int64})
-    spots = overwritten.with_columns(rank=rank(), n=pl.lit(1, pl.Int64), handed=pl.lit(True))
+    acks = acks.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(False))
+    spots = overwritten.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(True))
     spans = _spans(spots)
     steps = {name: _stepped(cases[name], spots) for name in STEPS}
     jumped = _jumped_over(steps["poll-skip"])
@@ -60,7 +67,7 @@ def found(
     again = cases["redelivered"].filter("flag")
     rows = [
         *(_least(name, rows, ["line"]) for name, rows in steps.items()),
-        *(_same_offset(name, cases[name], spots, acks) for name in SAME_OFFSET),
+        *(_same_offset(name, _without(cases[name], single.get(name)), spots, acks) for name in SAME_OFFSET),
         *(_matched(name, cases[name], passed) for name in PASSED),
         _matched("redelivered", again, _from_0(spans), _BY_THEN),
     ]
@@ -73,17 +80,18 @@ _LOSS_TYPES: dict[str, type[pl.DataType]] = {
     **dict.fromkeys(KNOWN, pl.Boolean),
 }
 _OF_CASES = ("again_ns", "committed_to", "accepted_ns", "acquired_ns")
-_SPOT = [*READ.columns, "n", *LOSS, "later_ns", "rank", "handed"]
+_MS = 1_000_000  # the cluster's own records have times in ms
+_SPOT = [*READ.columns, "n", *LOSS, "since_ns", "rank", "handed"]
 # The overwriting epoch had begun (where that is not known it may have); the offset is within what it
 # overwrote, or the group began again behind a commit that was.
-_BY_THEN = (pl.col("later_ns") <= pl.col("again_ns")).fill_null(True) & (
+_BY_THEN = (pl.col("since_ns") // _MS <= pl.col("again_ns") // _MS).fill_null(True) & (
     (pl.col("offset") >= pl.col("begin")) | (pl.col("committed_to") > pl.col("begin"))
 )
 # Where only an acknowledgement tells of the overwritten message: the epoch began after it was accepted first,
 # and before the record was handed out last.
 _BETWEEN = pl.col("handed") | (
-    (pl.col("accepted_ns") <= pl.col("later_ns"))
-    & (pl.col("later_ns") <= pl.coalesce("acquired_ns", "later_ns"))
+    (pl.col("accepted_ns") // _MS <= pl.col("since_ns") // _MS)
+    & (pl.col("since_ns") // _MS <= pl.coalesce("acquired_ns", "since_ns") // _MS)
 ).fill_null(False)
 
 
@@ -92,18 +100,32 @@ def _same_offset(name: str, cases: pl.DataFrame, spots: pl.DataFrame, acks: pl.D
     record, they were acknowledged there.
     """
     if "accepted_ns" in cases.columns and cases.height and acks.height:
-        each = acks.join(cases.select("group").unique(), how="cross")
-        of_acks = each.with_columns(rank=rank(), n=pl.lit(1, pl.Int64), handed=pl.lit(False))
+        of_acks = acks.join(cases.select("group").unique(), how="cross")
         spots = pl.concat([spots.select(_SPOT), of_acks.select(_SPOT)])
     return _matched(name, cases, spots, _BETWEEN)
 
 
+def moments(overwritten: pl.DataFrame, acks: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
+    """(group, place, offset, since_ns): when what these groups may have been handed was overwritten."""
+    columns = [*READ.columns, "since_ns"]
+    of_acks = acks.join(pl.DataFrame({"group": list(groups)}, schema={"group": pl.Int64}), how="cross")
+    return pl.concat([frame.select(columns) for frame in (overwritten, of_acks)])
+
+
+def _without(cases: pl.DataFrame, others: pl.DataFrame | None) -> pl.DataFrame:
+    """The cases but for those at the others' offsets."""
+    if others is None or others.is_empty():
+        return cases
+    parts, at_others = overlay([cases, others], READ)
+    return parts.join(at_others, on="part", how="anti").drop("part")
+
+
 def _spans(spots: pl.DataFrame) -> pl.DataFrame:
     """What was overwritten at once, from where the epoch begins (`begin`) to the last offset that the group
-    was handed: runs as READ has them, with LOSS, later_ns and rank.
+    was handed: runs as READ has them, with LOSS, since_ns and rank.
     """
     begin = pl.coalesce("later_start", "offset")
-    key = ["group", "place", "begin", *LOSS, "later_ns", "rank"]
+    key = ["group", "place", "begin", *LOSS, "since_ns", "rank"]
     whole = spots.with_columns(begin=pl.min_horizontal(begin, "offset")).group_by(key)
     return whole.agg(n=pl.col("offset").max() + 1).with_columns(
         offset="begin", n=pl.col("n") - pl.col("begin")
@@ -121,9 +143,10 @@ def _stepped(cases: pl.DataFrame, spots: pl.DataFrame) -> pl.DataFrame:
     """Steps of members (polls.steps) from the delivery of a message that was overwritten, with its LOSS."""
     before = {"group": "group", "place": "place", "other_offset": "offset"}
     who = {"before_producer": "producer", "before_seq": "seq"}
-    stepped = cases.select(*before, *who, "n", to="offset").with_row_index("line")
-    known = spots.select(*READ.columns, "producer", "seq", "topic", *WHY, "later_ns", "rank")
+    stepped = cases.select(*before, *who, "n", "at_ns", to="offset").with_row_index("line")
+    known = spots.select(*READ.columns, "producer", "seq", "topic", *WHY, "since_ns", "rank")
     both = stepped.join(known, left_on=[*before, *who], right_on=[*before.values(), *who.values()])
+    both = both.filter((pl.col("since_ns") // _MS <= pl.col("at_ns") // _MS).fill_null(True))
     return both.rename({"before_producer": "producer"})
 
 
@@ -131,7 +154,7 @@ def _jumped_over(steps: pl.DataFrame) -> pl.DataFrame:
     """What such steps jumped over, as `_spans` has what was overwritten."""
     begin = pl.col("other_offset") + 1
     return steps.filter(pl.col("to") > begin).select(
-        "group", "place", *LOSS, "later_ns", "rank", n=pl.col("to") - begin, offset=begin, begin=begin
+        "group", "place", *LOSS, "since_ns", "rank", n=pl.col("to") - begin, offset=begin, begin=begin
     )
 
 
@@ -154,5 +177,5 @@ def named(name: str, gone: pl.DataFrame) -> pl.DataFrame:
 
 
 def _least(name: str, both: pl.DataFrame, case: Sequence[str]) -> pl.DataFrame:
-    one = both.sort("rank", *LOSS).unique(case, keep="first", maintain_order=True)
+    one = both.sort(_LEAST_FIRST).unique(case, keep="first", maintain_order=True)
     return one.select(pl.lit(name).alias("name"), "group", *LOSS, "n")

@@ -21,7 +21,7 @@ from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.survivors import unsynced
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
 from kaput.analysis.runs.run import NULL, Flags, Ints, spread
-from kaput.analysis.timeline import FOREVER_NS, Timeline
+from kaput.analysis.timeline import FOREVER_NS, Epoch, Timeline
 from kaput.scenario.vocabulary import CAUSES
 from kaput.verdict.facts import Circumstances
 
@@ -77,8 +77,8 @@ def explained(
     silent: Collection[int],
     attempted: Sequence[Attempted],
 ) -> pl.DataFrame:
-    """`beside_the_log` with cause, fault, ack_epoch, later_epoch, later_start, later_ns and the fields of
-    Circumstances.
+    """`beside_the_log` with cause, fault, ack_epoch, later_epoch, later_start, later_ns (when that epoch
+    began; `since_ns`: at the earliest) and the fields of Circumstances.
 
     `under`: (producer, place, epoch, first_ns), the first acknowledgement of what each epoch has stored of a
     producer; `extents`: of the logs; `silent`: producers with acks=0.
@@ -167,6 +167,7 @@ def _of_place(
         _nullable("later_epoch", _of_epochs([e.number for e in epochs], chosen)),
         _nullable("later_start", starts),
         _nullable("later_ns", _of_epochs([e.at_ns for e in epochs], chosen)),
+        _nullable("since_ns", _of_epochs([_earliest(e) for e in epochs], chosen)),
         *(pl.Series(name, flags, pl.Boolean) for name, flags in known.items()),
     )
 
@@ -176,6 +177,10 @@ def _of_epochs(values: Sequence[int | None], chosen: Ints) -> Ints:
     known = np.array([NULL if value is None else value for value in values] + [NULL], np.int64)
     found: Ints = known[chosen]
     return found
+
+
+def _earliest(epoch: Epoch) -> int | None:
+    return None if epoch.at_ns is None else epoch.at_ns - epoch.within_ns
 
 
 def _nullable(name: str, values: Ints) -> pl.Series:

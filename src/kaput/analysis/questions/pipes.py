@@ -1,7 +1,8 @@
 """What pipes made of their inputs: groups that make one message, an output, of each record.
 
 processed-twice: an input with more than one output that is stored. unprocessed: one without any, in a group
-that is drained. Both are counted as distinct topic-partition-offsets of stored inputs, per group.
+that is drained and began there or below. Both are counted as distinct topic-partition-offsets of stored
+inputs, per group.
 """
 
 from __future__ import annotations
@@ -47,9 +48,12 @@ def outputs(made: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
 
 
 def lost_outputs(outputs_: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset, producer, seq, n): those that are lost, where they were acknowledged."""
+    """(group, place, offset, producer, seq, n, input_place, input_ahead): those that are lost, where they
+    were acknowledged, and what each was made of: an offset so far ahead of its seq.
+    """
     claimed = {"place": "claimed_place", "offset": "claimed_offset"}
-    return outputs_.filter("lost").select("group", **claimed, producer="producer", seq="seq", n="n")
+    of = {"input_place": pl.col("place"), "input_ahead": pl.col("offset") - pl.col("seq")}
+    return outputs_.filter("lost").select("group", **claimed, producer="producer", seq="seq", n="n", **of)
 
 
 def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFrame:
@@ -67,12 +71,13 @@ def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFr
 
 
 def processed(
-    inputs_: pl.DataFrame, outputs_: pl.DataFrame, drained: Collection[int]
+    inputs_: pl.DataFrame, outputs_: pl.DataFrame, drained: Collection[int], begins: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
     """The cases by name: inputs, with `times`: how many outputs of each are stored. `flag`: it had an output,
-    which is lost.
+    which is lost. `begins`: (group, place, offset) of groups that do not read from the start.
     """
-    parts, made = overlay([inputs_, outputs_], READ)
+    borders = begins.select(*READ.columns, n=pl.lit(0, pl.Int64))
+    parts, made, _ = overlay([inputs_, outputs_, borders], READ)
     counts = made.group_by("part").agg(
         times=pl.col("stored").sum().cast(pl.Int64),
         some=(~pl.col("lost")).sum().cast(pl.Int64),
@@ -83,7 +88,10 @@ def processed(
     )
     # An offset that the log has twice is one input.
     beside = beside.sort("producer", "seq").unique("part", keep="first", maintain_order=True).drop("part")
+    none = beside.filter(pl.col("some") == 0, pl.col("group").is_in(list(drained)))
+    first = begins.select(*READ.keys, begin="offset")
+    none = none.join(first, on=READ.keys, how="left", maintain_order="left")
     return {
         "processed-twice": beside.filter(pl.col("times") > 1).drop("flag"),
-        "unprocessed": beside.filter(pl.col("some") == 0, pl.col("group").is_in(list(drained))),
+        "unprocessed": none.filter(pl.col("offset") >= pl.col("begin").fill_null(0)).drop("begin"),
     }

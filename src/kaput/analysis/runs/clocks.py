@@ -4,8 +4,8 @@ was.
 These are columns that do not change within a run, so that all of a run is between the same two events, and
 its times can be compared with theirs by either of its ends.
 
-What happened in the same millisecond as a delivery may have come before or after it (many clients tell times
-in whole ms). An event is therefore a few edges in time rather than one, and what is delivered between them is
+What happened at the moment of a delivery may have come before or after it (many clients tell times in whole
+ms). An event is therefore a few edges in time rather than one, and what is delivered between them is
 judged as the order allows that accuses nobody.
 """
 
@@ -26,7 +26,6 @@ READER = ("group", "member", "place")
 _GROUP = ("group", "place")
 _NEXT = ("next_commit", "next_change", "next_assigned")
 _EVER_NS = -(2**63)
-_MS = 1_000_000
 _SOUND_NS = 2**62  # times beyond are damaged
 CLOCKS = ("commits", "changes", "assigned_ns", "since_ns", "owns")
 IN_ORDER = ("group", "member", "polled_ns", "place", "offset", "producer", "seq")
@@ -127,24 +126,24 @@ def _states(moves: pl.DataFrame) -> pl.DataFrame:
     changes = moves.filter(pl.col("kind") != SEEK)
     # At one moment what is given up comes before what is assigned.
     gives = pl.col("kind") == "assigned"
-    begin = pl.col("at_ns") // _MS * _MS
+    begin = pl.col("at_ns")
     known = changes.sort("at_ns", gives).select(
         *READER, "at_ns", gives=gives, had=gives.shift(1).over(READER).fill_null(False), begin=begin
     )
-    millisecond = known.group_by(*READER, "begin", maintain_order=True).agg(
+    moment = known.group_by(*READER, "begin", maintain_order=True).agg(
         pl.col("had").first(), pl.col("gives").any().alias("given"), pl.col("gives").last().alias("has")
     )
     given = known.filter("gives")
     every = moves.select(*READER, "at_ns", begin=begin)
-    apart = _edges(every, begin, begin + _MS, pl.col("at_ns") + 1)
+    apart = _edges(every, begin, begin + 1)
     told = [
         apart.select(*READER, "at_ns", now=pl.lit(False)),
         every.select(*READER, "at_ns", now=pl.lit(True)),
         # One that had it may have polled before it was assigned anew.
         given.select(*READER, at_ns=pl.col("at_ns") + pl.col("had").cast(pl.Int64), since_ns="at_ns"),
-        # The next millisecond's own word comes later in line.
-        millisecond.select(*READER, at_ns=pl.col("begin") + _MS, owns="has"),
-        millisecond.select(*READER, at_ns="begin", owns=pl.col("had") | pl.col("given")),
+        # The next moment's own word comes later in line.
+        moment.select(*READER, at_ns=pl.col("begin") + 1, owns="has"),
+        moment.select(*READER, at_ns="begin", owns=pl.col("had") | pl.col("given")),
     ]
     states = pl.concat(told, how="diagonal").sort("at_ns", maintain_order=True)
     return states.select(

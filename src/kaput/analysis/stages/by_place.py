@@ -23,6 +23,7 @@ from kaput.analysis.questions import (
     offsets,
     pipes,
     polls,
+    reused,
     shares,
     standstills,
     steps,
@@ -30,7 +31,7 @@ from kaput.analysis.questions import (
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.order import reordered
-from kaput.analysis.runs.cutting import MESSAGES, PLACES, READ, meeting, overlay
+from kaput.analysis.runs.cutting import MESSAGES, PLACES, READ, meeting, overlay, single
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.stages import for_places
 from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, UNCLEAR, by_member, counted, shown, unclear
@@ -53,6 +54,8 @@ SUMS: Mapping[str, Sum] = {
     "vanished": Sum(("group", "producer", "topic", "cause", *losses.KNOWN), ("messages",)),
     "consequences": consequences.CONSEQUENCES,
     "broken": Sum(("first_seq", *consequences.LOSS), ("n",)),
+    "lost_outputs": Sum((*consequences.INPUT, *consequences.LOSS), ("n",)),
+    "without_output": Sum(consequences.INPUT, ("n",)),
     "steps": steps.COUNTS,
 }
 BY_PLACE = ["place", "offset", "at_ns", "producer", "seq", "member"]
@@ -68,7 +71,7 @@ def order(name: str) -> list[str]:
 @dataclass(frozen=True)
 class PlaceContext:
     """What the tasks of places work with. `events`: group_events; `under`: (producer, place, epoch,
-    first_ns); `extents`: of the logs; `silent`: producers with acks=0; `attempted` and
+    first_ns); `extents`: of the logs; `silent`: producers with acks=0, `acks_1`: with acks=1; `attempted` and
     `fault_windows`: of faults; `healed`: when each fault ended; `lost_directory`: for lost messages;
     `handovers`: (group, place, assigned_ns, rebalance), see questions/handovers.py; `share_groups`: of each
     its limit of deliveries, if that is known; `drained`: the groups that are; `count_ns`: the width
@@ -96,6 +99,7 @@ class PlaceContext:
     limits: standstills.Limits = field(default_factory=standstills.Limits)
     locks: Mapping[int, int] = field(default_factory=dict)
     begins: pl.DataFrame = field(default_factory=commits.nowhere)
+    acks_1: Collection[int] = ()
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,8 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     cases |= shares.cases(log, tables["share_events"], context.share_groups, context.drained)
     unnoticed = shares.handed_unnoticed(cases["lost-release"], context.events, context.locks)
     cases["lost-release"] = cases["lost-release"].join(unnoticed, on=READ.columns, how="anti")
-    cases |= pipes.processed(pipes.inputs(log, context.pipes), tables["outputs"], context.drained)
+    read = pipes.inputs(log, context.pipes)
+    cases |= pipes.processed(read, tables["outputs"], context.drained, context.begins)
     cases["redelivered"] = again.rename({"committed": "flag"})
     overwritten = consequences.explained(_gone(tables["contradicted"], log, context))
     claims = _gone(tables["claims"], log, context)
@@ -152,14 +157,16 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
             "redelivered": handovers.redelivered(ordered, context.handovers),
             "first_records": handovers.first_records(deliveries, context.handovers),
             "vanished": _vanished(claims),
-            "consequences": _consequences(cases, overwritten, rows, claims, tables),
+            "lost_outputs": SUMS["lost_outputs"].of(_lost_outputs(rows, tables["lost_outputs"])),
+            "without_output": SUMS["without_output"].of(_without_output(cases["unprocessed"])),
+            "consequences": _consequences(cases, overwritten, rows, claims, tables, log, context),
             "broken": SUMS["broken"].of(rows.filter(pl.col("first_seq").is_not_null()).with_columns(n=_ONE)),
             "steps": steps.counted("lost", _acknowledged(lost), context.count_ns),
         },
         shown=examples,
         late=reordered(_sent(log, tables["phantoms"])),
         deposed=losses.deposed(rows, context.healed),
-        displaced=_displaced(cases["inconsistent-offset"], rows, overwritten),
+        displaced=_displaced(cases["inconsistent-offset"], rows, overwritten, context.acks_1),
         loss_windows=losses.loss_windows(lost, log),
     )
 
@@ -207,19 +214,37 @@ def _consequences(
     rows: pl.DataFrame,
     claims: pl.DataFrame,
     tables: Mapping[str, pl.DataFrame],
+    log: pl.DataFrame,
+    context: PlaceContext,
 ) -> pl.DataFrame:
     """All cases that follow from a message that is gone; `rows`: acknowledgements that the log does not bear
     out, explained.
     """
-    why, outputs = overlay([rows.with_columns(n=_ONE), tables["lost_outputs"]], MESSAGES)
-    lost = why.join(outputs.select("group", "part"), on="part")
+    acks = rows.filter(pl.col("later_epoch").is_not_null(), ~pl.col("borne_out"))
+    moments = consequences.moments(overwritten, acks, context.share_groups)
+    events, limits = tables["share_events"], context.share_groups
     found = consequences.found(
         {**cases, "unseen": tables["unseen"], "unprocessed": cases["unprocessed"].filter(~pl.col("flag"))},
         overwritten,
-        rows.filter(pl.col("later_epoch").is_not_null()),
+        acks,
+        reused.of_single_records(log, events, moments, limits, context.drained),
+        context.acks_1,
     )
     read = consequences.named("aborted-read", _claims_of("aborted-read", claims))
-    return pl.concat([found, read, consequences.named(consequences.LOST_OUTPUTS, lost)])
+    return pl.concat([found, read])
+
+
+def _lost_outputs(rows: pl.DataFrame, outputs: pl.DataFrame) -> pl.DataFrame:
+    """Why outputs are lost, with the input of each."""
+    why, lost = overlay([rows.with_columns(n=_ONE), outputs], MESSAGES)
+    both = why.join(lost.select("group", "part", "input_place", "input_ahead"), on="part")
+    return both.with_columns(input_offset=pl.col("seq") + pl.col("input_ahead"))
+
+
+def _without_output(unprocessed: pl.DataFrame) -> pl.DataFrame:
+    """The inputs of which every output is lost."""
+    inputs = single(unprocessed.filter("flag").select("group", "place", "offset", "n"))
+    return inputs.select("group", input_place="place", input_offset="offset", n=_ONE)
 
 
 def _no_runs() -> dict[str, pl.DataFrame]:
@@ -313,18 +338,20 @@ def _acknowledged(lost: pl.DataFrame) -> Ints:
     return at_ns
 
 
-def _displaced(inconsistent: pl.DataFrame, rows: pl.DataFrame, overwritten: pl.DataFrame) -> pl.DataFrame:
+def _displaced(
+    inconsistent: pl.DataFrame, rows: pl.DataFrame, overwritten: pl.DataFrame, acks_1: Collection[int]
+) -> pl.DataFrame:
     """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement,
     or else of the delivery, that the log contradicts there. Where several are, the least explained one stands
     for the offset.
     """
     columns = ["place", "offset", "producer", "cause", *losses.KNOWN]
-    acked, handed = rows.drop_nulls(["place", "offset"]), overwritten
+    acked, handed = rows.filter(~pl.col("borne_out")).drop_nulls(["place", "offset"]), overwritten
     handed = handed.join(acked.select("place", "offset").unique(), on=["place", "offset"], how="anti")
     why = (
         pl.concat([acked.select(columns), handed.select(columns)])
-        .with_columns(rank=consequences.rank(), n=_ONE)
-        .sort("rank", *columns[2:])
+        .with_columns(rank=consequences.rank(acks_1), n=_ONE)
+        .sort("rank", *losses.KNOWN, *columns[2:])
         .unique(["place", "offset"], keep="first", maintain_order=True)
         .drop("rank")
     )

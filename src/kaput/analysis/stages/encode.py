@@ -24,11 +24,13 @@ from kaput.analysis.runs.run import NULL, Ints
 from kaput.analysis.runs.tables import Rows, Unit, empty, read
 from kaput.analysis.stages.pieces import Parts, Piece, by_part
 from kaput.analysis.sums import Sum, total
+from kaput.evidence.schemas import SHARE_EVENT_KINDS
 
 SUMS: Mapping[str, Sum] = {
     "log": Sum(("place", "epoch"), ("records", "foreign"), ("low",), ("high",)),
     "delivered": Sum(("group", "member", "place"), ("records",), ("low", "first_ns"), ("last_ns",)),
     "shared": Sum(("group", "member", "kind"), ("records",)),
+    "acquired": Sum(("group", "place"), (), ("low", "first_ns")),
     "transactions": Sum(("producer", "state"), ("begins", "messages")),
     "sent": Sum(
         ("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")
@@ -199,7 +201,11 @@ def _sums_of_deliveries(coded: Encoded, times: Times) -> dict[str, pl.DataFrame]
 
 
 def _sums_of_share_events(coded: Encoded, _times: Times) -> dict[str, pl.DataFrame]:
-    return {"shared": SUMS["shared"].of(coded.runs.rename({"n": "records"}))}
+    acquired = coded.runs.filter(kind=SHARE_EVENT_KINDS.index("acquired"))
+    return {
+        "shared": SUMS["shared"].of(coded.runs.rename({"n": "records"})),
+        "acquired": SUMS["acquired"].of(acquired.rename({"offset": "low", "at_ns": "first_ns"})),
+    }
 
 
 def _sums_of_transactions(coded: Encoded, _times: Times) -> dict[str, pl.DataFrame]:

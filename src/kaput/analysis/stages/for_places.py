@@ -26,7 +26,7 @@ from kaput.analysis.stages.pieces import Parts, Piece, by_part
 
 RECORD = ["place", "offset", "producer", "seq"]
 _LISTS = ("attempts", "attempts_from", "dones", "dones_from")
-_ASTRAY = ("producer", "seq", "topic", "place", "offset", "n", "lost", "first_seq", *_LISTS)
+_ASTRAY = ("producer", "seq", "topic", "place", "offset", "n", "lost", "borne_out", "first_seq", *_LISTS)
 _UNSEEN = ("group", *RECORD, "n")
 NAMES = ("vanished", "aborted-read")  # of claims, by their number
 
@@ -35,7 +35,7 @@ def none() -> dict[str, pl.DataFrame]:
     """Every table, without rows."""
     numbers = dict.fromkeys((*_ASTRAY, *RECORD), pl.Int64)
     lists = {"attempts": pl.List(pl.Int64), "dones": pl.List(pl.Int64)}
-    astray = {name: numbers[name] for name in _ASTRAY} | {"lost": pl.Boolean} | lists
+    astray = {name: numbers[name] for name in _ASTRAY} | {"lost": pl.Boolean, "borne_out": pl.Boolean} | lists
     return {
         "astray": pl.DataFrame(schema=astray),
         "phantoms": pl.DataFrame(schema={**dict.fromkeys(RECORD, pl.Int64), "n": pl.Int64}),
@@ -43,7 +43,9 @@ def none() -> dict[str, pl.DataFrame]:
         "contradicted": pl.DataFrame(schema=dict.fromkeys(CLAIMS, pl.Int64)),
         "unseen": pl.DataFrame(schema=dict.fromkeys(_UNSEEN, pl.Int64)),
         "outputs": pl.DataFrame(schema={**dict.fromkeys(pipes.OUTPUTS, pl.Int64), **pipes.STATES}),
-        "lost_outputs": pl.DataFrame(schema=dict.fromkeys(_UNSEEN, pl.Int64)),
+        "lost_outputs": pl.DataFrame(
+            schema=dict.fromkeys((*_UNSEEN, "input_place", "input_ahead"), pl.Int64)
+        ),
         "standstills": pl.DataFrame(schema=STANDSTILLS),
     }
 

@@ -53,7 +53,9 @@ def account(given: Inputs, sums: Tables) -> Account:
     )
     found.per_second = _per_second(sums["steps"])
     places = list(partitions.complete)
-    found.beginnings = beginnings(given, places, sums["delivered"])
+    columns = sums["acquired"].columns
+    handed = pl.concat([sums["delivered"].select(columns), sums["acquired"]])
+    found.beginnings = beginnings(given, places, handed)
     found.waiting = waiting(given, found.beginnings, places)
     found.drained_ns = _drained_ns(given)
     return found

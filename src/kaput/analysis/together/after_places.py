@@ -12,6 +12,7 @@ from kaput.analysis.deposed import Deposed
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names
 from kaput.analysis.questions.commits import nowhere
+from kaput.analysis.questions.consequences import INPUT, LOSS
 from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.losses import KNOWN
 from kaput.analysis.questions.standstills import STANDSTILLS, find, longest
@@ -33,7 +34,7 @@ def place_context(
         under,
         account.timeline,
         account.partitions.extents(),
-        given.unacknowledging,
+        given.with_acks("0"),
         account.attempted(),
         fault_windows(given, account),
         given.healed,
@@ -47,6 +48,7 @@ def place_context(
         limits(given, {producer for producer, _ in account.transactions}),
         _locks(given),
         _begins(given, account),
+        given.with_acks("1"),
     )
 
 
@@ -133,6 +135,7 @@ def add(results: Sequence[PlaceResults], account: Account, names: Names) -> dict
         for row in found["consequences"].iter_rows(named=True)
     ]
     account.missing = _missing(found["broken"])
+    account.unprocessed = _unprocessed(found["without_output"], found["lost_outputs"])
     account.displaced = [_displaced(row) for part in results for row in part.displaced.iter_rows(named=True)]
     account.by_member = {
         (name, group, member): n for name, group, member, n in found["by_member"].drop_nulls().iter_rows()
@@ -160,6 +163,18 @@ def _missing(broken: pl.DataFrame) -> dict[tuple[int, int], list[LossRow]]:
     for row in kinds.iter_rows(named=True):
         found.setdefault((row["producer"], row["first_seq"]), []).append(_loss(row))
     return found
+
+
+def _unprocessed(inputs: pl.DataFrame, outputs: pl.DataFrame) -> list[tuple[int, list[LossRow], int]]:
+    """Inputs of which every output is lost: by group and the reasons for that, how many."""
+    kinds = outputs.select(LOSS).unique().sort(LOSS).with_row_index("kind")
+    each = inputs.select(INPUT).join(outputs.join(kinds, on=LOSS), on=INPUT)
+    alike = each.group_by(INPUT).agg(pl.col("kind").unique().sort()).group_by("group", "kind").len("times")
+    rows = kinds.with_columns(messages=1, fault=None, first_ns=None, last_ns=None).to_dicts()
+    why = [_loss(row) for row in rows]
+    return [
+        (group, [why[kind] for kind in each], n) for group, each, n in alike.sort("group", "kind").iter_rows()
+    ]
 
 
 def _loss(row: Mapping[str, Any]) -> LossRow:

@@ -95,12 +95,15 @@ class _Remedies:
 
     def _why_not(self, finding: Finding) -> str | None:
         """None where there is a remedy."""
-        if finding.id in CANNOT:
-            return CANNOT[finding.id]
-        if finding.id == "KP001" and self._factor == 1:
+        number, topic = finding.id, self._topics.get(finding.resource)
+        if number == "KP010" and topic is not None and topic.replication_factor < topic.min_isr:
+            # No broker is missing: it ends with what is done about its replicas.
+            number = "KP001" if topic.replication_factor == 1 else "KP002"
+        if number in CANNOT:
+            return CANNOT[number]
+        if number == "KP001" and self._factor == 1:
             return _BROKER if self._survey.missing else _ONE
-        if finding.id in ("KP002", "KP003"):
-            topic = self._topics[finding.resource]
+        if number in ("KP002", "KP003") and topic is not None:
             return _TWO if max(topic.replication_factor, self._factor) < ENOUGH else None
         return None
 

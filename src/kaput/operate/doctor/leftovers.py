@@ -22,10 +22,10 @@ def _throttled(survey: Survey) -> Iterator[Found]:
     for broker in survey.brokers:
         if broker.throttles:
             rates.setdefault(_settings(broker.throttles), []).append(broker.id)
-    for said, brokers in sorted(rates.items()):
+    for settings, brokers in sorted(rates.items()):
         which = "every broker" if len(brokers) == len(survey.brokers) else f"broker {ids(brokers)}"
         remove = [_remove(f"--broker {broker}", THROTTLED_RATES) for broker in brokers]
-        yield Found(which, said, _RESUME if survey.interrupted else " && ".join(remove))
+        yield Found(which, settings, _RESUME if survey.interrupted else " && ".join(remove))
     for topic in survey.topics:
         if topic.throttles:
             remedy = _RESUME if survey.interrupted else _remove(f"--topic {topic.name}", THROTTLED_REPLICAS)

@@ -30,7 +30,7 @@ def _no_slack(survey: Survey) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"replication factor {factor}, min.insync.replicas {topic.min_isr}",
-                _between(survey, topic),
+                between(survey, topic),
             )
 
 
@@ -43,7 +43,7 @@ def _one_is_enough(survey: Survey) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"replication factor {topic.replication_factor}, min.insync.replicas 1",
-                _between(survey, topic),
+                between(survey, topic),
             )
 
 
@@ -127,7 +127,7 @@ def _of_brokers(survey: Survey, setting: str, bad: str, good: str, of: str = "")
         yield Found(f"{which}{of}", f"{setting}={bad}", f"set {setting}={good} in server.properties")
 
 
-def _between(survey: Survey, topic: Topic) -> str:
+def between(survey: Survey, topic: Topic) -> str:
     """Fewer in-sync replicas than there are, and more than one: for that two replicas leave no room."""
     least = str(min(max(topic.min_isr, 2), max(topic.replication_factor, ENOUGH) - 1))
     steps = [] if topic.replication_factor >= ENOUGH else [_more_replicas(survey, topic)]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kaput.operate.doctor.check import Found, check, ids, listed, numbers
+from kaput.operate.doctor.settings import between
 from kaput.operate.doctor.survey import Survey
 
 _LAGGING = 1000  # records behind the leader of the quorum
@@ -62,10 +63,13 @@ def _below_min_isr(survey: Survey) -> Iterator[Found]:
     for topic in survey.topics:
         below = [p for p in topic.partitions if p.leader is not None and len(p.isr) < topic.min_isr]
         if below:
+            away = {b for p in below for b in set(p.replicas) - set(p.isr)}
+            enough = topic.replication_factor >= topic.min_isr
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(below)}: ISR {listed(below[0].isr)}, min.insync.replicas {topic.min_isr}",
-                f"bring back broker {ids({b for p in below for b in set(p.replicas) - set(p.isr)})}",
+                # With fewer replicas than that, no returning broker helps.
+                f"bring back broker {ids(away)}" if enough else between(survey, topic),
             )
 
 

@@ -109,7 +109,7 @@ class Quorum:
 
 @dataclass(frozen=True)
 class Interrupted:
-    """A reassignment that was begun from this machine and is not finished; nobody works on it now.
+    """A reassignment that was begun from this machine and is not finished; no kaput works on it now.
 
     `throttle`: bytes a second, None where it had none; `rollback`: the file with what was before.
     """
