@@ -66,7 +66,8 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling("violation", f"no acknowledgement explains it (cause: {loss.cause})")
     if spec.acks == "1":
         return _on_loss_of_acks_one(scenario, loss)
-    if loss.known.isr_unsure or (loss.cause != "unexplained" and loss.known.isr_unsynced):
+    explained = loss.cause != "unexplained"
+    if (explained and loss.known.isr_unsynced) or ((explained or loss.known.hole) and loss.known.isr_unsure):
         return _on_loss_by_every_replica(scenario, loss)
     if loss.cause == "deposed-leader" and _may_lack_a_shrink(scenario, loss):
         return Ruling(
@@ -89,7 +90,8 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
     if _maybe_unclean(scenario, loss):
         return Ruling(
-            "unclear", "nothing is at their offsets, which an unclean election (it is enabled) may have taken"
+            "unclear",
+            "nothing tells who wrote at their offsets: an unclean election (it is enabled) may have",
         )
     return Ruling("violation", "acks=all, and no change of leader explains it")
 
@@ -146,7 +148,7 @@ def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
             "acks=1, and the same leader came back without what it had acknowledged: "
             "that must survive the end of its process, though not of its machine",
         )
-    if loss.cause == "unexplained" and loss.known.unsynced and not _syncs_first(scenario, loss.topic):
+    if loss.known.hole and loss.known.unsynced and not _syncs_first(scenario, loss.topic):
         return Ruling(
             "unclear",
             "acks=1, and nothing tells at which offset they were, which a loss of power may have taken",

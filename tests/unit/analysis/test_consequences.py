@@ -189,6 +189,20 @@ def test_a_share_group_is_handed_another_record_at_an_offset(allowed: bool, tmp_
     assert findings.verdict == ("held" if allowed else "violated"), findings.reasons
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_share_group_counts_deliveries_of_an_offset(allowed: bool, tmp_path: Path) -> None:
+    """The record that took the place of another one goes on with its delivery count."""
+    history = _accepted(unclean(allowed=allowed, group=SHARE), *OLD[:2], ms=5)
+    _accepted(history, *OLD[2:], ms=10, kind="released")
+    _accepted(history, *NEW, ms=300)
+    for row in history.rows["share_events"]:
+        if row["kind"] == "acquired" and row["offset"] == 2:
+            row["delivery_count"] = 5 if row["at_ns"] < at(100) else 6
+    findings = judged(history, tmp_path)
+    assert found(findings)["over-delivered"] == (1, int(allowed))
+    assert findings.verdict == ("held" if allowed else "violated"), findings.reasons
+
+
 def test_a_share_groups_record_that_stayed_is_accepted_once(tmp_path: Path) -> None:
     """Below what the election took along nothing is excused."""
     history = _accepted(unclean(group=SHARE), *OLD, ms=10)
@@ -314,7 +328,7 @@ def test_each_input_is_ruled_by_its_own_outputs(tmp_path: Path) -> None:
     history.producers.append({"topic": "paid", "acks": "all"})
     history.groups, history.subscriptions = {"pipe": True}, {"pipe": ["paid"]}
     where = {"topic": "paid", "partition": 0}
-    history.sent(0, 7, 0, partition=1)
+    history.led(1, 0, 0, [1], partition=1).sent(0, 7, 0, partition=1)
     for seq, output in enumerate((0, 1, 2, 3, 7)):
         history.acked(1, seq, seq, **where).handed(seq, 1, seq, 10 + seq, group="pipe", **where)
         history.output(0, output, seq, group="pipe", **where)

@@ -55,6 +55,28 @@ def test_where_no_event_is_recorded_the_election_may_have_been_unclean(
     assert judged(history, tmp_path).verdict == verdict
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("taken", [True, False])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_where_nobody_recorded_who_led_an_unclean_election_may_have_been(
+    allowed: bool, taken: bool, recorded: bool, tmp_path: Path
+) -> None:
+    """Neither the events nor the log tell of any epoch; where the events are complete, there was none."""
+    topic = {"name": "orders", "config": {"unclean.leader.election.enable": allowed}}
+    history = History(topics=[topic]).acked(0, 0, 0).sent(0, 1, 1)
+    if taken:
+        history.acked(0, 2, 1, attempt_ns=at(200), done_ns=at(201))
+    history.acked(0, 3, 2, attempt_ns=at(202), done_ns=at(203))
+    for row in history.rows["log"]:
+        row["leader_epoch"] = None
+    if recorded:
+        history.led(1, 0, -10, [1, 2])
+    findings = judged(history, tmp_path)
+    (lost,) = findings.anomaly("lost")
+    verdict = "inconclusive" if allowed and not recorded else "violated"
+    assert (lost.count, lost.permitted, findings.verdict) == (1, 0, verdict), findings.reasons
+
+
 def _deleted(start: int | None, retention: bool = False, **send: Any) -> History:
     """A message was acknowledged without an offset, and the log's first record is at offset 3."""
     topic = {"name": "orders", **({"config": {"retention.ms": 1000}} if retention else {})}

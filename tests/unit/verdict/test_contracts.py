@@ -51,7 +51,14 @@ NOT_ENABLED = Ruling(
     "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
 )
 TAKEN = Ruling(
-    "unclear", "nothing is at their offsets, which an unclean election (it is enabled) may have taken"
+    "unclear",
+    "nothing tells who wrote at their offsets: an unclean election (it is enabled) may have",
+)
+PERHAPS_UNCLEAN = Ruling(
+    "unclear", "unclean leader election is enabled, and whether the one behind this was is not recorded"
+)
+NO_OFFSET = Ruling(
+    "unclear", "acks=1, and nothing tells at which offset they were, which a loss of power may have taken"
 )
 MUST_SURVIVE = Ruling("violation", "acks=all must survive a change of leader")
 CAME_BACK = Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
@@ -72,6 +79,7 @@ UNSYNCED = Circumstances(unsynced=True)
 BY_ALL = Circumstances(unsynced=True, isr_unsynced=True)
 ALONE_UNSYNCED = Circumstances(isr_of_one=True, unsynced=True, isr_unsynced=True)
 ALONE_UNKNOWN = Circumstances(isr_of_one=True, leaders_known=False)
+HOLE_UNSYNCED = Circumstances(hole=True, unsynced=True, isr_unsure=True)
 UNSURE = Circumstances(isr_unsure=True)
 USUAL = Circumstances()
 
@@ -97,6 +105,8 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         (1, "unexplained", USUAL, {}, NO_CHANGE),
         (1, "unexplained", UNSYNCED, {}, NO_CHANGE),
         (1, "unexplained", HOLE, {}, NO_CHANGE),
+        (1, "unexplained", HOLE_UNSYNCED, {}, NO_OFFSET),
+        (1, "unexplained", HOLE_UNSYNCED, FLUSHED, NO_CHANGE),
         (1, "unexplained", EITHER_ONE, {}, EITHER),
         (1, "unexplained", UNKNOWN, {}, NOBODY_TOLD),
         (1, "unexplained", HOLE, COMPACT, REPLACED),
@@ -115,6 +125,10 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         ("all", DEPOSED, UNSURE, {}, NOT_SURE),
         ("all", RESTARTED, UNSURE, FLUSHED, SYNCED),
         ("all", "unexplained", UNSURE, {}, UNEXPLAINED),
+        ("all", "unexplained", HOLE_UNSYNCED, {}, NOT_SURE),
+        ("all", "unexplained", HOLE_UNSYNCED, FLUSHED, SYNCED),
+        ("all", DEPOSED, MAYBE_UNCLEAN, {}, MUST_SURVIVE),
+        ("all", DEPOSED, MAYBE_UNCLEAN, ALLOWED, PERHAPS_UNCLEAN),
         (1, DEPOSED, UNSURE, {}, ACROSS),
         ("all", RESTARTED, USUAL, {}, CAME_BACK),
         ("all", RESTARTED, ALONE, {}, CAME_BACK),

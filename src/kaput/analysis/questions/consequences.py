@@ -28,7 +28,7 @@ LOSS = ("producer", "topic", *WHY)  # what a contract asks of a loss
 INPUT = ("group", "input_place", "input_offset")  # of a pipe
 CONSEQUENCES = Sum(("name", "group", *LOSS), ("n",))
 STEPS, PASSED = ("poll-skip", "nonmonotonic-poll"), ("unseen", "unprocessed")
-SAME_OFFSET = ("processed-twice", "double-accept", "delivered-after-accept", "lost-release")
+SAME_OFFSET = ("processed-twice", "double-accept", "delivered-after-accept", "over-delivered", "lost-release")
 # The least explained of several stands for all; of those with one cause, the one that was promised most.
 _RANK = {"unexplained": 0, "leader-restarted": 1, "deposed-leader": 2, "unclean-election": 3, "acks-0": 4}
 _LEAST_FIRST = ["rank", *KNOWN, *LOSS]

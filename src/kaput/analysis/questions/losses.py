@@ -141,7 +141,7 @@ def _of_topic(
 ) -> pl.DataFrame:
     """Of acknowledgements that name no partition: in which of the topic's they were nobody knows."""
     found = _of_place(None, rows, under, timeline, extents)
-    for place in timeline.epochs:
+    for place in sorted({*timeline.epochs, *extents}):
         if place[0] == topic:
             one = _of_place(place, rows, under, timeline, extents)
             found = found.with_columns(pl.col(name) | one[name] for name in _PERHAPS)
@@ -182,6 +182,8 @@ def _of_place(
             known |= unsynced(timeline, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
             for name, flags in perhaps_unsynced(timeline, place, attempt, done).items():
                 known[name] |= flags & (offset == NULL)
+    if place is not None and not timeline.led(place):
+        known["maybe_unclean"] |= cause == UNEXPLAINED
     starts = np.where(ack_epoch == NULL, NULL, _of_epochs([e.start for e in epochs], chosen))
     faults = np.array([e.fault for e in epochs] + [None], object)
     return rows.with_columns(

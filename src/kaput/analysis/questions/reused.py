@@ -57,6 +57,9 @@ def _by_turn(
         odd["lost-release"] = shares.cases(
             log, rows.filter(pl.col("turn") == pl.col("turns")), limits, drained
         )["lost-release"]
+        if turn:
+            # Delivery counts are of offsets: it goes on with that of the record before it.
+            odd["over-delivered"] = odd["over-delivered"].clear()
         for name, cases in odd.items():
             found[name].append(cases.select(*READ.columns, "n"))
     none = each.select(*READ.columns, "n").clear()
