@@ -172,20 +172,23 @@ class Causes:
             "leaders": same is not None,
             "epoch": epoch,
             "by start": bool(later),
-            "unsynced": self.unsynced(epoch["leader"], epoch, done),
+            "unsynced": self.unsynced(epoch["leader"], epoch, send),
             "all lost": all_lost(
                 self.events(at), self.rows["faults"], send["attempt_ns"], done, epoch["at_ns"]
             ),
         }
 
-    def unsynced(self, broker: int | None, epoch: Row, done: int) -> bool:
-        """Whether a broker may have lost what it had not synced, between acknowledgement and epoch."""
+    def unsynced(self, broker: int | None, epoch: Row, send: Row) -> bool:
+        """Whether a broker may have lost what it had not synced, between acknowledgement and epoch. What it
+        was sent after its power failed, it took when it was back.
+        """
         return epoch["at_ns"] is not None and any(
             f["fault"] == "power-loss"
             and f["bit"]
             and broker in f["brokers"]
             and f["effective_ns"] // MS <= epoch["at_ns"] // MS
-            and (f["healed_ns"] is None or done <= f["healed_ns"])
+            and (f["healed_ns"] is None or send["done_ns"] <= f["healed_ns"])
+            and f["effective_ns"] // MS >= send["attempt_ns"] // MS
             for f in self.rows["faults"]
         )
 

@@ -6,6 +6,7 @@ Every order of events that the clocks allow is played; where they end differentl
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 Row = dict[str, Any]
@@ -25,14 +26,38 @@ def all_lost(
         if f["fault"] == "power-loss" and f["bit"] and f["effective_ns"] is not None
         for broker in f["brokers"]
     ]
+    leaders = {_leader(events, attempt_ns), _leader(events, done_ns)}
+    # A leader that acknowledges what was sent after its power failed is back.
+    losses = [one for one in losses if leaders != {one[0]} or attempt_ns // MS <= one[1] // MS]
     ends = [
-        _played(events, losses, acked_ns, epoch_ns, joins_first)
+        _played(events, [_until_seen_again(one, events, lagged) for one in losses], acked_ns, epoch_ns, first)
+        for lagged in (False, True)
         for acked_ns in _moments(events, attempt_ns, done_ns)
-        for joins_first in (True, False)
+        for first in (True, False)
     ]
     if len(set(ends)) > 1 or (epoch_ns is None and ends[0]):
         return None
     return ends[0]
+
+
+def _leader(events: list[Row], at_ns: int) -> int | None:
+    by_then = [e["leader"] for e in events if e["at_ns"] // MS <= at_ns // MS and (e["leader"] or -1) >= 0]
+    return by_then[-1] if by_then else None
+
+
+def _until_seen_again(
+    loss: tuple[int, int, int | None], events: list[Row], lagged: bool
+) -> tuple[int, int, int | None]:
+    """Who left the ISR after its power failed and joined it is up, whatever the fault's heal says. `lagged`:
+    so is who joined it then and had left before.
+    """
+    broker, start, end = loss
+    sets = [(e["at_ns"], e["isr"]) for e in events if e["isr"] is not None]
+    for (before_ns, before), (at_ns, after) in pairwise(sets):
+        joined = broker in after and broker not in before and at_ns // MS > start // MS
+        if joined and (lagged or before_ns // MS > start // MS):
+            return broker, start, at_ns - 1 if end is None else min(end, at_ns - 1)
+    return loss
 
 
 def _moments(events: list[Row], attempt_ns: int, done_ns: int) -> Iterator[int]:

@@ -18,6 +18,7 @@ from kaput.analysis.assignments import Event, place_of, position_of
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Names, Place
 from kaput.analysis.questions.beginnings import BEGINNINGS, NEVER
+from kaput.scenario.groups import EVERYTHING_NS
 
 _MS = 1_000_000
 _EVER = -(2**62)  # before every time, and every offset
@@ -77,6 +78,8 @@ class _Told:
 
     def moments(self, place: Place, back_ns: int) -> tuple[int, int]:
         """What was stored before the first is not for the group, what was attempted from the second on is."""
+        if back_ns == EVERYTHING_NS:
+            return _EVER, _EVER
         first = next((event["at_ns"] for event in self._events[place] if event["kind"] == "assigned"), None)
         before_ns = self._came_ns if first is None else first
         after_ns = before_ns if first is not None or self._as_old_as_the_group(place) else None

@@ -21,7 +21,8 @@ _MS = 1_000_000  # the cluster's own records have times in ms: comparisons with 
 @dataclass(frozen=True)
 class Change:
     """One leader or isr event of a partition. `led_before`: who led last (never -1), None at first;
-    `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it).
+    `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it);
+    `unclean`: None where the ISR before is not on record.
     """
 
     at_ns: int
@@ -30,7 +31,7 @@ class Change:
     epoch: int | None
     isr: tuple[int, ...] | None
     led_before: int | None
-    unclean: bool = False
+    unclean: bool | None = False
     fault: str | None = None
     within_ns: int = 0
 
@@ -47,13 +48,14 @@ class Epoch:
     earliest: from where on it may be, where the records between tell no epoch; logged: it has a record.
     leader: who led it, of one without a leader who led next; led_last: ... who led before. changed: whether
     its leader is another than the one before; None where not both are known.
-    within_ns: how much earlier than `at_ns` it may have begun, as far as polling tells.
+    within_ns: how much earlier than `at_ns` it may have begun, as far as polling tells. unclean: None where
+    the events do not tell.
     """
 
     number: int
     start: int
     at_ns: int | None = None
-    unclean: bool = False
+    unclean: bool | None = None
     fault: str | None = None
     earliest: int = 0
     logged: bool = False
@@ -187,7 +189,7 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault]) -> list
             # Of what was polled nobody knows who was eligible just before: that may have been another look's.
             polled = row["within_ns"] is not None
             if leader is not None and leader >= 0 and not polled:
-                change = replace(change, unclean=eligible is not None and leader not in eligible)
+                change = replace(change, unclean=None if eligible is None else leader not in eligible)
             change = replace(change, fault=_fault_of(change, faults))
             led_before = leader if leader is not None and leader >= 0 else led_before
         if isr is not None:

@@ -14,6 +14,7 @@ from kaput.scenario.block import Block
 from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_bool
 from kaput.scenario.vocabulary import Client, GroupType, Isolation
 
+EVERYTHING_NS = 2**62
 _AT_THE_END = ("latest", "end", "largest")
 # Java's way to write a duration, as Kafka wants it.
 _BY_DURATION = re.compile(
@@ -87,8 +88,12 @@ class Group(Block):
 
     @property
     def reads_back_ns(self) -> int | None:
-        """How much of what was stored before it began it reads: 0, nothing; None: everything."""
+        """How much of what was stored before it began it reads: 0, nothing; None: everything, and
+        EVERYTHING_NS: from the position on that it had committed before (`none`).
+        """
         _, value = self.reset
+        if value == "none":
+            return EVERYTHING_NS
         if value in _AT_THE_END:
             return 0
         match = _BY_DURATION.fullmatch(value)

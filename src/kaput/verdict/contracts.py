@@ -74,6 +74,11 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
             "min.insync.replicas=1 and an ISR of the leader alone: how another leader was elected is not "
             "recorded",
         )
+    if loss.cause in ("deposed-leader", "leader-restarted") and _maybe_unclean(scenario, loss):
+        return Ruling(
+            "unclear",
+            "unclean leader election is enabled, and whether the one behind this was is not recorded",
+        )
     if loss.cause == "unclean-election":
         return Ruling(
             "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
@@ -82,7 +87,7 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling("violation", "acks=all must survive a change of leader")
     if loss.cause == "leader-restarted":
         return Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
-    if loss.known.maybe_unclean and unclean_allowed(scenario, loss.topic):
+    if _maybe_unclean(scenario, loss):
         return Ruling(
             "unclear", "nothing is at their offsets, which an unclean election (it is enabled) may have taken"
         )
@@ -117,6 +122,10 @@ def _may_lack_a_shrink(scenario: Scenario, loss: Loss | Displaced) -> bool:
     """
     alone = loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1
     return alone and not loss.known.leaders_known
+
+
+def _maybe_unclean(scenario: Scenario, loss: Loss | Displaced) -> bool:
+    return loss.known.maybe_unclean and unclean_allowed(scenario, loss.topic)
 
 
 def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:

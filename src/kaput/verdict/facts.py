@@ -23,11 +23,12 @@ class Circumstances(NamedTuple):
     isr_of_one: the ISR was the leader alone when they were given.
     hole: nothing is at their offset now, or they name none.
     either_leader: that hole may be a later leader's, and neither they nor the log tell which one gave them;
-    maybe_unclean: it may have been taken along by an unclean election.
+    maybe_unclean: it may have been taken along by an unclean election, or the epoch that overwrote them may
+    have begun with one.
     unsynced: a fault took along what the leader had not synced; isr_unsynced: what every member of the ISR
     had not; isr_unsure: the evidence does not tell whether every member did.
-    deleted: the log began above their offset when it was read; maybe_deleted: where it began is not recorded,
-    and it has no record at or below their offset.
+    deleted: the log began above their offset when it was read, or above 0, and they name none; maybe_deleted:
+    where it began is not recorded, and it has no record at or below their offset.
     """
 
     leaders_known: bool = True

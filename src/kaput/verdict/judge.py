@@ -196,6 +196,8 @@ def _too_early(group: GroupFacts, scenario: Scenario) -> list[tuple[Ruling, int]
     specs = [spec.reset for spec in scenario.workload.groups if spec.id == group.group]
     setting = "=".join(next(iter(specs), ("auto.offset.reset", "latest")))
     first = "promises nothing of what was stored before the group first looked there"
+    if setting.endswith("=none"):
+        first = "promises nothing below the position that the group had committed before"
     if "by_duration" in setting:
         first = "promises nothing that was stored longer than that before the group first looked there"
     return [

@@ -81,6 +81,16 @@ def test_an_assignment_that_names_an_offset_tells_the_start(
     assert found(history, tmp_path) == ({"unseen": (2, permitted)}, verdict)
 
 
+@pytest.mark.parametrize(("offset", "permitted"), [(None, 0), (1, 1), (2, 2)])
+def test_a_group_that_must_have_a_position_begins_there(
+    offset: int | None, permitted: int, tmp_path: Path
+) -> None:
+    """auto.offset.reset=none: it goes on from a commit of an earlier time; times tell nothing."""
+    history = late({"config": {"auto.offset.reset": "none"}}).event("assigned", 5_000, offset, partition=1)
+    verdict = "held" if permitted == 2 else "violated"
+    assert found(history, tmp_path) == ({"unseen": (2, permitted)}, verdict)
+
+
 def test_what_is_between_the_start_and_the_first_delivery_is_unseen(tmp_path: Path) -> None:
     """It began at offset 0, and was handed offset 1 first."""
     history = late().event("assigned", 500, 0, partition=1).handed(1, 0, 1, 3_000, partition=1)

@@ -94,7 +94,50 @@ def _election_not_recorded() -> History:
     return history.acked(0, 2, 1, leader_epoch=1, attempt_ns=at(600), done_ns=at(601))
 
 
+def _heal_seen_late(rejoined: bool = True) -> History:
+    """Broker 1 loses power and is in the ISR again long before its fault is seen to have ended; then the
+    leader, broker 2, loses power.
+    """
+    history = _history([1, 2])
+    history.rows["cluster_events"][0]["leader"] = 2
+    _isr(_power_loss(history, 1, 100, 900), 110, [2], 2)
+    if rejoined:
+        _isr(history, 300, [1, 2], 2)
+    return _overwritten(_power_loss(history, 2, 500, 1_000), 1, 510, [1])
+
+
+def _acknowledged_after_it_rejoined() -> History:
+    """The same, and the message is acknowledged in between."""
+    history = _heal_seen_late()
+    history.rows["sends"][1].update(attempt_ns=at(400), done_ns=at(401))
+    return history
+
+
+def _joined_while_its_power_was_lost() -> History:
+    """Broker 1 was out of the ISR before: it may have been let in before anybody noticed its end."""
+    history = _history([2])
+    history.rows["cluster_events"][0]["leader"] = 2
+    _isr(_power_loss(history, 1, 100, 900), 110, [1, 2], 2)
+    return _overwritten(_power_loss(history, 2, 500, 1_000), 1, 510, [1])
+
+
+def _leader_was_back(acks: Any) -> History:
+    """The only replica loses power, leads again, acknowledges, and is killed; the heal is seen at the end."""
+    history = _history([1])
+    history.producers[0]["acks"] = acks
+    history.rows["cluster_events"][0]["at_ns"] = at(-1)
+    _power_loss(history, 1, 20, 900)
+    history.led(1, 1, 30, [1]).fault(1, 100, 200)
+    return _overwritten(history, 1, 210, [1], 2)
+
+
 CASES = {
+    "who left the ISR and is in it again is up, whatever the heal says": (_heal_seen_late, "violated"),
+    "who never came back has nothing": (lambda: _heal_seen_late(rejoined=False), "held"),
+    "who is in the ISR again takes part in it": (_acknowledged_after_it_rejoined, "violated"),
+    "who joins with its power lost may be back or not": (_joined_while_its_power_was_lost, "inconclusive"),
+    "a leader that acknowledges is up": (lambda: _leader_was_back("all"), "violated"),
+    "a leader that acknowledges alone is up": (lambda: _leader_was_back(1), "violated"),
     "a victim that was in the ISR again is none any more": (_back_in_sync, "violated"),
     "all that acknowledged lose power at once": (_both_at_once, "held"),
     "who rejoins a leader without it does not have it": (_back_in_sync_behind_an_empty_leader, "held"),

@@ -67,6 +67,7 @@ def explain(epochs: Sequence[Epoch], acks: Acks) -> Why:
     nothing_there = (chosen < 0) & ~acks.taken & (acks.gap | (acks.offset == NULL))
     either = nothing_there & _reaches([e for e in epochs if e.changed is not False], acks)
     unclean = nothing_there & _reaches([e for e in epochs if e.unclean], acks)
+    unclean |= np.isin(chosen, [number for number, epoch in enumerate(epochs) if epoch.unclean is None])
     return Why(chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), known, either, unclean)
 
 
@@ -105,7 +106,7 @@ def _by_time(epochs: Sequence[Epoch], acks: Acks) -> Ints:
         may = (epoch.number > acks.own) & (epoch.earliest <= acks.offset)
         after = may & (acks.done != NULL) & (acks.done <= (NULL if epoch.at_ns is None else epoch.at_ns))
         for way, first, fits in (
-            (0, True, may & epoch.unclean),
+            (0, True, may & bool(epoch.unclean)),
             (1, True, after & bool(epoch.changed)),
             (2, False, may & ~after & bool(epoch.changed)),
             (3, True, after),

@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.faults import Attempted
-from kaput.analysis.names import Names, Place, topic_partition
+from kaput.analysis.names import SHIFT, Names, Place, topic_partition
 from kaput.analysis.partitions import Extent
 from kaput.analysis.questions.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks, explain
 from kaput.analysis.questions.messages import NAMED
-from kaput.analysis.questions.survivors import Acknowledged, lost_by_all, lost_by_leader
+from kaput.analysis.questions.survivors import unsynced
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
 from kaput.analysis.runs.run import NULL, Flags, Ints, spread
 from kaput.analysis.timeline import FOREVER_NS, Epoch, Timeline
@@ -90,10 +90,30 @@ def explained(
     ]
     every = pl.concat(found) if found else _of_place(None, rows, under, timeline, extents)
     mute = pl.col("producer").is_in(list(silent))
+    every = every.with_columns(_deleted_without_offset(extents, names))
     return every.with_columns(
         cause=pl.when(mute).then(pl.lit(CAUSES[ACKS_0])).otherwise("cause"),
         fault=pl.when(mute).then(_fault_at(attempted)).otherwise("fault"),
     )
+
+
+def _deleted_without_offset(extents: Mapping[Place, Extent], names: Names) -> list[pl.Expr]:
+    """What was acknowledged without an offset may have stood in any part of its log, also a deleted one."""
+    began = {place: extent for place, extent in extents.items() if place[0] in names.topics}
+    sure = [names.code(place) for place, extent in began.items() if extent.start]
+    unsure = [
+        names.code(place)
+        for place, extent in began.items()
+        if extent.start is None and (extent.end if extent.first is None else extent.first)
+    ]
+    return [
+        pl.col(name)
+        | pl.col("offset").is_null()
+        & pl.when(pl.col("place").is_null())
+        .then(pl.col("topic").is_in([code // SHIFT for code in codes]))
+        .otherwise(pl.col("place").is_in(codes))
+        for name, codes in (("deleted", sure), ("maybe_deleted", unsure))
+    ]
 
 
 def _fault_at(attempted: Sequence[Attempted]) -> pl.Expr:
@@ -137,7 +157,7 @@ def _of_place(
         known["leaders_known"] = np.where(chosen >= 0, why.leaders_known, known["leaders_known"])
         if place is not None:
             attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()
-            known |= _unsynced(timeline, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
+            known |= unsynced(timeline, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
     starts = np.where(ack_epoch == NULL, NULL, _of_epochs([e.start for e in epochs], chosen))
     faults = np.array([e.fault for e in epochs] + [None], object)
     return rows.with_columns(
@@ -187,37 +207,6 @@ def _alone(timeline: Timeline, place: Place, done: Ints) -> Flags:
     at = np.searchsorted([ms for ms, _ in known], done // _MS, side="right")
     alone: Flags = (sizes[at] == 1) & (done != NULL)
     return alone
-
-
-def _unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
-    """What was lost because it had not been synced: `unsynced`, `isr_unsynced` and `isr_unsure`.
-
-    `acks`: a column for each, of attempt, done, the chosen epoch's position, and whether the same leader came
-    back.
-    """
-    found = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
-    changes, epochs, outages = timeline.changes.get(place, ()), timeline.epochs[place], timeline.outages
-    if not outages:
-        return found
-    # Acknowledgements between the same two events share an answer.
-    edges = sorted(
-        {c.at_ns // _MS * _MS for c in changes}
-        | {t for o in outages for t in (o.effective_ns, min(o.healed_ns, FOREVER_NS - 1) + 1)}
-    )
-    alike = acks.copy()
-    alike[:2] = np.searchsorted(edges, acks[:2], side="right")
-    _, first, which = np.unique(alike, axis=1, return_index=True, return_inverse=True)
-    for number, column in enumerate(first.tolist()):
-        attempt, done, chosen, same_leader = acks[:, column].tolist()
-        if chosen < 0 or done == NULL:
-            continue
-        epoch = epochs[chosen]
-        acked = Acknowledged(done if attempt == NULL else attempt, done, epoch.at_ns)
-        here = which.reshape(-1) == number
-        found["isr_unsynced"][here], found["isr_unsure"][here] = lost_by_all(changes, outages, acked)
-        if same_leader and epoch.leader is not None:
-            found["unsynced"][here] = lost_by_leader(outages, acked, epoch.leader)
-    return found
 
 
 def kinds(lost: pl.DataFrame) -> pl.DataFrame:

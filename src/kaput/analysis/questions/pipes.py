@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 import polars as pl
 
 from kaput.analysis.names import SHIFT
-from kaput.analysis.questions.messages import ABORTED, ACKED, NAMED
+from kaput.analysis.questions.messages import ABORTED, NAMED
 from kaput.analysis.questions.transactions import GONE
 from kaput.analysis.runs.cutting import MESSAGES, READ, overlay
 
@@ -39,7 +39,7 @@ def outputs(made: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
         "offset",
         "unread",
         here=pl.col("stored") > 0,
-        lost=ACKED & GONE & (pl.col("logged") == 0) & pl.col("state").ne_missing(ABORTED),
+        lost=GONE & (pl.col("logged") == 0) & pl.col("state").ne_missing(ABORTED),
     )
     parts, sent = overlay([made, known], MESSAGES)
     claimed = {"claimed_place": "place", "claimed_offset": "offset"}

@@ -2,15 +2,21 @@
 
 A message is safe as long as one replica of the in-sync replica set (ISR) that acknowledged it has it. A
 loss of power takes what a broker had not synced. A broker that rejoins the ISR has fetched everything again
-from its leader, and so is a victim no longer. Rules: docs/decisions/0032.
+from its leader, and so is a victim no longer, also where its fault was seen to have ended only later. Rules:
+docs/decisions/0032 and 0042.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from kaput.analysis.timeline import FOREVER_NS, Change, Outage
+import numpy as np
+
+from kaput.analysis.names import Place
+from kaput.analysis.runs.run import NULL, Flags, Ints
+from kaput.analysis.timeline import FOREVER_NS, Change, Outage, Timeline
 
 _MS = 1_000_000
 
@@ -26,23 +32,60 @@ class Acknowledged(NamedTuple):
     until_ns: int | None
 
 
+def unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
+    """What was lost because it had not been synced: the fields `unsynced`,
+    `isr_unsynced` and `isr_unsure` of Circumstances.
+
+    `acks`: a column for each, of attempt, done, the chosen epoch's position, and whether the same leader came
+    back.
+    """
+    found = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
+    changes, epochs, outages = timeline.changes.get(place, ()), timeline.epochs[place], timeline.outages
+    if not outages:
+        return found
+    # Acknowledgements between the same two events share an answer.
+    edges = sorted(
+        {c.at_ns // _MS * _MS for c in changes}
+        | {t for o in outages for t in (o.effective_ns, min(o.healed_ns, FOREVER_NS - 1) + 1)}
+        | {(o.effective_ns // _MS + 1) * _MS for o in outages}
+    )
+    alike = acks.copy()
+    alike[:2] = np.searchsorted(edges, acks[:2], side="right")
+    _, first, which = np.unique(alike, axis=1, return_index=True, return_inverse=True)
+    for number, column in enumerate(first.tolist()):
+        attempt, done, chosen, same_leader = acks[:, column].tolist()
+        if chosen < 0 or done == NULL:
+            continue
+        epoch = epochs[chosen]
+        acked = Acknowledged(done if attempt == NULL else attempt, done, epoch.at_ns)
+        here = which.reshape(-1) == number
+        found["isr_unsynced"][here], found["isr_unsure"][here] = lost_by_all(changes, outages, acked)
+        if same_leader and epoch.leader is not None:
+            found["unsynced"][here] = lost_by_leader(outages, acked, epoch.leader)
+    return found
+
+
 def lost_by_all(
     changes: Sequence[Change], outages: Sequence[Outage], acked: Acknowledged
 ) -> tuple[bool, bool]:
     """Whether every member of the ISR may have lost the message, and whether the evidence leaves that open.
 
-    It is open where another order of events at one moment would change the answer, or where the ISR or the
-    time of the overwriting epoch is not recorded.
+    It is open where another order of events at one moment would change the answer, where a broker may have
+    been back before its fault was seen to have ended, or where the ISR or the time of the overwriting epoch
+    is not recorded.
     """
     if not outages:
         return False, False
     until_ns = FOREVER_NS if acked.until_ns is None else acked.until_ns
+    acking = [outage for outage in outages if not _was_back(outage, changes, acked)]
+    certain, possible = ([_until_back(o, changes, maybe) for o in acking] for maybe in (False, True))
     found = {
-        _none_left(changes, outages, at_ns, until_ns, joins_first)
+        _none_left(changes, ended, at_ns, until_ns, joins_first)
+        for ended in (certain, possible)
         for at_ns in _moments(changes, acked)
         for joins_first in (True, False)
     }
-    sure = _none_left(changes, outages, acked.done_ns, until_ns, True)
+    sure = _none_left(changes, certain, acked.done_ns, until_ns, True)
     return bool(sure) and acked.until_ns is not None, None in found or len(found) > 1 or (
         bool(sure) and acked.until_ns is None
     )
@@ -52,8 +95,41 @@ def lost_by_leader(outages: Sequence[Outage], acked: Acknowledged, leader: int) 
     """Whether the leader, all by itself, may have lost what it acknowledged."""
     until_ns = acked.until_ns
     return until_ns is not None and any(
-        outage.broker == leader and _affects(outage, acked.done_ns, until_ns) for outage in outages
+        outage.broker == leader
+        and _affects(outage, acked.done_ns, until_ns)
+        and not _before(outage, acked.attempt_ns)
+        for outage in outages
     )
+
+
+def _before(outage: Outage, attempt_ns: int) -> bool:
+    """Whether the power had failed before that. What such a broker acknowledged, it took when it was back."""
+    return outage.effective_ns // _MS < attempt_ns // _MS
+
+
+def _was_back(outage: Outage, changes: Sequence[Change], acked: Acknowledged) -> bool:
+    """Whether the broker led when it was attempted and when it was acknowledged, both after its power failed:
+    it acknowledged it itself, so it was back.
+    """
+    led = {_leader_at(changes, acked.attempt_ns), _leader_at(changes, acked.done_ns)}
+    return _before(outage, acked.attempt_ns) and led == {outage.broker}
+
+
+def _until_back(outage: Outage, changes: Sequence[Change], maybe: bool) -> Outage:
+    """The outage, which was over when the broker joined the ISR after it had left it because of that. One
+    that had been out of the ISR before may have been let in by a leader that had not noticed (`maybe`).
+    """
+    out, isr = maybe, None
+    for change in changes:
+        if change.isr is None:
+            continue
+        if change.at_ns // _MS > outage.effective_ns // _MS:
+            if outage.broker not in change.isr:
+                out = True
+            elif out and isr is not None and outage.broker not in isr:
+                return replace(outage, healed_ns=min(outage.healed_ns, change.at_ns - 1))
+        isr = change.isr
+    return outage
 
 
 def _moments(changes: Sequence[Change], acked: Acknowledged) -> Iterator[int]:

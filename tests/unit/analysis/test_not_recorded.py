@@ -1,0 +1,84 @@
+"""Losses of which the evidence tells a part: what is not recorded is held against nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.histories import History, at
+from fakes.in_process import InProcess
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
+
+
+def judged(history: History, path: Path) -> Findings:
+    """The findings."""
+    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
+
+
+def _elected(isr: list[int] | None, allowed: bool) -> History:
+    """Broker 2 is elected and has message 0 of two; broker 1 led before, with that ISR."""
+    topic = {"name": "orders", "config": {"unclean.leader.election.enable": allowed}}
+    history = History(topics=[topic]).led(1, 0, -10, isr).acked(0, 0, 0).sent(0, 1, 1).led(2, 1, 100, [2])
+    return history.acked(0, 2, 1, leader_epoch=1, attempt_ns=at(200), done_ns=at(201))
+
+
+@pytest.mark.parametrize(
+    ("isr", "allowed", "verdict"),
+    [
+        (None, True, "inconclusive"),
+        (None, False, "violated"),
+        ([1, 2], True, "violated"),
+        ([1], True, "held"),
+        ([1], False, "violated"),
+    ],
+)
+def test_whether_an_election_was_unclean_may_not_be_recorded(
+    isr: list[int] | None, allowed: bool, verdict: str, tmp_path: Path
+) -> None:
+    """Nobody can tell where the ISR before it is not known, which matters where these are enabled."""
+    findings = judged(_elected(isr, allowed), tmp_path)
+    (lost,) = findings.anomaly("lost")
+    assert (lost.count, lost.permitted, findings.verdict) == (1, verdict == "held", verdict), findings.reasons
+
+
+@pytest.mark.parametrize(("allowed", "verdict"), [(True, "inconclusive"), (False, "violated")])
+def test_where_no_event_is_recorded_the_election_may_have_been_unclean(
+    allowed: bool, verdict: str, tmp_path: Path
+) -> None:
+    """The epochs of the log tell that there was one, and no more."""
+    history = _elected([1, 2], allowed)
+    history.rows["cluster_events"].clear()
+    assert judged(history, tmp_path).verdict == verdict
+
+
+def _deleted(start: int | None, retention: bool = False, **send: Any) -> History:
+    """A message was acknowledged without an offset, and the log's first record is at offset 3."""
+    topic = {"name": "orders", **({"config": {"retention.ms": 1000}} if retention else {})}
+    history = History(topics=[topic]).sent(0, 0, None, **send).acked(0, 1, 3)
+    ends = {"topic": "orders", "partition": 0, "end_offset": 4, "drained_to": 4, "start_offset": start}
+    history.add("end_offsets", **ends)
+    return history
+
+
+@pytest.mark.parametrize(
+    ("start", "retention", "send", "verdict"),
+    [
+        (3, False, {}, "inconclusive"),
+        (3, False, {"partition": None}, "inconclusive"),
+        (None, True, {}, "inconclusive"),
+        (0, True, {}, "violated"),
+        (None, False, {}, "violated"),
+    ],
+)
+def test_what_was_deleted_may_be_a_message_without_an_offset(
+    start: int | None, retention: bool, send: dict[str, Any], verdict: str, tmp_path: Path
+) -> None:
+    """Clients that do not tell offsets are acknowledged all the same."""
+    folder = _deleted(start, retention, **send).write(tmp_path)
+    findings = analyse(check(folder), InProcess())  # type: ignore[arg-type]
+    (lost,) = findings.anomaly("lost")
+    assert (lost.count, lost.permitted, findings.verdict) == (1, 0, verdict), findings.reasons
