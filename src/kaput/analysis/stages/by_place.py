@@ -351,7 +351,7 @@ def _displaced(
     why = (
         pl.concat([acked.select(columns), handed.select(columns)])
         .with_columns(rank=consequences.rank(acks_1), n=_ONE)
-        .sort("rank", *losses.KNOWN, *columns[2:])
+        .sort("rank", *columns[2:])
         .unique(["place", "offset"], keep="first", maintain_order=True)
         .drop("rank")
     )
