@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fakes.histories import MS
-from fakes.oracle import Oracle, Place, Row, named, place, spot, who
+from fakes.oracle import Oracle
 from fakes.oracle_causes import Causes
+from fakes.oracle_rows import Place, Row, named, place, spot, who
 from fakes.oracle_shares import Shares
 
 _LEAST_EXPLAINED_FIRST = ("unexplained", "leader-restarted", "deposed-leader", "unclean-election", "acks-0")
