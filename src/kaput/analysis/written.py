@@ -21,7 +21,7 @@ from kaput.analysis import ledger
 from kaput.analysis.account import Account
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.lag import over_time
-from kaput.analysis.questions import losses
+from kaput.analysis.questions import loss_windows, losses
 from kaput.analysis.questions.steps import SECOND_NS
 from kaput.analysis.stages.by_place import PlaceResults
 from kaput.analysis.together.stepwise import Level
@@ -56,7 +56,7 @@ def write(given: Inputs, results: Sequence[PlaceResults], steps: pl.DataFrame, r
     """Every table that is not there yet. Raises OSError."""
     folder, names = given.evidence.folder.analysis, given.names
     windows = pl.concat([part.loss_windows for part in results])
-    ledger.write(losses.loss_windows_table(windows, names), str(folder / "windows"), 0)
+    ledger.write(loss_windows.table(windows, names), str(folder / "windows"), 0)
     ledger.write(_by_second(steps), str(folder / "rates"), 0)
     if not (folder / "lost").exists():
         none = results[0].shown["lost"].clear()

@@ -66,7 +66,7 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling("violation", f"no acknowledgement explains it (cause: {loss.cause})")
     if spec.acks == "1":
         return _on_loss_of_acks_one(scenario, loss)
-    if loss.cause != "unexplained" and (loss.known.isr_unsynced or loss.known.isr_unsure):
+    if loss.known.isr_unsure or (loss.cause != "unexplained" and loss.known.isr_unsynced):
         return _on_loss_by_every_replica(scenario, loss)
     if loss.cause == "deposed-leader" and _may_lack_a_shrink(scenario, loss):
         return Ruling(
@@ -145,6 +145,11 @@ def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
             "violation",
             "acks=1, and the same leader came back without what it had acknowledged: "
             "that must survive the end of its process, though not of its machine",
+        )
+    if loss.cause == "unexplained" and loss.known.unsynced and not _syncs_first(scenario, loss.topic):
+        return Ruling(
+            "unclear",
+            "acks=1, and nothing tells at which offset they were, which a loss of power may have taken",
         )
     if loss.known.either_leader:
         return Ruling(

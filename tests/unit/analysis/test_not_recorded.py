@@ -82,3 +82,53 @@ def test_what_was_deleted_may_be_a_message_without_an_offset(
     findings = analyse(check(folder), InProcess())  # type: ignore[arg-type]
     (lost,) = findings.anomaly("lost")
     assert (lost.count, lost.permitted, findings.verdict) == (1, 0, verdict), findings.reasons
+
+
+def _without_power(*brokers: int, acks: Any = "all", leader: int = 2, **send: Any) -> History:
+    """Message 1 of an ISR of two is lost, brokers lose power, and that one is elected."""
+    topic = {"name": "orders", "config": {"min.insync.replicas": 2}}
+    history = History(producers=[{"topic": "orders", "acks": acks}], topics=[topic])
+    history.led(1, 0, -10, [1, 2]).acked(0, 0, 0)
+    history.sent(0, 1, **{"offset": 1, **send})
+    for broker in brokers:
+        history.fault(broker, 50, 60, fault="power-loss")
+    history.led(leader, 1, 100, [leader])
+    return history.acked(0, 2, 1, leader_epoch=1, attempt_ns=at(200), done_ns=at(201))
+
+
+NOWHERE = {"offset": None, "partition": None}
+POWER: dict[str, tuple[History, str]] = {
+    "both, and all is known": (_without_power(1, 2), "held"),
+    "both, and no offset": (_without_power(1, 2, offset=None), "inconclusive"),
+    "both, and no partition": (_without_power(1, 2, **NOWHERE), "inconclusive"),
+    "both, and no time": (_without_power(1, 2, done_ns=None), "inconclusive"),
+    "one, and no offset": (_without_power(1, offset=None), "violated"),
+    "one, and no partition": (_without_power(1, **NOWHERE), "violated"),
+    "one, and no time": (_without_power(1, done_ns=None), "violated"),
+    "the leader, which leads again": (_without_power(1, acks=1, leader=1), "held"),
+    "the leader, and no offset": (_without_power(1, acks=1, leader=1, offset=None), "inconclusive"),
+    "the follower, and no offset": (_without_power(2, acks=1, leader=1, offset=None), "violated"),
+}
+
+
+@pytest.mark.parametrize("name", POWER)
+def test_an_acknowledgement_of_which_little_is_known_may_have_been_lost_with_power(
+    name: str, tmp_path: Path
+) -> None:
+    """Where it was, or when it was given, decides who still had it."""
+    history, verdict = POWER[name]
+    findings = judged(history, tmp_path)
+    (lost,) = findings.anomaly("lost")
+    assert (lost.count, lost.permitted, findings.verdict) == (1, verdict == "held", verdict), findings.reasons
+
+
+@pytest.mark.parametrize(("isr", "verdict"), [([1], "inconclusive"), ([1, 2], "violated")])
+def test_an_acknowledgement_without_a_partition_may_have_been_overwritten_in_any(
+    isr: list[int], verdict: str, tmp_path: Path
+) -> None:
+    """One of the topic's partitions had an unclean election, or none had."""
+    history = _elected(isr, allowed=True)
+    history.rows["sends"][1].update(NOWHERE)
+    findings = judged(history, tmp_path)
+    (lost,) = findings.anomaly("lost")
+    assert (lost.count, lost.permitted, findings.verdict) == (1, 0, verdict), findings.reasons

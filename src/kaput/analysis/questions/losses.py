@@ -18,7 +18,7 @@ from kaput.analysis.names import SHIFT, Names, Place, topic_partition
 from kaput.analysis.partitions import Extent
 from kaput.analysis.questions.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks, explain
 from kaput.analysis.questions.messages import NAMED
-from kaput.analysis.questions.survivors import unsynced
+from kaput.analysis.questions.survivors import perhaps_unsynced, unsynced
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
 from kaput.analysis.runs.run import NULL, Flags, Ints, spread
 from kaput.analysis.timeline import FOREVER_NS, Epoch, Timeline
@@ -27,6 +27,8 @@ from kaput.verdict.facts import Circumstances
 
 _MS = 1_000_000
 KNOWN = list(Circumstances._fields)
+# What keeps a loss of which little is known from being a violation.
+_PERHAPS = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
 _NO_LOG = Extent(None, None, 0)
 
 
@@ -85,8 +87,12 @@ def explained(
     """
     found = [
         _of_place(names.place(code), here, under, timeline, extents)
-        for code in rows["place"].unique().to_list()
-        for here in [rows.filter(pl.col("place").eq_missing(pl.lit(code, pl.Int64)))]
+        for code in rows["place"].drop_nulls().unique().to_list()
+        for here in [rows.filter(pl.col("place") == code)]
+    ]
+    found += [
+        _of_topic(names.topics[topic], here, under, timeline, extents)
+        for (topic,), here in rows.filter(pl.col("place").is_null()).group_by("topic", maintain_order=True)
     ]
     every = pl.concat(found) if found else _of_place(None, rows, under, timeline, extents)
     mute = pl.col("producer").is_in(list(silent))
@@ -126,6 +132,22 @@ def _fault_at(attempted: Sequence[Attempted]) -> pl.Expr:
     return found
 
 
+def _of_topic(
+    topic: str,
+    rows: pl.DataFrame,
+    under: pl.DataFrame,
+    timeline: Timeline,
+    extents: Mapping[Place, Extent],
+) -> pl.DataFrame:
+    """Of acknowledgements that name no partition: in which of the topic's they were nobody knows."""
+    found = _of_place(None, rows, under, timeline, extents)
+    for place in timeline.epochs:
+        if place[0] == topic:
+            one = _of_place(place, rows, under, timeline, extents)
+            found = found.with_columns(pl.col(name) | one[name] for name in _PERHAPS)
+    return found
+
+
 def _of_place(
     place: Place | None,
     rows: pl.DataFrame,
@@ -158,6 +180,8 @@ def _of_place(
         if place is not None:
             attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()
             known |= unsynced(timeline, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
+            for name, flags in perhaps_unsynced(timeline, place, attempt, done).items():
+                known[name] |= flags & (offset == NULL)
     starts = np.where(ack_epoch == NULL, NULL, _of_epochs([e.start for e in epochs], chosen))
     faults = np.array([e.fault for e in epochs] + [None], object)
     return rows.with_columns(
@@ -190,6 +214,8 @@ def _nullable(name: str, values: Ints) -> pl.Series:
 def _own_epochs(rows: pl.DataFrame, under: pl.DataFrame, done: Ints) -> Ints:
     """The greatest epoch that a producer was acknowledged under by then: it never goes back."""
     own = np.full(rows.height, NULL)
+    if rows["place"].null_count():
+        return own
     producers = rows["producer"].to_numpy()
     for producer in np.unique(producers).tolist():
         mine = producers == producer
@@ -215,25 +241,6 @@ def kinds(lost: pl.DataFrame) -> pl.DataFrame:
         pl.len().cast(pl.Int64).alias("messages"),
         first_ns=pl.col("done_ns").min(),
         last_ns=pl.col("done_ns").max(),
-    )
-
-
-def loss_windows(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
-    """Runs of lost messages without one stored between, for each producer and partition, cause and fault."""
-    stored = log.filter(NAMED).select("producer", "place", seq=pl.col("seq") + pl.col("n") - 1)
-    stored = stored.sort("seq").with_columns(below=pl.int_range(1, pl.len() + 1).over("producer", "place"))
-    beside = lost.sort("seq").join_asof(stored, on="seq", by=["producer", "place"], check_sortedness=False)
-    same = ["producer", "topic", "place", "cause", "fault"]
-    return (
-        beside.group_by(*same, pl.col("below").fill_null(0), maintain_order=True)
-        .agg(
-            first_seq=pl.col("seq").min(),
-            last_seq=pl.col("seq").max(),
-            lost=pl.len().cast(pl.Int64),
-            first_ack_ns=pl.col("done_ns").min(),
-            last_ack_ns=pl.col("done_ns").max(),
-        )
-        .drop("below")
     )
 
 
@@ -271,19 +278,4 @@ def table(lost: pl.DataFrame, names: Names) -> pl.DataFrame:
         pl.col("ack_epoch").cast(pl.Int32),
         pl.col("later_epoch").cast(pl.Int32),
         "later_start",
-    )
-
-
-def loss_windows_table(found: pl.DataFrame, names: Names) -> pl.DataFrame:
-    """`loss_windows` as analysis/windows has them."""
-    return found.sort("producer", "topic", "place", "first_seq").select(
-        pl.col("producer").cast(pl.Int32),
-        *topic_partition(names),
-        "cause",
-        "fault",
-        "first_seq",
-        "last_seq",
-        "lost",
-        "first_ack_ns",
-        "last_ack_ns",
     )

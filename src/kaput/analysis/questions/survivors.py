@@ -54,15 +54,28 @@ def unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
     _, first, which = np.unique(alike, axis=1, return_index=True, return_inverse=True)
     for number, column in enumerate(first.tolist()):
         attempt, done, chosen, same_leader = acks[:, column].tolist()
-        if chosen < 0 or done == NULL:
+        if chosen < 0:
             continue
         epoch = epochs[chosen]
-        acked = Acknowledged(done if attempt == NULL else attempt, done, epoch.at_ns)
+        first_ns, last_ns = (done if attempt == NULL else attempt), (attempt if done == NULL else done)
+        acked = Acknowledged(first_ns, last_ns, epoch.at_ns)
         here = which.reshape(-1) == number
-        found["isr_unsynced"][here], found["isr_unsure"][here] = lost_by_all(changes, outages, acked)
+        sure, unsure = lost_by_all(changes, outages, acked)
+        if done == NULL:
+            sure, unsure = False, sure or unsure
+        found["isr_unsynced"][here], found["isr_unsure"][here] = sure, unsure
         if same_leader and epoch.leader is not None:
             found["unsynced"][here] = lost_by_leader(outages, acked, epoch.leader)
     return found
+
+
+def perhaps_unsynced(timeline: Timeline, place: Place, attempts: Ints, dones: Ints) -> dict[str, Flags]:
+    """The same of acknowledgements without an offset: which epoch overwrote them is not known, so it is what
+    may have been lost until the last one began.
+    """
+    last = np.full(len(dones), len(timeline.epochs[place]) - 1)
+    found = unsynced(timeline, place, np.stack([attempts, dones, last, np.ones_like(last)]))
+    return {"unsynced": found["unsynced"], "isr_unsure": found["isr_unsynced"] | found["isr_unsure"]}
 
 
 def lost_by_all(

@@ -19,6 +19,7 @@ from kaput.analysis.questions import (
     commits,
     consequences,
     handovers,
+    loss_windows,
     losses,
     offsets,
     pipes,
@@ -166,7 +167,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
         late=reordered(_sent(log, tables["phantoms"])),
         deposed=losses.deposed(rows, context.healed),
         displaced=overwritten.displaced(cases["inconsistent-offset"], rows, gone, context.acks_1),
-        loss_windows=losses.loss_windows(lost, log),
+        loss_windows=loss_windows.found(lost, log),
     )
 
 
