@@ -13,6 +13,12 @@ from typing import Any
 import psutil
 import pyarrow.dataset as ds
 
+from fakes.spark import shared_context
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings_file import read_findings
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
+
 KAPUT = [str(Path(sys.executable).with_name("kaput"))]
 # The same, judging without a JVM: for tests of what is found, where how it is started is not the question.
 WITHOUT_JVM = [sys.executable, str(Path(__file__).with_name("fakes") / "kaput_without_jvm.py")]
@@ -83,7 +89,8 @@ class Kaput:
     def run(self, scenario: str, *options: str, jvm: bool = False) -> Result:
         """`kaput run SCENARIO --json`; fails the test when stdout is not one JSON document.
 
-        `jvm`: judged as users' runs are, with Spark's JVM started behind the load.
+        `jvm`: judged as users' runs are, with Spark's JVM started behind the load. Else the findings are of
+        a Spark played in kaput's process, and the real one that all tests share must find the same.
         """
         kaput = KAPUT if jvm else WITHOUT_JVM
         done = subprocess.run(
@@ -99,6 +106,10 @@ class Kaput:
         (folder,) = [
             p.parent for p in self.runs.glob("*/manifest.json") if findings["run"]["id"] in p.read_text()
         ]
+        if not jvm:
+            assert analyse(check(RunFolder(folder)), shared_context()) == read_findings(
+                folder / "findings.json"
+            )
         return Result(done.returncode, findings, done.stderr, folder)
 
     def analyze(self, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from fakes.oracle import Oracle, Place, Row, named, place, who
+from fakes.oracle import Oracle
+from fakes.oracle_rows import Place, Row, named, place, who
 from fakes.oracle_survivors import all_lost
 
 MS = 1_000_000

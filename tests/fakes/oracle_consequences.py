@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fakes.histories import MS
-from fakes.oracle import Oracle, Place, Row, named, place, spot, who
+from fakes.oracle import Oracle
 from fakes.oracle_causes import Causes
+from fakes.oracle_rows import Place, Row, named, place, spot, who
 from fakes.oracle_shares import Shares
 
 _LEAST_EXPLAINED_FIRST = ("unexplained", "leader-restarted", "deposed-leader", "unclean-election", "acks-0")
@@ -82,14 +83,15 @@ class Consequences:
             (spot(d), who(d)): d
             for d in self.oracle.deliveries
             if group in (None, d["group"]) and named(d) and place(d) in self.oracle.read_to_end
-            if (spot(d), who(d)) not in self.there and who(d) in self.oracle.sent
+            if (spot(d), who(d)) not in self.there
         }
         found = [self.overwritten(self._claim(d)) for d in odd.values()]
         return [one for one in found if one is not None]
 
     def _claim(self, delivery: Row) -> Row:
-        """Its acknowledgement there, else what its first delivery there says."""
-        send = self.oracle.sent[who(delivery)]
+        """Its acknowledgement there, else what its first delivery there says, also of what was never sent."""
+        unsent = {"producer": delivery["producer"], "seq": delivery["seq"], "outcome": "never sent"}
+        send = self.oracle.sent.get(who(delivery), unsent)
         if send["outcome"] == "acked" and spot(send) == spot(delivery):
             return send
         same = (spot(delivery), who(delivery))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fakes.histories import History, at
-from fakes.oracle import Place, Row, place, spot
+from fakes.oracle_rows import Place, Row, place, spot
 
 SECOND_NS = 1_000_000_000
 END_NS = at(3_600_000)  # of every history

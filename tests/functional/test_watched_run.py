@@ -22,7 +22,7 @@ title: Watched
 cluster: {brokers: 1}
 topics: [{name: orders, partitions: 2, replication-factor: 1}]
 workload:
-  producers: [{topic: orders, messages: 8000, rate: 500}]
+  producers: [{topic: orders, messages: 14000, rate: 500}]
   groups: [{id: billing, topics: [orders]}]
 # It lasts until all is sent, so that a page that comes late still shows it.
 faults: [{at: 2s, fault: pause, target: any}]
@@ -53,7 +53,7 @@ def test_a_run_is_watched_until_its_verdict(tmp_path: Path, opens: Opens) -> Non
     (path,) = runs.glob("*/findings.json")
     findings = json.loads(path.read_text())
     assert opened.page.locator("#verdict").text_content().startswith("HELD")  # type: ignore[union-attr]
-    assert _number(opened.page, "sent") == findings["totals"]["sent"] == 8000
+    assert _number(opened.page, "sent") == findings["totals"]["sent"] == 14000
     assert _number(opened.page, "acknowledged") == findings["totals"]["acked"]
     assert opened.complaints == []
 
@@ -63,7 +63,7 @@ def _watch(page: Page) -> None:
     active = page.locator("#faults .active")
     expect(active).to_contain_text("pause", timeout=BOUND_MS)
     early = _number(page, "sent")
-    assert 0 < early < 8000
+    assert 0 < early < 14000
     expect(page.locator("#places")).to_contain_text("orders/1")
     expect(active).to_have_count(0, timeout=BOUND_MS)
     expect(page.locator("#provisional")).to_have_text("final: judged", timeout=BOUND_MS)

@@ -29,6 +29,7 @@ from kaput.evidence.reading import check
 from property.agreement import by_pipeline, culprits, disagreement, parts_of
 from property.exchanges import Exchange
 from property.latecomers import Latecomer
+from property.mixtures import Mixture
 from property.shares import Depot, Queue
 from property.worlds import together
 
@@ -74,6 +75,13 @@ def test_late_groups_equal_oracle(spark: SparkContext) -> None:
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
+def test_mixtures_equal_oracle(spark: SparkContext) -> None:
+    """What follows from losses, where elections, transactions, a pipe and groups of every type meet."""
+    parts = [Mixture(SEED, number) for number in range(7_000, 7_120)]
+    found = culprits(parts, by_pipeline(spark))
+    assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
+
+
 @pytest.mark.parametrize("way", ["rows", "files", "shuffled"])
 def test_any_cut_finds_the_same(way: str, tmp_path: Path) -> None:
     """Tasks of few rows, many parts, rows in any order: whatever may meet its neighbour does."""
@@ -84,6 +92,7 @@ def test_any_cut_finds_the_same(way: str, tmp_path: Path) -> None:
                 Queue(SEED, first),
                 Exchange(SEED, first),
                 Latecomer(SEED, first),
+                Mixture(SEED, first),
             ]
         )
         folder = history.write(tmp_path / str(first))

@@ -14,6 +14,7 @@ from kaput.cli.which import CommandConfig, Servers, Standing
 
 if TYPE_CHECKING:
     from kaput.operate.doctor.diagnosis import Finding
+    from kaput.operate.doctor.survey import Survey
 
 
 class Format(StrEnum):
@@ -70,10 +71,7 @@ def doctor_command(
 
     Example: kaput doctor --prove KP002
     """
-    if check and not prove:
-        raise typer.BadParameter("ids of checks go with --prove")
-    if prove and fix:
-        raise typer.BadParameter("--prove and --fix: one after the other")
+    _refuse(check, prove, fix)
     from kaput.cli.fixing import apply, resume
     from kaput.cli.proving import prove as proven
     from kaput.cli.which import config_of, servers_of
@@ -86,27 +84,37 @@ def doctor_command(
         return proven(check, None, [], runs, json)  # with settings of the experiment's own
     servers = servers_of(bootstrap_servers, cluster)
     command_config = config_of(bootstrap_servers, cluster, command_config)
-    survey = take(servers, command_config, client_config)
-    findings = diagnose(survey, known)
+
+    def look() -> tuple[Survey, list[Finding]]:
+        survey = take(servers, command_config, client_config)
+        return survey, diagnose(survey, known)
+
+    survey, findings = look()
     if prove:
         return proven(check or [], survey, findings, runs, json)
     shown = Format.JSON if json else format_
     fixed: list[str] | None = None
     if fix:
-        as_text = shown is Format.TEXT
-        if as_text:
+        quiet = shown is not Format.TEXT
+        if not quiet:
             _show(shown, findings, survey.unknown)
         fixed = []
         if survey.interrupted is not None:
-            fixed = resume(survey, servers, command_config, yes=yes, quiet=not as_text)
-            survey = take(servers, command_config, client_config)
-            findings = diagnose(survey, known)
-        fixed += apply(survey, findings, servers, command_config, yes=yes, quiet=not as_text)
-        survey = take(servers, command_config, client_config)
-        findings = diagnose(survey, known)
-        typer.echo("\nafterwards:", err=not as_text)
+            fixed = resume(survey, servers, command_config, yes=yes, quiet=quiet)
+            survey, findings = look()
+        fixed += apply(survey, findings, servers, command_config, yes=yes, quiet=quiet)
+        survey, findings = look()
+        typer.echo("\nafterwards:", err=quiet)
     _show(shown, findings, survey.unknown, fixed)
     return _status(findings, fail_on)
+
+
+def _refuse(check: Sequence[str] | None, prove: bool, fix: bool) -> None:
+    """Raises BadParameter for options that do not go together."""
+    if check and not prove:
+        raise typer.BadParameter("ids of checks go with --prove")
+    if prove and fix:
+        raise typer.BadParameter("--prove and --fix: one after the other")
 
 
 def _show(

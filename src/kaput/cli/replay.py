@@ -42,7 +42,8 @@ def replay_command(
 
     from kaput.cli.progress import RecordsProgress
     from kaput.errors import UsageError
-    from kaput.operate.replaying import Replay, replay
+    from kaput.operate.replay_plan import Replay
+    from kaput.operate.replaying import replay
     from kaput.operate.rights import knock
 
     wrong = [text for text in config or [] if "=" not in text]

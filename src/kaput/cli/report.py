@@ -102,7 +102,7 @@ def _pairs(results: list[Result]) -> list[tuple[RunFolder, Findings]]:
 def _read(run_dirs: list[Path]) -> list[Result]:
     """What was found in each. Raises UsageError with every folder that cannot be shown."""
     from kaput.errors import UsageError
-    from kaput.evidence.findings import read_findings
+    from kaput.evidence.findings_file import read_findings
     from kaput.evidence.folder import RunFolder
 
     results, mistakes = [], []

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kaput.dashboard.beneath import Runs
 from kaput.errors import UsageError
-from kaput.evidence.findings import read_findings
+from kaput.evidence.findings_file import read_findings
 from kaput.report.comparison import Entry, compare
 
 

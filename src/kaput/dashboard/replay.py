@@ -12,7 +12,8 @@ from kaput.dashboard.beneath import Runs
 from kaput.dashboard.reports import READ_BY_PATH
 from kaput.dashboard.watching.reader import verdict_of
 from kaput.errors import KaputError
-from kaput.evidence.findings import Findings, read_findings
+from kaput.evidence.findings import Findings
+from kaput.evidence.findings_file import read_findings
 from kaput.report.bars import Bar
 from kaput.report.course import Course, read_course
 from kaput.report.manifest import manifest_of

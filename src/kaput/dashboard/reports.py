@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 
 from kaput.dashboard.beneath import Runs
-from kaput.evidence.findings import read_findings
+from kaput.evidence.findings_file import read_findings
 
 _KEPT = 8  # pages of a megabyte or two
 READ_BY_PATH = ("manifest.json", "scenario.yaml", "findings.json", "analysis")

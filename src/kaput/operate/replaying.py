@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -23,8 +22,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from kaput.cluster.group_admin import OFFSETS
 from kaput.errors import LabError, UsageError
+from kaput.operate.replay_plan import Replay, check
 from kaput.workload.quiet import quiet_logger
 from kaput.workload.refusals import Refusals, RefusedError
 
@@ -32,39 +31,6 @@ _ANSWER_S = 30.0
 _BATCH = 2000
 _POLL_S = 0.5
 _TRANSACTION_S = 1.0
-_KAFKAS_OWN = frozenset(
-    {OFFSETS, "__transaction_state", "__share_group_state", "__cluster_metadata", "@metadata"}
-)
-# Settings on which it rests that each record is copied once.
-_ITS_OWN = frozenset(
-    {
-        "bootstrap.servers",
-        "metadata.broker.list",
-        "group.id",
-        "enable.auto.commit",
-        "auto.commit.enable",
-        "auto.offset.reset",
-        "isolation.level",
-        "enable.partition.eof",
-        "transactional.id",
-        "partitioner",
-    }
-)
-
-
-@dataclass(frozen=True)
-class Replay:
-    """What to copy: from a topic to a topic, of the same cluster. `rate`: messages a second, None: no limit.
-
-    id: what a replay is known by, when it is started again; config: settings of both clients.
-    """
-
-    servers: str
-    source: str
-    target: str
-    id: str
-    rate: float | None = None
-    config: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +52,7 @@ def replay(wanted: Replay, tell: OnProgress = lambda _: None) -> dict[int, Progr
     Keys, values, headers, timestamps, partitions and their order stay. Raises UsageError, LabError; what was
     copied by then stays copied, and is not copied again.
     """
-    _check(wanted)
+    check(wanted)
     try:
         return _copying(wanted, tell).run()
     except KafkaException as error:
@@ -94,16 +60,6 @@ def replay(wanted: Replay, tell: OnProgress = lambda _: None) -> dict[int, Progr
         raise LabError(f"the replay {wanted.id} cannot go on: {why}; start it again") from None
     except RefusedError as error:
         raise LabError(str(error)) from None
-
-
-def _check(wanted: Replay) -> None:
-    """Raises UsageError for what no replay can be."""
-    if wanted.source == wanted.target:
-        raise UsageError("a topic cannot be replayed into itself: it would never end")
-    if wanted.target in _KAFKAS_OWN:
-        raise UsageError(f"{wanted.target}: is Kafka's own; what is written there must come from its brokers")
-    if taken := sorted(_ITS_OWN & (wanted.config or {}).keys()):
-        raise UsageError(f"--config {taken[0]}: is not yours to choose, a replay has its own")
 
 
 def _copying(wanted: Replay, tell: OnProgress) -> _Copying:

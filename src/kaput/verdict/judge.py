@@ -7,18 +7,17 @@ scenario expects in expectations.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, SHARE_ANOMALIES, Verdict
 from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
+from kaput.verdict.doubts import doubts
 from kaput.verdict.expectations import compare
-from kaput.verdict.facts import Facts, FaultFacts, GroupFacts
+from kaput.verdict.facts import Facts, GroupFacts
 from kaput.verdict.outside import Outside
 
-_PARTITIONS_NAMED = 5
 _UNNOTICED = Ruling(
     "unclear", "a member that was killed may have been handed them once more, for the last time"
 )
@@ -100,7 +99,7 @@ def judge(facts: Facts, scenario: Scenario | None) -> Judgement:
     _judge_messages(bench, facts, scenario, outside)
     for group in facts.groups:
         _judge_group(bench, group, facts, scenario, outside)
-    _doubt_the_lab(bench, facts, scenario)
+    bench.doubts += doubts(facts, scenario)
     exceeded, unmet = compare(scenario.expect, _totals(facts), facts.sent)
     bench.violations += exceeded
     bench.doubts += unmet
@@ -205,59 +204,6 @@ def _too_early(group: GroupFacts, scenario: Scenario) -> list[tuple[Ruling, int]
         (Ruling("permitted", f"{setting} {first}"), group.too_early),
         (Ruling("unclear", f"{setting} {first}, and when that was is not known"), group.maybe_too_early),
     ]
-
-
-def _doubt_the_lab(bench: _Bench, facts: Facts, scenario: Scenario) -> None:
-    if facts.sent == 0:
-        bench.doubts.append("no message was sent.")
-    if facts.state == "recording":
-        bench.doubts.append("the run was never finished: it is judged by what had been recorded.")
-    if facts.unread:
-        bench.doubts.append(
-            f"{facts.unread:,} messages were not found, and their partition was not read to its end: "
-            "they are not counted as lost."
-        )
-    if facts.unread_partitions:
-        bench.doubts.append(_not_read(facts.unread_partitions))
-    bench.doubts += [_unproven(fault) for fault in facts.faults if not fault.proven]
-    bench.doubts += _never_injected(facts, scenario)
-    for broker, at_ns in facts.deaths:
-        bench.doubts.append(f"broker {broker} stopped outside any fault (at {at_ns} ns): the lab failed.")
-    bench.doubts += [trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles]
-
-
-def _not_read(partitions: Sequence[UnreadPartition]) -> str:
-    """What the end of a drain leaves open, by the names of the first few partitions."""
-    names = [f"{one.topic}/{one.partition} ({_how_far(one)})" for one in partitions[:_PARTITIONS_NAMED]]
-    more = len(partitions) - len(names)
-    named = ", ".join(names) + (f" and {more:,} more" if more else "")
-    return (
-        f"not read to the end: {named}. "
-        "What else may be there, such as duplicates, phantoms and corrupt records, is not known."
-    )
-
-
-def _how_far(one: UnreadPartition) -> str:
-    return "no end offset" if one.end_offset is None else f"read to {one.drained_to:,} of {one.end_offset:,}"
-
-
-def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
-    """Each step has a row of its own: one that nobody asked for does not stand for one that is missing."""
-    missing = Counter(step.fault for step in scenario.faults) - Counter(fault.fault for fault in facts.faults)
-    if missing:
-        total, steps = missing.total(), len(scenario.faults)
-        named = ", ".join(f"{n} {name}" for name, n in sorted(missing.items()))
-        yield f"{total} of the scenario's {steps} faults were never injected: {named}."
-
-
-def _unproven(fault: FaultFacts) -> str:
-    name = f"fault {fault.id} ({fault.fault} {fault.target})"
-    if fault.bit:
-        return f"{name} is recorded as having bitten, but not when: that proves nothing."
-    proof = fault.proof or "no proof"
-    if fault.effective_ns is not None:
-        return f"{name} took effect, but is not proven in full: {proof}."
-    return f"{name} had no effect: {proof}."
 
 
 def _totals(facts: Facts) -> dict[str, int]:

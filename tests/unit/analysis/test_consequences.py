@@ -343,3 +343,12 @@ def test_of_losses_with_one_cause_the_one_that_was_promised_most_decides(tmp_pat
     history.producers.append({"topic": "orders", "acks": "all"})
     findings = judged(history.sent(1, 0, 2), tmp_path)
     assert found(findings)["inconsistent-offset"] == (2, 1)
+
+
+@pytest.mark.parametrize("within_ms", [300, 10])
+def test_an_election_that_was_seen_late_may_have_come_before_the_poll(within_ms: int, tmp_path: Path) -> None:
+    """It was seen at 350 ms, and the member went back at 300 ms; acks=1."""
+    history = _went_back(unclean(acks=1, allowed=False))
+    history.rows["cluster_events"][1].update(at_ns=at(350), within_ns=within_ms * 1_000_000)
+    findings = judged(history, tmp_path)
+    assert found(findings)["nonmonotonic-poll"] == (1, int(within_ms == 300))

@@ -13,7 +13,7 @@ import pytest
 from fakes.run_folders import Site, judged, served
 from kaput.dashboard.beneath import MOST_BYTES
 from kaput.errors import UsageError
-from kaput.evidence.findings import read_findings
+from kaput.evidence.findings_file import read_findings
 
 HUGE = 10**30
 PAGES = [f"/runs/good{page}" for page in ("", "/live", "/replay", "/course.json", "/events")]

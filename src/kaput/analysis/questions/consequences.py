@@ -29,15 +29,19 @@ INPUT = ("group", "input_place", "input_offset")  # of a pipe
 CONSEQUENCES = Sum(("name", "group", *LOSS), ("n",))
 STEPS, PASSED = ("poll-skip", "nonmonotonic-poll"), ("unseen", "unprocessed")
 SAME_OFFSET = ("processed-twice", "double-accept", "delivered-after-accept", "over-delivered", "lost-release")
-# The least explained of several stands for all; of those with one cause, the one that was promised most.
-_RANK = {"unexplained": 0, "leader-restarted": 1, "deposed-leader": 2, "unclean-election": 3, "acks-0": 4}
-_LEAST_FIRST = ["rank", *KNOWN, *LOSS]
+# The least explained of several stands for all.
+_CAUSES = {"unexplained": 0, "leader-restarted": 1, "deposed-leader": 2, "unclean-election": 3, "acks-0": 4}
 
 
 def rank(acks_1: Collection[int]) -> pl.Expr:
-    """How well a loss is explained, the least first. `acks_1`: producers with acks=1."""
-    promised_less = pl.col("producer").is_in(sorted(acks_1)).cast(pl.Int64)
-    return 2 * pl.col("cause").replace_strict(_RANK, return_dtype=pl.Int64) + promised_less
+    """How well a loss is explained, the least first: by its cause, then by how far the circumstances
+    excuse it (0: not; 1: perhaps), which depends on the acknowledgement. `acks_1`: producers with acks=1.
+    """
+    cause = pl.col("cause").replace_strict(_CAUSES, return_dtype=pl.Int64)
+    crashed = (pl.col("cause") != "leader-restarted") | pl.col("unsynced")
+    by_one = pl.when(~pl.col("leaders_known")).then(1).when(crashed).then(2).otherwise(0)
+    by_all = pl.when("isr_unsure").then(1).when("isr_unsynced").then(2).otherwise(0)
+    return 3 * cause + pl.when(pl.col("producer").is_in(sorted(acks_1))).then(by_one).otherwise(by_all)
 
 
 def explained(overwritten: pl.DataFrame) -> pl.DataFrame:
@@ -177,5 +181,5 @@ def named(name: str, gone: pl.DataFrame) -> pl.DataFrame:
 
 
 def _least(name: str, both: pl.DataFrame, case: Sequence[str]) -> pl.DataFrame:
-    one = both.sort(_LEAST_FIRST).unique(case, keep="first", maintain_order=True)
+    one = both.sort("rank", *LOSS).unique(case, keep="first", maintain_order=True)
     return one.select(pl.lit(name).alias("name"), "group", *LOSS, "n")

@@ -24,7 +24,6 @@ from kaput.analysis.questions import (
     offsets,
     pipes,
     polls,
-    reused,
     shares,
     standstills,
     steps,
@@ -32,9 +31,9 @@ from kaput.analysis.questions import (
 from kaput.analysis.questions.fault_windows import FaultWindow, affected_by_loss
 from kaput.analysis.questions.messages import NAMED
 from kaput.analysis.questions.order import reordered
-from kaput.analysis.runs.cutting import MESSAGES, PLACES, READ, meeting, overlay, single
+from kaput.analysis.runs.cutting import PLACES, READ, meeting, overlay
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
-from kaput.analysis.stages import for_places
+from kaput.analysis.stages import for_places, overwritten
 from kaput.analysis.stages.cases import BY_MEMBER, COUNTED, UNCLEAR, by_member, counted, shown, unclear
 from kaput.analysis.stages.encode import no_rows
 from kaput.analysis.stages.pieces import Piece, gathered
@@ -139,7 +138,7 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
     read = pipes.inputs(log, context.pipes)
     cases |= pipes.processed(read, tables["outputs"], context.drained, context.begins)
     cases["redelivered"] = again.rename({"committed": "flag"})
-    overwritten = consequences.explained(_gone(tables["contradicted"], log, context))
+    gone = consequences.explained(_gone(tables["contradicted"], log, context))
     claims = _gone(tables["claims"], log, context)
     hanging = standstills.hanging(tables["standstills"], log, context.limits)
     cases["hanging-transaction"] = hanging.drop("unclear")
@@ -158,16 +157,16 @@ def examine(pieces: Iterable[Piece], context: PlaceContext, part: int) -> PlaceR
             "redelivered": handovers.redelivered(ordered, context.handovers),
             "first_records": handovers.first_records(deliveries, context.handovers),
             "vanished": _vanished(claims),
-            "lost_outputs": SUMS["lost_outputs"].of(_lost_outputs(rows, tables["lost_outputs"])),
-            "without_output": SUMS["without_output"].of(_without_output(cases["unprocessed"])),
-            "consequences": _consequences(cases, overwritten, rows, claims, tables, log, context),
+            "lost_outputs": SUMS["lost_outputs"].of(overwritten.lost_outputs(rows, tables["lost_outputs"])),
+            "without_output": SUMS["without_output"].of(overwritten.without_output(cases["unprocessed"])),
+            "consequences": overwritten.consequences_of(cases, gone, rows, claims, tables, log, context),
             "broken": SUMS["broken"].of(rows.filter(pl.col("first_seq").is_not_null()).with_columns(n=_ONE)),
             "steps": steps.counted("lost", _acknowledged(lost), context.count_ns),
         },
         shown=examples,
         late=reordered(_sent(log, tables["phantoms"])),
         deposed=losses.deposed(rows, context.healed),
-        displaced=_displaced(cases["inconsistent-offset"], rows, overwritten, context.acks_1),
+        displaced=overwritten.displaced(cases["inconsistent-offset"], rows, gone, context.acks_1),
         loss_windows=loss_windows.found(lost, log),
     )
 
@@ -202,50 +201,7 @@ def _gone(claims: pl.DataFrame, log: pl.DataFrame, context: PlaceContext) -> pl.
 
 def _vanished(claims: pl.DataFrame) -> pl.DataFrame:
     """What vanished, by group and by everything that a contract may ask for."""
-    return SUMS["vanished"].of(_claims_of("vanished", claims).with_columns(messages=_ONE))
-
-
-def _claims_of(name: str, claims: pl.DataFrame) -> pl.DataFrame:
-    return claims.filter(name=for_places.NAMES.index(name))
-
-
-def _consequences(
-    cases: Mapping[str, pl.DataFrame],
-    overwritten: pl.DataFrame,
-    rows: pl.DataFrame,
-    claims: pl.DataFrame,
-    tables: Mapping[str, pl.DataFrame],
-    log: pl.DataFrame,
-    context: PlaceContext,
-) -> pl.DataFrame:
-    """All cases that follow from a message that is gone; `rows`: acknowledgements that the log does not bear
-    out, explained.
-    """
-    acks = rows.filter(pl.col("later_epoch").is_not_null(), ~pl.col("borne_out"))
-    moments = consequences.moments(overwritten, acks, context.share_groups)
-    events, limits = tables["share_events"], context.share_groups
-    found = consequences.found(
-        {**cases, "unseen": tables["unseen"], "unprocessed": cases["unprocessed"].filter(~pl.col("flag"))},
-        overwritten,
-        acks,
-        reused.of_single_records(log, events, moments, limits, context.drained),
-        context.acks_1,
-    )
-    read = consequences.named("aborted-read", _claims_of("aborted-read", claims))
-    return pl.concat([found, read])
-
-
-def _lost_outputs(rows: pl.DataFrame, outputs: pl.DataFrame) -> pl.DataFrame:
-    """Why outputs are lost, with the input of each."""
-    why, lost = overlay([rows.with_columns(n=_ONE), outputs], MESSAGES)
-    both = why.join(lost.select("group", "part", "input_place", "input_ahead"), on="part")
-    return both.with_columns(input_offset=pl.col("seq") + pl.col("input_ahead"))
-
-
-def _without_output(unprocessed: pl.DataFrame) -> pl.DataFrame:
-    """The inputs of which every output is lost."""
-    inputs = single(unprocessed.filter("flag").select("group", "place", "offset", "n"))
-    return inputs.select("group", input_place="place", input_offset="offset", n=_ONE)
+    return SUMS["vanished"].of(overwritten.claims_of("vanished", claims).with_columns(messages=_ONE))
 
 
 def _no_runs() -> dict[str, pl.DataFrame]:
@@ -337,25 +293,3 @@ def _acknowledged(lost: pl.DataFrame) -> Ints:
     """When each lost message was acknowledged, or, where that is not known, attempted."""
     at_ns: Ints = lost.select(pl.coalesce("done_ns", "attempt_ns")).to_series().to_numpy()
     return at_ns
-
-
-def _displaced(
-    inconsistent: pl.DataFrame, rows: pl.DataFrame, overwritten: pl.DataFrame, acks_1: Collection[int]
-) -> pl.DataFrame:
-    """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement,
-    or else of the delivery, that the log contradicts there. Where several are, the least explained one stands
-    for the offset.
-    """
-    columns = ["place", "offset", "producer", "cause", *losses.KNOWN]
-    acked, handed = rows.filter(~pl.col("borne_out")).drop_nulls(["place", "offset"]), overwritten
-    handed = handed.join(acked.select("place", "offset").unique(), on=["place", "offset"], how="anti")
-    why = (
-        pl.concat([acked.select(columns), handed.select(columns)])
-        .with_columns(rank=consequences.rank(acks_1), n=_ONE)
-        .sort("rank", *losses.KNOWN, *columns[2:])
-        .unique(["place", "offset"], keep="first", maintain_order=True)
-        .drop("rank")
-    )
-    parts, known = overlay([inconsistent.select("place", "offset", "n"), why], PLACES)
-    beside = parts.join(known.drop("place", "offset", "n"), on="part", how="left")
-    return beside.group_by("place", "producer", "cause", *losses.KNOWN).agg(pl.col("n").sum())

@@ -1,0 +1,42 @@
+"""Reading findings.json, of this kaput or of whoever wrote one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kaput.errors import UsageError
+from kaput.evidence.findings import Findings
+
+_LIMIT = 2**63  # of what is counted, and of times in ns
+_ANY_NUMBER = {"run": {"seed", "varied"}}  # as the user chose them
+
+
+def read_findings(path: Path) -> Findings:
+    """findings.json, checked. Raises UsageError naming the file, and the number that is out of range."""
+    try:
+        found = Findings.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no findings yet; run `kaput analyze {path.parent}` first") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: not findings of this kaput ({str(error).splitlines()[0]})") from None
+    for where, number in _numbers(found.model_dump(by_alias=True, exclude=_ANY_NUMBER), ""):
+        if not -_LIMIT <= number < _LIMIT:
+            raise UsageError(f"{path}: not findings of this kaput ({where} is out of range)")
+    return found
+
+
+def _numbers(value: Any, where: str) -> Iterator[tuple[str, int | float]]:
+    """Every number of a document, with its place in it: `faults.0.lost`."""
+    match value:
+        case int() | float():
+            yield where, value
+        case dict():
+            for key, each in value.items():
+                yield from _numbers(each, f"{where}.{key}".lstrip("."))
+        case list() | tuple():
+            for index, each in enumerate(value):
+                yield from _numbers(each, f"{where}.{index}")

@@ -1,0 +1,69 @@
+"""What leaves a run inconclusive: evidence that is incomplete, faults that had no effect, trouble of the lab.
+
+Its place: judge.py asks here; what the cluster did is ruled on in contracts.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kaput.evidence.findings import UnreadPartition
+from kaput.scenario.model import Scenario
+from kaput.verdict.facts import Facts, FaultFacts
+
+_PARTITIONS_NAMED = 5
+
+
+def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
+    """A sentence for each reason why a run proves less than it should."""
+    if facts.sent == 0:
+        yield "no message was sent."
+    if facts.state == "recording":
+        yield "the run was never finished: it is judged by what had been recorded."
+    if facts.unread:
+        yield (
+            f"{facts.unread:,} messages were not found, and their partition was not read to its end: "
+            "they are not counted as lost."
+        )
+    if facts.unread_partitions:
+        yield _not_read(facts.unread_partitions)
+    yield from (_unproven(fault) for fault in facts.faults if not fault.proven)
+    yield from _never_injected(facts, scenario)
+    for broker, at_ns in facts.deaths:
+        yield f"broker {broker} stopped outside any fault (at {at_ns} ns): the lab failed."
+    yield from (trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles)
+
+
+def _not_read(partitions: Sequence[UnreadPartition]) -> str:
+    """What the end of a drain leaves open, by the names of the first few partitions."""
+    names = [f"{one.topic}/{one.partition} ({_how_far(one)})" for one in partitions[:_PARTITIONS_NAMED]]
+    more = len(partitions) - len(names)
+    named = ", ".join(names) + (f" and {more:,} more" if more else "")
+    return (
+        f"not read to the end: {named}. "
+        "What else may be there, such as duplicates, phantoms and corrupt records, is not known."
+    )
+
+
+def _how_far(one: UnreadPartition) -> str:
+    return "no end offset" if one.end_offset is None else f"read to {one.drained_to:,} of {one.end_offset:,}"
+
+
+def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
+    """Each step has a row of its own: one that nobody asked for does not stand for one that is missing."""
+    missing = Counter(step.fault for step in scenario.faults) - Counter(fault.fault for fault in facts.faults)
+    if missing:
+        total, steps = missing.total(), len(scenario.faults)
+        named = ", ".join(f"{n} {name}" for name, n in sorted(missing.items()))
+        yield f"{total} of the scenario's {steps} faults were never injected: {named}."
+
+
+def _unproven(fault: FaultFacts) -> str:
+    name = f"fault {fault.id} ({fault.fault} {fault.target})"
+    if fault.bit:
+        return f"{name} is recorded as having bitten, but not when: that proves nothing."
+    proof = fault.proof or "no proof"
+    if fault.effective_ns is not None:
+        return f"{name} took effect, but is not proven in full: {proof}."
+    return f"{name} had no effect: {proof}."
