@@ -95,7 +95,7 @@ class _State:
                 and row["partition"] is not None
             ):
                 self._events[row["partition"]].append(row)
-        self._count = _number(config.get(_PARTITIONS), _count(self._events))
+        self._count = _number(config.get(_PARTITIONS), 0) or _count(self._events)
 
     def down(self, id_: str) -> list[Span] | None:
         """When the coordinator of that transactional.id was down by a fault; None where it is not known."""

@@ -100,7 +100,7 @@ class Group(Block):
         if match is None:
             return None
         days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-        return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1e9)
+        return min(round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1e9), EVERYTHING_NS - 1)
 
     @property
     def isolation(self) -> Isolation:

@@ -8,6 +8,7 @@ The text below a field is its description in the JSON Schema.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -274,15 +275,17 @@ class Scenario(Block):
     def delivery_limit(self, group: Group) -> int:
         """How often a share group hands out a record before it gives it up."""
         key = "share.delivery.count.limit"
-        limit = group.group_config.get(key, self.cluster.config.get(f"group.{key}", KAFKAS_DELIVERY_LIMIT))
-        return int(limit)
+        return self._of_share_group(group, key, KAFKAS_DELIVERY_LIMIT)
 
     def lock_ms(self, group: Group) -> int:
         """How long a member of a share group may hold a record before it goes back."""
         key = "share.record.lock.duration.ms"
-        return int(
-            group.group_config.get(key, self.cluster.config.get(f"group.{key}", KAFKAS_RECORD_LOCK_MS))
-        )
+        return self._of_share_group(group, key, KAFKAS_RECORD_LOCK_MS)
+
+    def _of_share_group(self, group: Group, key: str, default: int) -> int:
+        """A setting that is a whole number; what is none Kafka would refuse."""
+        given = str(group.group_config.get(key, self.cluster.config.get(f"group.{key}", default)))
+        return int(given) if re.fullmatch("[0-9]{1,9}", given) else default
 
     def topic_setting(self, topic: str, key: str, default: str) -> str:
         """A topic's effective setting as text: its own, else the cluster's, else `default` (Kafka's)."""

@@ -154,3 +154,37 @@ def test_an_acknowledgement_without_a_partition_may_have_been_overwritten_in_any
     findings = judged(history, tmp_path)
     (lost,) = findings.anomaly("lost")
     assert (lost.count, lost.permitted, findings.verdict) == (1, 0, verdict), findings.reasons
+
+
+@pytest.mark.parametrize("acks", ["all", 0])
+def test_an_offset_below_0_is_none(acks: Any, tmp_path: Path) -> None:
+    """Clients say -1 where they were told no offset: that is not one offset of several messages."""
+    history = History(producers=[{"topic": "orders", "acks": acks}])
+    for seq in range(3):
+        history.sent(0, seq, -1).stored(seq, 0, seq)
+    findings = judged(history, tmp_path)
+    assert [a.name for a in findings.anomalies if a.count] == []
+    assert findings.verdict == "held", findings.reasons
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "share", "group-config": {"share.delivery.count.limit": "many"}},
+        {"type": "share", "group-config": {"share.record.lock.duration.ms": "long"}},
+        {"config": {"auto.offset.reset": "by_duration:P99999DT999999H"}},
+    ],
+)
+def test_settings_that_kafka_would_refuse_are_no_fault_of_ours(block: dict[str, Any], tmp_path: Path) -> None:
+    """The run is judged as with Kafka's own, or the greatest."""
+    history = History(groups={"billing": True}, blocks={"billing": block}).acked(0, 0, 0)
+    assert judged(history.event("assigned", 50), tmp_path).anomaly("unseen")[0].count == 1
+
+
+def test_no_partition_of_transactions_is_no_setting(tmp_path: Path) -> None:
+    """As many as Kafka makes, or as are on record."""
+    history = History(cluster={"config": {"transaction.state.log.num.partitions": 0}}).acked(0, 0, 0)
+    history.transaction(0, 0, 0).fault(2, 1_000, 60_000, fault="pause")
+    for second in range(100):
+        history.stable(0, 1, second * 1_000)
+    assert judged(history, tmp_path).anomaly("hanging-transaction")[0].count == 1

@@ -186,13 +186,17 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
 
 
 def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
-    """Topic and partition as one number, no epoch for a negative one, and _ALWAYS in the frame."""
+    """Topic and partition as one number, no epoch for a negative one, no offset for a negative one of an
+    acknowledgement, and _ALWAYS in the frame.
+    """
     always = [
         pl.Series(name, [same.pop(name)], pl.Int64).new_from_index(0, unit.rows)
         for name in _ALWAYS
         if name in same
     ]
     frame = pl.DataFrame([*frame.get_columns(), *always])
+    if unit.table == "sends":
+        frame = frame.with_columns(_CLAIMED)
     for made, parts in _FROM.items():
         if made not in FRAMES[unit.table]:
             continue
@@ -212,6 +216,8 @@ def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
 
 
 _PLACE = pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col("partition"))
+# Of an acknowledgement that tells no offset a client says -1: of acks=0, and of what the broker had already.
+_CLAIMED = pl.when(pl.col("offset") >= 0).then(pl.col("offset")).alias("offset")
 # A negative epoch is a client's way to say that it knows none.
 _EPOCH = pl.when(pl.col("leader_epoch") >= 0).then(pl.col("leader_epoch"))
 
