@@ -79,26 +79,24 @@ def doctor_command(
     from kaput.operate.doctor.taking import take
     from kaput.operate.homes import standing
 
-    known = read_baseline(baseline) if baseline is not None else set()
+    known = set() if baseline is None else read_baseline(baseline)
     if prove and check and bootstrap_servers is None and cluster is None and not standing():
         return proven(check, None, [], runs, json)  # with settings of the experiment's own
     servers = servers_of(bootstrap_servers, cluster)
     command_config = config_of(bootstrap_servers, cluster, command_config)
 
     def look() -> tuple[Survey, list[Finding]]:
-        survey = take(servers, command_config, client_config)
-        return survey, diagnose(survey, known)
+        return (seen := take(servers, command_config, client_config)), diagnose(seen, known)
 
     survey, findings = look()
     if prove:
         return proven(check or [], survey, findings, runs, json)
-    shown = Format.JSON if json else format_
-    fixed: list[str] | None = None
+    shown, fixed = Format.JSON if json else format_, None
     if fix:
         quiet = shown is not Format.TEXT
         if not quiet:
             _show(shown, findings, survey.unknown)
-        fixed = []
+        fixed = list[str]()
         if survey.interrupted is not None:
             fixed = resume(survey, servers, command_config, yes=yes, quiet=quiet)
             survey, findings = look()
