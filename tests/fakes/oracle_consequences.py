@@ -189,11 +189,12 @@ class Consequences:
         return count
 
     def _is_lost(self, send: Row) -> bool:
-        """Whether an output that was acknowledged is not in the log any more."""
-        aborted = self.oracle.transactions.outcome(send) == "aborted"
+        """Whether an output that was acknowledged, or that a commit promised, is not in the log any more."""
+        state = self.oracle.transactions.outcome(send)
+        promised = send["outcome"] == "acked" or (state == "committed" and send["outcome"] == "unknown")
         logged = any(who(r) == who(send) for r in self.oracle.records)
         unread = self.oracle.stored(send) == "unread"
-        return send["outcome"] == "acked" and not (aborted or logged or unread)
+        return promised and state != "aborted" and not (logged or unread)
 
     def _redelivered(self, group: str, gone: list[Overwritten]) -> int:
         """Behind a commit, but what was there, or what the commit was above, had been overwritten when the
