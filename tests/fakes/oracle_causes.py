@@ -11,7 +11,7 @@ from typing import Any
 
 from fakes.oracle import Oracle
 from fakes.oracle_rows import Place, Row, named, place, who
-from fakes.oracle_survivors import all_lost
+from fakes.oracle_survivors import all_lost, was_back
 
 MS = 1_000_000
 
@@ -180,16 +180,16 @@ class Causes:
         }
 
     def unsynced(self, broker: int | None, epoch: Row, send: Row) -> bool:
-        """Whether a broker may have lost what it had not synced, between acknowledgement and epoch. What it
-        was sent after its power failed, it took when it was back.
-        """
+        """Whether a broker may have lost what it had not synced, between acknowledgement and epoch."""
+        at = self.events(place(send))
         return epoch["at_ns"] is not None and any(
             f["fault"] == "power-loss"
             and f["bit"]
+            and broker is not None
             and broker in f["brokers"]
             and f["effective_ns"] // MS <= epoch["at_ns"] // MS
             and (f["healed_ns"] is None or send["done_ns"] <= f["healed_ns"])
-            and f["effective_ns"] // MS >= send["attempt_ns"] // MS
+            and not was_back(at, broker, f["effective_ns"], send["attempt_ns"], send["done_ns"])
             for f in self.rows["faults"]
         )
 

@@ -26,9 +26,7 @@ def all_lost(
         if f["fault"] == "power-loss" and f["bit"] and f["effective_ns"] is not None
         for broker in f["brokers"]
     ]
-    leaders = {_leader(events, attempt_ns), _leader(events, done_ns)}
-    # A leader that acknowledges what was sent after its power failed is back.
-    losses = [one for one in losses if leaders != {one[0]} or attempt_ns // MS <= one[1] // MS]
+    losses = [one for one in losses if not was_back(events, one[0], one[1], attempt_ns, done_ns)]
     ends = [
         _played(events, [_until_seen_again(one, events, lagged) for one in losses], acked_ns, epoch_ns, first)
         for lagged in (False, True)
@@ -38,6 +36,17 @@ def all_lost(
     if len(set(ends)) > 1 or (epoch_ns is None and ends[0]):
         return None
     return ends[0]
+
+
+def was_back(events: list[Row], broker: int, failed_ns: int, attempt_ns: int, done_ns: int) -> bool:
+    """A broker that was elected after its power failed, and leads while it is sent a message, is back."""
+    elected = [
+        e
+        for e in events
+        if (e["kind"], e["leader"]) == ("leader", broker)
+        and failed_ns // MS < e["at_ns"] // MS <= attempt_ns // MS
+    ]
+    return bool(elected) and {_leader(events, attempt_ns), _leader(events, done_ns)} == {broker}
 
 
 def _leader(events: list[Row], at_ns: int) -> int | None:

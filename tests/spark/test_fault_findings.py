@@ -85,14 +85,14 @@ def test_unclean_election_that_is_not_enabled_is_a_violation(tmp_path: Path, spa
     assert findings.verdict == "violated"
 
 
-def test_isr_of_one_explains_a_loss(tmp_path: Path, spark: SparkContext) -> None:
-    """An eligible replica took over from an ISR of one, which min.insync.replicas=1 had allowed."""
+def test_an_isr_of_one_explains_no_loss(tmp_path: Path, spark: SparkContext) -> None:
+    """An eligible replica took over from an ISR of one that was never destroyed: it had everything."""
     history = _failover("all", unclean=True)
     history.rows["cluster_events"][0]["elr"] = [2]
     findings = _analyse(history, tmp_path, spark)
     lost = findings.anomaly("lost")[0]
-    assert (lost.permitted, lost.causes) == (2, {"deposed-leader": 2})
-    assert findings.verdict == "held", findings.reasons
+    assert (lost.permitted, lost.causes) == (0, {"deposed-leader": 2})
+    assert findings.verdict == "violated", findings.reasons
 
 
 def test_unclean_election_is_named(tmp_path: Path, spark: SparkContext) -> None:

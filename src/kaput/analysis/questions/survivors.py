@@ -65,7 +65,7 @@ def unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
             sure, unsure = False, sure or unsure
         found["isr_unsynced"][here], found["isr_unsure"][here] = sure, unsure
         if same_leader and epoch.leader is not None:
-            found["unsynced"][here] = lost_by_leader(outages, acked, epoch.leader)
+            found["unsynced"][here] = lost_by_leader(changes, outages, acked, epoch.leader)
     return found
 
 
@@ -104,28 +104,31 @@ def lost_by_all(
     )
 
 
-def lost_by_leader(outages: Sequence[Outage], acked: Acknowledged, leader: int) -> bool:
+def lost_by_leader(
+    changes: Sequence[Change], outages: Sequence[Outage], acked: Acknowledged, leader: int
+) -> bool:
     """Whether the leader, all by itself, may have lost what it acknowledged."""
     until_ns = acked.until_ns
     return until_ns is not None and any(
         outage.broker == leader
         and _affects(outage, acked.done_ns, until_ns)
-        and not _before(outage, acked.attempt_ns)
+        and not _was_back(outage, changes, acked)
         for outage in outages
     )
 
 
-def _before(outage: Outage, attempt_ns: int) -> bool:
-    """Whether the power had failed before that. What such a broker acknowledged, it took when it was back."""
-    return outage.effective_ns // _MS < attempt_ns // _MS
-
-
 def _was_back(outage: Outage, changes: Sequence[Change], acked: Acknowledged) -> bool:
-    """Whether the broker led when it was attempted and when it was acknowledged, both after its power failed:
-    it acknowledged it itself, so it was back.
+    """Whether the broker was elected anew after its power had failed, and led when the message was attempted
+    and acknowledged: it was back, whenever its fault was seen to have ended.
     """
+    elected = any(
+        c.kind == "leader"
+        and c.leader == outage.broker
+        and outage.effective_ns // _MS < c.at_ns // _MS <= acked.attempt_ns // _MS
+        for c in changes
+    )
     led = {_leader_at(changes, acked.attempt_ns), _leader_at(changes, acked.done_ns)}
-    return _before(outage, acked.attempt_ns) and led == {outage.broker}
+    return elected and led == {outage.broker}
 
 
 def _until_back(outage: Outage, changes: Sequence[Change], maybe: bool) -> Outage:
