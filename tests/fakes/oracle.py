@@ -243,7 +243,7 @@ class Oracle:
         """Odd steps between a member's consecutive deliveries from a partition, its assignment unchanged."""
         readers = defaultdict(list)
         # What was polled at one moment is one poll, in the order of its offsets.
-        for d in sorted(mine, key=lambda d: (d["polled_ns"], d["offset"])):
+        for d in sorted(mine, key=_in_turn):
             readers[d["member"], place(d)].append(d)
         return [
             (one, two)
@@ -290,3 +290,10 @@ class Oracle:
             r["offset"] for r in log if place(r) == place(commit) and first <= r["offset"] < commit["offset"]
         }
         return bool(owed - by_then)
+
+
+def _in_turn(delivery: Row) -> tuple[int, int, int, int]:
+    """Of one moment by offset, and of one offset by message, those without an identity first."""
+    least = -(2**63)
+    producer, seq = (least if delivery[name] is None else delivery[name] for name in ("producer", "seq"))
+    return delivery["polled_ns"], delivery["offset"], producer, seq
