@@ -63,6 +63,11 @@ NO_OFFSET = Ruling(
 MUST_SURVIVE = Ruling("violation", "acks=all must survive a change of leader")
 CAME_BACK = Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
 UNEXPLAINED = Ruling("violation", "acks=all, and no change of leader explains it")
+GONE_BEFORE = Ruling(
+    "unclear",
+    "retention or kafka-delete-records removed their offsets before the log was read: "
+    "whether they were there is not known",
+)
 REPLACED = Ruling(
     "unclear",
     "their topic is compacted, and nothing is at their offsets: "
@@ -77,6 +82,8 @@ EITHER_ONE = Circumstances(hole=True, either_leader=True)
 MAYBE_UNCLEAN = Circumstances(hole=True, maybe_unclean=True)
 UNSYNCED = Circumstances(unsynced=True)
 BY_ALL = Circumstances(unsynced=True, isr_unsynced=True)
+DELETED = Circumstances(hole=True, deleted=True)
+MAYBE_DELETED = Circumstances(hole=True, maybe_deleted=True)
 ALONE_UNSYNCED = Circumstances(isr_of_one=True, unsynced=True, isr_unsynced=True)
 ALONE_UNKNOWN = Circumstances(isr_of_one=True, leaders_known=False)
 HOLE_UNSYNCED = Circumstances(hole=True, unsynced=True, isr_unsure=True)
@@ -155,6 +162,39 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         ("all", "unexplained", EITHER_ONE, {}, UNEXPLAINED),
         ("all", "unexplained", MAYBE_UNCLEAN, {}, UNEXPLAINED),
         ("all", "unexplained", MAYBE_UNCLEAN, ALLOWED, TAKEN),
+        ("all", "unexplained", DELETED, {}, GONE_BEFORE),
+        (1, "unexplained", DELETED, COMPACT, GONE_BEFORE),
+        (0, "unexplained", DELETED, {}, NOTHING),
+        ("all", "unexplained", MAYBE_DELETED, {}, UNEXPLAINED),
+        ("all", "unexplained", MAYBE_DELETED, {"topic": {"retention.ms": 1000}}, GONE_BEFORE),
+        ("all", "unexplained", HOLE, {"topic": {"retention.ms": 1000}}, UNEXPLAINED),
+        ("all", "unexplained", MAYBE_DELETED, {"topic": {"retention.ms": -1}}, UNEXPLAINED),
+        ("all", "unexplained", MAYBE_DELETED, {"topic": {"retention.bytes": 9}}, GONE_BEFORE),
+        ("all", "unexplained", MAYBE_DELETED, {"cluster": {"log.retention.ms": 9}}, GONE_BEFORE),
+        ("all", "unexplained", MAYBE_DELETED, {"cluster": {"log.retention.minutes": 9}}, GONE_BEFORE),
+        ("all", "unexplained", MAYBE_DELETED, {"cluster": {"log.retention.hours": 9}}, GONE_BEFORE),
+        ("all", "unexplained", MAYBE_DELETED, {"cluster": {"log.retention.bytes": 9}}, GONE_BEFORE),
+        (
+            "all",
+            "unexplained",
+            MAYBE_DELETED,
+            {"topic": {"retention.ms": -1}, "cluster": {"log.retention.ms": 9}},
+            UNEXPLAINED,
+        ),
+        (
+            "all",
+            "unexplained",
+            MAYBE_DELETED,
+            {"topic": {"retention.ms": 9, "cleanup.policy": "compact"}},
+            UNEXPLAINED,
+        ),
+        (
+            "all",
+            "unexplained",
+            MAYBE_DELETED,
+            {"cluster": {"log.retention.ms": 9, "log.cleanup.policy": "compact"}},
+            UNEXPLAINED,
+        ),
         ("all", "unexplained", HOLE, COMPACT, REPLACED),
         ("all", "unexplained", HOLE, BY_BROKER, REPLACED),
         ("all", "unexplained", HOLE, {**BY_BROKER, "topic": {"cleanup.policy": "delete"}}, UNEXPLAINED),

@@ -429,3 +429,27 @@ LUCK = (
 def test_notes(acks: Any, facts: dict[str, Any], notes: list[str], scenario: Make) -> None:
     """Luck is called luck, and what high-watermark arithmetic hides is said."""
     assert judge(facts_of(**facts), scenario(acks=acks)).notes == notes
+
+
+def test_what_a_killed_member_may_have_had_is_unclear(scenario: Make) -> None:
+    """Counted beside what is a lost-release, and no part of it."""
+    group = GroupFacts("billing", True, {"lost-release": 0}, unnoticed=2)
+    judgement = judge(facts_of(groups=[group]), scenario())
+    assert judgement.verdict == "inconclusive"
+    assert judgement.reasons == [
+        "Group billing: 2 records came back to the group, below its limit, and were never delivered again: "
+        "a member that was killed may have been handed them once more, for the last time."
+    ]
+
+
+def test_a_share_group_of_which_nothing_is_on_record_is_in_doubt(scenario: Make) -> None:
+    """Deliveries alone do not say what became of them."""
+    group = GroupFacts("billing", True, unrecorded=True)
+    judgement = judge(facts_of(groups=[group]), scenario())
+    assert (judgement.verdict, judgement.reasons) == (
+        "inconclusive",
+        [
+            "Group billing: records were delivered, and no share_events are recorded: "
+            "what was accepted, released or handed out in vain is not known."
+        ],
+    )
