@@ -50,6 +50,9 @@ SYNCED = Ruling(
 NOT_ENABLED = Ruling(
     "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
 )
+NOT_KNOWN = Ruling(
+    "unclear", "unclean leader election is enabled, and whether the one behind this was is not recorded"
+)
 TAKEN = Ruling(
     "unclear",
     "nothing tells who wrote at their offsets: an unclean election (it is enabled) may have",
@@ -161,6 +164,10 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         ("all", "unexplained", UNKNOWN, {}, UNEXPLAINED),
         ("all", "unexplained", EITHER_ONE, {}, UNEXPLAINED),
         ("all", "unexplained", MAYBE_UNCLEAN, {}, UNEXPLAINED),
+        ("all", DEPOSED, MAYBE_UNCLEAN, {}, MUST_SURVIVE),
+        ("all", RESTARTED, MAYBE_UNCLEAN, {}, CAME_BACK),
+        ("all", DEPOSED, MAYBE_UNCLEAN, ALLOWED, NOT_KNOWN),
+        ("all", RESTARTED, MAYBE_UNCLEAN, ALLOWED, NOT_KNOWN),
         ("all", "unexplained", MAYBE_UNCLEAN, ALLOWED, TAKEN),
         ("all", "unexplained", DELETED, {}, GONE_BEFORE),
         (1, "unexplained", DELETED, COMPACT, GONE_BEFORE),

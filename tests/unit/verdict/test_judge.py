@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kaput.evidence.findings import UnreadPartition
+from kaput.scenario.model import Scenario
 from kaput.verdict.facts import Circumstances, Consequence, Displaced, FaultFacts, GroupFacts, Loss, Reordered
 from kaput.verdict.judge import judge
 from unit.verdict.conftest import Make, facts_of
@@ -453,3 +454,56 @@ def test_a_share_group_of_which_nothing_is_on_record_is_in_doubt(scenario: Make)
             "what was accepted, released or handed out in vain is not known."
         ],
     )
+
+
+@pytest.mark.parametrize("losses", [[], [Loss(0, "orders", "unexplained", 1)]])
+def test_what_follows_from_no_loss_that_may_be_is_a_violation(losses: list[Loss], scenario: Make) -> None:
+    """Said as if nothing were known of it."""
+    group = GroupFacts("billing", True, {"unseen": 3})
+    follows = [Consequence("unseen", "billing", 2, losses)]
+    judgement = judge(facts_of(groups=[group], consequences=follows), scenario(acks="all"))
+    assert judgement.reasons == ["Group billing: 3 stored messages were never delivered (unseen)."]
+    assert judgement.permitted["unseen", "billing"] == 0
+
+
+def test_a_hang_while_the_coordinator_may_have_been_down_is_unclear(scenario: Make) -> None:
+    """Beside one that is too long in any case."""
+    facts = facts_of(counts={"hanging-transaction": 3}, hanging_within_grace=1, hanging_perhaps=1)
+    judgement = judge(facts, scenario())
+    assert (judgement.verdict, judgement.permitted["hanging-transaction", None]) == ("violated", 1)
+    assert [reason.split()[0] for reason in judgement.reasons] == ["1", "1", "1"]
+    assert "should have aborted" in judgement.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("block", "why"),
+    [
+        (
+            {"config": {"auto.offset.reset": "none"}},
+            "auto.offset.reset=none promises nothing below the position that the group had committed before",
+        ),
+        (
+            {"config": {"auto.offset.reset": "by_duration:PT1M"}},
+            "auto.offset.reset=by_duration:pt1m promises nothing that was stored longer than that before the "
+            "group first looked there",
+        ),
+        (
+            {"type": "share", "group-config": {"share.auto.offset.reset": "latest"}},
+            "share.auto.offset.reset=latest promises nothing of what was stored before the group first "
+            "looked there",
+        ),
+    ],
+)
+def test_where_a_group_begins_is_as_it_was_asked_to(block: dict[str, Any], why: str, scenario: Make) -> None:
+    """The setting is named, and what it does not promise; another group's is not taken for it."""
+    wanted = scenario()
+    topics = {"topics": ["orders"], "config": {"auto.offset.reset": "latest"}}
+    groups = [{"id": "audit", **topics}, {"id": "billing", "topics": ["orders"], **block}]
+    raw = wanted.dump()
+    raw["workload"]["groups"] = groups
+    group = GroupFacts("billing", True, {"unseen": 3}, too_early=2, maybe_too_early=1)
+    judgement = judge(facts_of(groups=[group]), Scenario.model_validate(raw))
+    assert judgement.reasons == [
+        f"Group billing: 1 stored messages were never delivered: {why}, and when that was is not known.",
+        f"Group billing: 2 stored messages were never delivered, permitted: {why}.",
+    ]
