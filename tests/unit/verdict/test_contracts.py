@@ -181,6 +181,7 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         ("all", "unexplained", MAYBE_DELETED, {"cluster": {"log.retention.minutes": 9}}, GONE_BEFORE),
         ("all", "unexplained", MAYBE_DELETED, {"cluster": {"log.retention.hours": 9}}, GONE_BEFORE),
         ("all", "unexplained", MAYBE_DELETED, {"cluster": {"log.retention.bytes": 9}}, GONE_BEFORE),
+        ("all", "unexplained", MAYBE_DELETED, {"cluster": {"log.retention.ms": -1}}, UNEXPLAINED),
         (
             "all",
             "unexplained",
