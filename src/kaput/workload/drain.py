@@ -109,6 +109,7 @@ class LogReader:
         """Reads every partition to its end; sentences about those where time ran out."""
         self._ends = ends
         limit, total = time.monotonic() + timeout_s, sum(ends.values())
+        self._limit = limit
         reached = {}
         if self._transactional:
             reached = self._through("read_committed", limit, self._given, lambda _: None)
@@ -189,7 +190,9 @@ class LogReader:
         """The first offset to read: where the log begins, if that is behind where the run began."""
         first = self._starts.get(place, 0)
         try:
-            low, _ = client.get_watermark_offsets(TopicPartition(*place), timeout=_START_S)
+            # Many partitions without a leader must not take longer than the drain may.
+            left_s = max(_POLL_S, min(_START_S, self._limit - time.monotonic()))
+            low, _ = client.get_watermark_offsets(TopicPartition(*place), timeout=left_s)
         except KafkaException:
             return first  # not known: reading will tell
         self._log_starts[place] = max(low, self._log_starts.get(place, 0))
