@@ -5,7 +5,6 @@ knows transactions as far as nothing fails; what fails is in test_outputs.py.
 from __future__ import annotations
 
 import uuid
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +22,7 @@ from kaput.scenario.model import Scenario
 from kaput.workload.crew import Crew
 from kaput.workload.pipe_member import PipeMember
 from kaput.workload.quiet import quiet_logger
+from streams import rows_so_far
 from waiting import eventually
 
 MESSAGES = 300
@@ -113,13 +113,10 @@ def test_a_seek_is_on_record_before_it_is_made(tmp_path: Path) -> None:
 
 def _committed(folder: RunFolder) -> int:
     """How many orders are done with, as far as the stream of events tells: it is being written."""
-    (path,) = (folder.path / "evidence" / "group_events").glob("billing-member-1*")
     furthest: dict[int, int] = {}
-    with pa.OSFile(str(path)) as file, suppress(pa.ArrowInvalid, OSError):
-        for batch in pa.ipc.open_stream(file):
-            for row in batch.to_pylist():
-                if row["kind"] == "committed":
-                    furthest[row["partition"]] = row["offset"]
+    for row in rows_so_far(folder.table("group_events")):
+        if row["kind"] == "committed":
+            furthest[row["partition"]] = row["offset"]
     return sum(furthest.values())
 
 

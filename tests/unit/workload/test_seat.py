@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
@@ -23,6 +22,7 @@ from kaput.workload.client import Client, OnSaid
 from kaput.workload.crew import Crew
 from kaput.workload.quiet import quiet_logger
 from kaput.workload.seat import Seat
+from streams import rows_so_far
 from waiting import eventually
 
 RUN = uuid.UUID(int=3)
@@ -70,16 +70,8 @@ def crew_of(owner: Owner, tmp_path: Path) -> Iterator[Make]:
 
 
 def rows(tmp_path: Path, table: str) -> list[dict[str, Any]]:
-    """What has been flushed into the streams of a table; the end of one may be torn."""
-    found: list[dict[str, Any]] = []
-    for stream in sorted((tmp_path / "run" / "evidence" / table).glob("*.arrows")):
-        try:
-            with pa.ipc.open_stream(stream.read_bytes()) as reader:
-                for batch in reader:
-                    found += batch.to_pylist()
-        except pa.ArrowInvalid:
-            continue
-    return found
+    """What has been flushed into the streams of a table."""
+    return rows_so_far(tmp_path / "run" / "evidence" / table)
 
 
 def committed(tmp_path: Path) -> dict[int, int]:
