@@ -27,7 +27,7 @@ def dashboard_command(
     """
     from kaput.errors import Interrupted
 
-    with suppress(KeyboardInterrupt, Interrupted):  # how this ends is no news: nothing is said
+    with suppress(KeyboardInterrupt):  # how this ends is no news: nothing is said
         _serve(runs, port)
     raise typer.Exit(Interrupted.exit_status)
 

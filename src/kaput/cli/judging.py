@@ -64,10 +64,8 @@ def has_report(folder: RunFolder) -> bool:
 def keep_report(folder: RunFolder, findings: Findings) -> None:
     """Writes report.html beside the findings, for those who look; where these could not be kept it is not.
 
-    A run is judged by then: a page that cannot be made or written is but a sentence on stderr. Raises
-    Interrupted.
+    A run is judged by then: a page that cannot be made or written is but a sentence on stderr.
     """
-    from kaput.errors import Interrupted
     from kaput.evidence.folder import replace_text
 
     if folder.unkept is not None or not folder.findings_path.is_file():
@@ -79,8 +77,6 @@ def keep_report(folder: RunFolder, findings: Findings) -> None:
     except OSError as error:
         if os.access(folder.path, os.W_OK):
             sys.stderr.write(f"kaput: {folder.title}: report.html cannot be written ({told(error)})\n")
-    except Interrupted:
-        raise
     except Exception as error:  # noqa: BLE001
         # Whatever it is, the page is a picture of findings that are kept; what is wrong is asked for by
         # `kaput report --format html`, which fails with its traceback.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -100,6 +101,8 @@ def _run() -> object:
     from kaput.processes.signals import interrupts
 
     leave_out_pandas()
+    # py4j alone logs to the root logger itself: a traceback wherever Ctrl-C ends its JVM during a call.
+    logging.getLogger().addFilter(lambda _record: False)
     with interrupts():
         # color: in a pipe click deletes the escape sequences of data, which the streams show escaped.
         return app(standalone_mode=False, color=True)

@@ -272,7 +272,7 @@ def run_one(
     from kaput.cli.judging import judge_folder
     from kaput.cli.progress import RunProgress
     from kaput.cli.ready import ready
-    from kaput.errors import KaputError
+    from kaput.errors import Interrupted, KaputError
     from kaput.run.experiment import Experiment
 
     ground, scenario = ground_of(plan)
@@ -292,7 +292,7 @@ def run_one(
             progress.note(f"live at {dashboard.live(experiment.folder.path.name)}")
         try:
             folder = experiment.run()
-        except KaputError:
+        except (KaputError, Interrupted):
             progress.note(f"what was recorded is in {experiment.folder.path} (kaput analyze judges it)")
             raise
         return folder, judge_folder(ready(folder, scratch), spark.session, scratch)
