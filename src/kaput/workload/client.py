@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from kaput.workload.order import Told, file_name, write_order
 READY_TIMEOUT_S = 60
 _LAST_WORDS_S = 10.0  # where a process that it left behind holds its pipe
 _POLL_S = 0.001
+_FULL_BYTES = 1 << 16  # a disk is full where what was to be written did not fit: rarely to the last byte
 # The message as it was said: `kind`, and what goes with it (order.py).
 OnSaid = Callable[[Mapping[str, Any]], None]
 
@@ -120,7 +122,7 @@ class Client:
     def ended(self) -> str:
         """How it ended on its own, in a sentence."""
         lines = self.stderr.read_text(errors="replace").strip().splitlines()[-5:]
-        why = self.trouble or "\n".join(lines) or "it said nothing"
+        why = self.trouble or "\n".join(lines) or _silent(self.stderr.parent)
         return f"{self.name} ended on its own ({_how(self.process.returncode)}): {why}"
 
     def _write(self, line: bytes) -> bool:
@@ -185,6 +187,13 @@ def _exists(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False
+
+
+def _silent(folder: Path) -> str:
+    """Why a client left no last words: a full disk takes none."""
+    if shutil.disk_usage(folder).free < _FULL_BYTES:
+        return f"no space is left on the disk of {folder}"
+    return "it said nothing"
 
 
 def _how(status: int | None) -> str:

@@ -18,6 +18,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
+from kaput.workload.client import Client
 from kaput.workload.crew import Crew
 from kaput.workload.order import file_name
 from kaput.workload.quiet import quiet_logger
@@ -147,3 +148,20 @@ def test_names_of_files_are_safe_and_never_the_same(tmp_path: Path) -> None:
         Recorder(tmp_path, "deliveries", name).close()
         assert (tmp_path / "evidence" / "deliveries" / f"{name}.arrows").exists()
         assert name[0] not in "._"
+
+
+class _Ended:
+    """A process that has ended."""
+
+    returncode = 1
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/timers").exists(), reason="a file system without space: Linux's /proc"
+)
+def test_a_full_disk_is_named_where_it_took_the_last_words() -> None:
+    """A client that could not write its evidence could not write its traceback either."""
+    client = Client("producer-0", _Ended(), Path("/proc/self/timers"))  # type: ignore[arg-type]
+    assert client.ended() == (
+        "producer-0 ended on its own (exit status 1): no space is left on the disk of /proc/self"
+    )
