@@ -1,5 +1,5 @@
-"""aborted-read [G1a]: a message of a transaction that was aborted, or one that is uncommitted, was delivered to
-a group with read_committed. Counted as messages, per group.
+"""aborted-read [G1a]: a message of a transaction that was aborted, or one that is uncommitted, was delivered
+to a group with read_committed. Counted as messages, per group.
 """
 
 from __future__ import annotations

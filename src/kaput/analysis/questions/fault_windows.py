@@ -58,7 +58,7 @@ class FaultWindow:
 
 @dataclass(frozen=True)
 class FaultWindows(Question):
-    """Of each fault that reached a partition or lost something; losses are known once places have told them."""
+    """Of each fault that reached a partition or lost something; losses are known after places."""
 
     windows: Sequence[FaultWindow] = ()
     looked: bool = False

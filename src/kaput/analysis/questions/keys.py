@@ -31,8 +31,8 @@ _LATER = dict.fromkeys((*_KEY, "block", "later_ns"), pl.Int64)
 
 @dataclass(frozen=True)
 class ResizedTopics(Question):
-    """Looked at twice where a producer has more than one block of messages: what is out of order within a block
-    shows at once, and across blocks when it is known when each key was delivered first in all later ones.
+    """Looked at twice where a producer has more than one block of messages: what is out of order within a
+    block shows at once, and across blocks when it is known when each key was delivered first in later ones.
 
     `keys`: by producer, see `_keyed`; `after`: what is known of later blocks.
     """

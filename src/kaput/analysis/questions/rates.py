@@ -38,20 +38,21 @@ class Rates(Question):
                 return 0.0
             return count / ((end - begin) / 1e9)
 
-        found = slumps(run)
+        by_second, load = _per_second(run), seconds(begin, sent["last_attempt_ns"].max())
+        found = slumps(run.given, by_second, load)
         yield findings(
             rates=Measured(
                 sent_per_s=mean(int(fates["n"].sum()), sent["last_attempt_ns"].max()),
                 acked_per_s=mean(int(fates.filter(outcome="acked")["n"].sum()), sent["last_ack_ns"].max()),
                 ordered_per_s=ordered_per_s(run.given),
                 slumps=found,
-                means=means(run),
+                means=means(run.given, by_second, load),
             )
         )
         yield facts(slump_s=max((one.longest_s for one in found), default=None))
 
 
-def per_second(run: Run) -> dict[str, dict[int, int]]:
+def _per_second(run: Run) -> dict[str, dict[int, int]]:
     """By what happened and second since the epoch, how often."""
     second = (pl.col("at_ns") // _SECOND_NS).alias("second")
     counts = run.sums["steps"].group_by("what", second).agg(pl.col("times").sum())
@@ -70,23 +71,23 @@ def ordered_per_s(given: Inputs) -> float | None:
     return sum(rates) if rates and len(rates) == len(specs) else None
 
 
-def slumps(run: Run) -> list[Slump]:
-    """Of acknowledgements, and of deliveries where one group reads."""
-    ordered, load, given = ordered_per_s(run.given), _load(run), run.given
+Counts = Mapping[str, Mapping[int, int]]  # by what happened and second since the epoch, how often
+
+
+def slumps(given: Inputs, by_second: Counts, load: range) -> list[Slump]:
+    """Of acknowledgements, and of deliveries where one group reads. `load`: the seconds that count."""
+    ordered = ordered_per_s(given)
     if ordered is None or not load:
         return []
-    by_second = per_second(run)
     whats = _WHATS if len(given.groups) == 1 else _WHATS[:1]
     return [_slump(what, by_second.get(what, {}), load, SHARE * ordered) for what in whats]
 
 
-def _load(run: Run) -> range:
+def seconds(first_ns: object, last_ns: object) -> range:
     """The whole seconds between the first attempt and the last."""
-    sent = run.sums["sent"]
-    first, last = sent["begin_ns"].min(), sent["last_attempt_ns"].max()
-    if not isinstance(first, int) or not isinstance(last, int):
+    if not isinstance(first_ns, int) or not isinstance(last_ns, int):
         return range(0)
-    return range(-(-first // _SECOND_NS), last // _SECOND_NS)
+    return range(-(-first_ns // _SECOND_NS), last_ns // _SECOND_NS)
 
 
 def _slump(what: str, counts: Mapping[int, int], load: range, below: float) -> Slump:
@@ -96,21 +97,20 @@ def _slump(what: str, counts: Mapping[int, int], load: range, below: float) -> S
     return Slump(what=what, below_per_s=below, longest_s=longest, total_s=len(load) - len(enough))
 
 
-def means(run: Run) -> list[MeanRates]:
+def means(given: Inputs, by_second: Counts, load: range) -> list[MeanRates]:
     """Before the first fault took hold, until the last heal, and after that until the last attempt."""
-    if ordered_per_s(run.given) is None:
+    if ordered_per_s(given) is None:
         return []
-    by_second = per_second(run)
     return [
         MeanRates(
             when=when,
-            seconds=len(seconds),
-            sent_per_s=_mean(by_second.get("attempted", {}), seconds),
-            acked_per_s=_mean(by_second.get("acked", {}), seconds),
-            delivered_per_s=_mean(by_second.get("delivered", {}), seconds),
+            seconds=len(during),
+            sent_per_s=_mean(by_second.get("attempted", {}), during),
+            acked_per_s=_mean(by_second.get("acked", {}), during),
+            delivered_per_s=_mean(by_second.get("delivered", {}), during),
         )
-        for when, seconds in _times(run.given, _load(run))
-        if seconds
+        for when, during in _times(given, load)
+        if during
     ]
 
 
@@ -125,10 +125,10 @@ def _times(given: Inputs, load: range) -> Iterator[tuple[When, range]]:
     yield "after", range(max(end, load.start), max(end, load.start, load.stop))
 
 
-def _mean(counts: Mapping[int, int], seconds: range) -> float:
-    return sum(counts[second] for second in _within(counts, seconds)) / len(seconds)
+def _mean(counts: Mapping[int, int], during: range) -> float:
+    return sum(counts[second] for second in _within(counts, during)) / len(during)
 
 
-def _within(counts: Mapping[int, int], seconds: range) -> list[int]:
+def _within(counts: Mapping[int, int], during: range) -> list[int]:
     """Those of the seconds in which anything happened."""
-    return [second for second in counts if second in seconds]
+    return [second for second in counts if second in during]

@@ -43,8 +43,10 @@ _SETTLING = _is("accepting", "accepted", "rejecting", "rejected")
 
 
 def _lost_release(row: Row) -> str:
-    count = f"{row['times']:,} (the limit is {row['limit']:,})"
-    return f"{poll(row)} with delivery count {count}, neither accepted nor rejected it, and nobody received it again"
+    return (
+        f"{poll(row)} with delivery count {row['times']:,} (the limit is {row['limit']:,}), neither accepted "
+        "nor rejected it, and nobody received it again"
+    )
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Shares(Question):
     }
     stories = {
         "double-accept": lambda r: (
-            f"{at(r)} was accepted {r['times']:,} times, the first time confirmed at {clock(r['accepted_ns'])}"
+            f"{at(r)} was accepted {r['times']:,} times, the first time confirmed at "
+            f"{clock(r['accepted_ns'])}"
         ),
         "delivered-after-accept": lambda r: (
             f"{poll(r)}, although its accept had been confirmed at {clock(r['accepted_ns'])}"

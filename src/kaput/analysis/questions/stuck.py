@@ -65,7 +65,7 @@ def _by_fault(run: Run) -> dict[str, dict[str, int]]:
 
 
 def stuck(stretches: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """_STUCK: how many messages, and the offset after the last of them. `times`: attempts and dones of rows."""
+    """_STUCK: how many messages, and the offset after the last. `times`: attempts and dones of rows."""
     own = stretches.filter(ACKED & HAS_OFFSET).select("place", "row", "n", "done_ns_first", begin="offset")
     # One after the other: a group that commits nothing waits for every message at each of many heals.
     found = [_of_one(own, rows, times) for rows in waiting.partition_by("fault", "group")]

@@ -44,7 +44,10 @@ def _torn(row: Row) -> str:
     if row["state"] == ABORTED:
         return f"{whose} was aborted, yet its message {row['seq']:,} is stored"
     outcome = TRANSACTION_OUTCOMES[row["state"]]
-    return f"of {whose} ({outcome}) message {row['first_here']:,} is stored and message {row['seq']:,} is nowhere"
+    return (
+        f"of {whose} ({outcome}) message {row['first_here']:,} is stored "
+        f"and message {row['seq']:,} is nowhere"
+    )
 
 
 class Transactions(Question):

@@ -48,17 +48,10 @@ class Places(Stored):
         share = list(self.known.share_groups)
         return in_time(self.deliveries.filter(~pl.col("group").is_in(share)))
 
-    @cached_property
+    @property
     def torn(self) -> bool:
-        """Whether deliveries of one reader overlap in time: its steps do not show in these runs.
-
-        That is so where the rows of a member are in several row groups in no order of time.
-        """
-        latest = pl.col("polled_ns_last").cum_max().shift(1).over(READER)
-        end = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)
-        at_once = (pl.col("polled_ns_first") == latest) & (pl.col("offset") < end)
-        overlap = (pl.col("polled_ns_first") < latest) | at_once
-        return bool(self.ordered.select(overlap.fill_null(False).any()).item())
+        """Whether the steps of some reader do not show in these runs."""
+        return torn(self.ordered)
 
     @cached_property
     def committed(self) -> pl.DataFrame:
@@ -78,9 +71,8 @@ class Places(Stored):
 
     @cached_property
     def contradicted(self) -> tuple[pl.DataFrame, Mapping[str, Ints]]:
-        """Acknowledgements that the log does not bear out, as runs, and the times that their rows point to."""
-        runs, times = unpacked(self.passed["contradicted_acks"], ("attempts", "dones"))
-        return runs, times
+        """Acknowledgements that the log does not bear out, as runs, and the times their rows point to."""
+        return unpacked(self.passed["contradicted_acks"], ("attempts", "dones"))
 
     @cached_property
     def explained_acks(self) -> pl.DataFrame:
@@ -122,3 +114,14 @@ class Places(Stored):
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:
     """Each reader's runs in the order of time."""
     return in_order(deliveries, [*READER, "polled_ns_first", "offset", "producer", "seq"])
+
+
+def torn(deliveries: pl.DataFrame) -> bool:
+    """Whether deliveries of one reader, which are `in_time`, overlap there: its steps do not show in these
+    runs. That is so where the rows of a member are in several row groups in no order of time.
+    """
+    latest = pl.col("polled_ns_last").cum_max().shift(1).over(READER)
+    end = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)
+    at_once = (pl.col("polled_ns_first") == latest) & (pl.col("offset") < end)
+    overlap = (pl.col("polled_ns_first") < latest) | at_once
+    return bool(deliveries.select(overlap.fill_null(False).any()).item())
