@@ -86,15 +86,13 @@ def _here(
     """Keeps the cluster in this very process."""
     from kaput.cli.jars import distribution_for
     from kaput.cluster.network.entering import enter
-    from kaput.java import find_java
     from kaput.operate.keeper import Keeper
     from kaput.operate.lab import lab
     from kaput.processes.signals import interrupts
 
     made = lab(scenario, folder=place.folder, note=_note, **cluster)
-    java = find_java()
     # With a progress bar, where jars are missing.
-    made.runs_on(java, distribution_for(made.spec.kafka, java, kafka_home))
+    made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     if made.spec.network == "namespaces":
         enter(sys.argv[1:])
     with interrupts(), place.locked():

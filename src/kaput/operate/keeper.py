@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from kaput.errors import KaputError, LabError, UsageError
-from kaput.operate.breaking import Injected
+from kaput.operate.breaking import InjectedFault
 from kaput.operate.homes import Card, Home
 from kaput.operate.lab import Lab
-from kaput.operate.status import status_of
 from kaput.processes.records import start_of
 
 _LONGEST_REQUEST = 1 << 20  # bytes
@@ -106,10 +105,10 @@ class Keeper:
             return {"error": f"not understood: {error!r}", "usage": True}
 
     def _status(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {**status_of(self.lab), "cluster": self.home.name}
+        return {**self.lab.status(), "cluster": self.home.name}
 
     def _inject(self, request: dict[str, Any]) -> dict[str, Any]:
-        injected = self.lab.breaking.inject(request["fault"], request["target"], request["options"])
+        injected = self.lab.inject(request["fault"], request["target"], **request["options"])
         for_ms = request.get("for_ms")
         with self._lock:
             self._history[injected.id] = _entry(injected, for_ms)
@@ -136,7 +135,7 @@ class Keeper:
             if timer := self._timers.pop(name, None):
                 timer.cancel()
             try:
-                healed = self.lab.breaking.heal(name)
+                healed = self.lab.heal(name)
             except LabError as error:
                 with self._lock:
                     self._history[name].update(state="not proven", healed_ns=time.time_ns(), proof=str(error))
@@ -162,5 +161,5 @@ class Keeper:
         return {"down": self.home.name}
 
 
-def _entry(injected: Injected, for_ms: int | None) -> dict[str, Any]:
+def _entry(injected: InjectedFault, for_ms: int | None) -> dict[str, Any]:
     return {**asdict(injected), "for_ms": for_ms, "healed_ns": None, "state": "active"}

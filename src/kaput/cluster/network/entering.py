@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 
 from kaput.cluster.network.links import raise_loopback
 from kaput.cluster.network.preflight import way_in
+from kaput.errors import LabError
 from kaput.processes.records import own_marker
 
 # Whose process it is stands in the mark: a kaput that is started from inside is not inside by itself.
@@ -21,6 +22,15 @@ MARK = "KAPUT_CLIENTS_NAMESPACE"
 def inside() -> bool:
     """Whether this very process is in a namespace that kaput made for it."""
     return os.environ.get(MARK) == own_marker()
+
+
+def check_inside() -> None:
+    """Raises LabError unless this process is in such a namespace: a library cannot start its program over."""
+    if not inside():
+        raise LabError(
+            "network: namespaces needs a program that kaput has started in a network of its own: "
+            "kaput inside COMMAND ..."
+        )
 
 
 def enter(arguments: Sequence[str], needs: Collection[str] = ()) -> None:
