@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
-    from kaput.cli.scratch import Scratch
+    from kaput.api.scratch import Scratch
     from kaput.cli.series import Result
     from kaput.evidence.folder import LedgerRows
     from kaput.evidence.reading import Evidence
@@ -70,8 +70,8 @@ def analyze_command(
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --ledger messages
     """
     from kaput.analysis.spark.background import Background
-    from kaput.cli.ready import ready
-    from kaput.cli.scratch import Scratch
+    from kaput.api.scratch import Scratch
+    from kaput.api.sealed import sealed_evidence
     from kaput.cli.showing import show
     from kaput.evidence.folder import RunFolder
     from kaput.java import find_java
@@ -82,7 +82,7 @@ def analyze_command(
     with interrupts(), ExitStack() as stack:
         space = stack.enter_context(Scratch(scratch))
         # Mistakes in the evidence are said before Spark is waited for.
-        here = {text: ready(RunFolder(Path(text)), space) for text in run_dir if not _is_url(text)}
+        here = {text: sealed_evidence(RunFolder(Path(text)), space) for text in run_dir if not _is_url(text)}
         find_java()
         spark = stack.enter_context(Background(master, settings))
         spark.begin()
@@ -99,10 +99,10 @@ def _brought(url: str, spark: Background, scratch: Scratch) -> Evidence:
     """Evidence that only Spark's file systems reach, in a directory that goes with the program."""
     session = spark.session()
     from kaput.analysis.spark.elsewhere import bring, check_scratch
-    from kaput.cli.ready import ready
+    from kaput.api.sealed import sealed_evidence
 
     check_scratch(session, scratch.where)
-    return ready(bring(session, url, scratch.directory()), scratch)
+    return sealed_evidence(bring(session, url, scratch.directory()), scratch)
 
 
 def _judge(

@@ -49,8 +49,8 @@ def export_command(
 
     Example: kaput export runs/20260101T120000-noop-1a2b3c --format jepsen --out history.edn
     """
-    from kaput.cli.ready import ready
-    from kaput.cli.scratch import Scratch
+    from kaput.api.scratch import Scratch
+    from kaput.api.sealed import sealed_evidence
     from kaput.errors import UsageError
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
@@ -60,7 +60,7 @@ def export_command(
     if out is not None and out.exists():
         raise UsageError(f"{out}: is there already, and is not written over")
     with interrupts(), Scratch() as scratch:
-        evidence = ready(RunFolder(run_dir), scratch)
+        evidence = sealed_evidence(RunFolder(run_dir), scratch)
         if format_ is Format.JEPSEN:
             _jepsen(evidence, scratch.directory(), out)
         elif out is not None and table is None:

@@ -16,9 +16,9 @@ from kaput.cli.which import CommandConfig
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
+    from kaput.api.scratch import Scratch
     from kaput.cli.choosing import Choice
     from kaput.cli.existing import Existing
-    from kaput.cli.scratch import Scratch
     from kaput.cli.series import Plan, Result, Series
     from kaput.dashboard.beside import Beside
     from kaput.evidence.findings import Findings
@@ -143,7 +143,7 @@ def run_all(
     The results are there before Spark has gone: nobody needs to wait for that.
     """
     from kaput.analysis.spark.background import Background
-    from kaput.cli.scratch import Scratch
+    from kaput.api.scratch import Scratch
     from kaput.cli.series import play
     from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
@@ -269,9 +269,9 @@ def run_one(
     dashboard: Beside | None = None,
 ) -> tuple[RunFolder, Findings]:
     """One run, judged. One that fails half-way says where its evidence is. `dashboard`: where it is shown."""
+    from kaput.api.sealed import sealed_evidence
     from kaput.cli.judging import judge_folder
     from kaput.cli.progress import RunProgress
-    from kaput.cli.ready import ready
     from kaput.errors import KaputError
     from kaput.run.experiment import Experiment
 
@@ -295,4 +295,4 @@ def run_one(
         except KaputError:
             progress.note(f"what was recorded is in {experiment.folder.path} (kaput analyze judges it)")
             raise
-        return folder, judge_folder(ready(folder, scratch), spark.session, scratch)
+        return folder, judge_folder(sealed_evidence(folder, scratch), spark.session, scratch)

@@ -75,9 +75,7 @@ def arithmetic_sentence(findings: Findings) -> str:
 
 def _stored_without_acknowledgement(findings: Findings) -> list[str]:
     """What fills the log without an acknowledgement of its own, and so stands in for what is lost."""
-    counts = {
-        name: findings.total(name) for name in ("recovered", "ghost", "phantom")
-    }
+    counts = {name: findings.total(name) for name in ("recovered", "ghost", "phantom")}
     copies = sum(
         a.extra_copies if a.extra_copies is not None else a.count for a in findings.anomaly("duplicate")
     )

@@ -1,6 +1,6 @@
-"""A directory for what has no other place: made when it is first wanted, gone with the program.
+"""A temporary directory: created when it is first needed, deleted at the end.
 
-What goes there: evidence brought from a URL, and whatever cannot be written into its run folder.
+For evidence that comes from a URL, and for whatever cannot be written into its run folder.
 """
 
 from __future__ import annotations

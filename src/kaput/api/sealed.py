@@ -1,6 +1,6 @@
-"""A run folder made ready to be judged: nobody records it any more, and all its tables are sealed.
+"""The evidence of a run folder with all its tables sealed: what a crash left unsealed is sealed first.
 
-Where the folder cannot be written to, what a crash left is sealed in a copy, which goes with the program.
+If the folder is read-only, that happens in a copy, which is deleted when the program ends.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import shutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kaput.cli.scratch import Scratch
+    from kaput.api.scratch import Scratch
     from kaput.evidence.folder import RunFolder
     from kaput.evidence.reading import Evidence
 
 _COPIED = ("manifest.json", "scenario.yaml", "evidence/*/*")
 
 
-def ready(folder: RunFolder, scratch: Scratch) -> Evidence:
-    """The folder's evidence, sealed and checked.
+def sealed_evidence(folder: RunFolder, scratch: Scratch) -> Evidence:
+    """The folder's evidence, checked.
 
-    Raises EvidenceError naming the file, StillRecording while somebody records it.
+    Raises EvidenceError naming the file, StillRecording while it is still being recorded.
     """
     from kaput.evidence.reading import check
     from kaput.evidence.recording import left_behind
@@ -38,8 +38,8 @@ def ready(folder: RunFolder, scratch: Scratch) -> Evidence:
         return check(_sealed_copy(folder, scratch, error))
 
 
-def told(error: OSError) -> str:
-    """What the system says of a failure, without what a library makes of it."""
+def reason(error: OSError) -> str:
+    """The system's own words for a failure."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
@@ -73,7 +73,7 @@ def _sealed_copy(folder: RunFolder, scratch: Scratch, why: OSError) -> RunFolder
         _seal(copy)
     except OSError as error:
         raise LabError(
-            f"{folder.title}: what a crash left there cannot be sealed in place ({told(why)}), "
-            f"nor in a copy ({told(error)}); give --scratch a directory with room"
+            f"{folder.title}: what a crash left there cannot be sealed in place ({reason(why)}), "
+            f"nor in a copy ({reason(error)}); give --scratch a directory with room"
         ) from None
     return copy
