@@ -16,21 +16,21 @@ Delivered = Literal["0", "1", "n"]
 
 
 class Fate(Part):
-    """How many messages had this outcome and were stored so often."""
+    """How many messages had this outcome and were stored this many times."""
 
     outcome: str
     """acked, failed or unknown: what the producer was told."""
     stored: Stored
-    """How often; `unread`: its partition was not read to its end; `uncommitted`: never committed."""
+    """How many times; `unread`: its partition was not read to its end; `uncommitted`: never committed."""
     count: int
     """Messages."""
 
 
 class GroupFate(Fate):
-    """How many messages had this outcome, were stored so often and delivered to the group so often."""
+    """The same, and delivered to the group this many times."""
 
     delivered: Delivered
-    """How often."""
+    """How many times."""
 
 
 class GroupFindings(GroupCounts, Part):

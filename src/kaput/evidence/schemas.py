@@ -103,9 +103,7 @@ _ALL = (
             Column("attempt_ns", LONG, "just before the client was called"),
             Column("done_ns", LONG, "when the client reported the outcome", "it never did"),
             Column("outcome", TEXT, "acked; failed (definitely not written); unknown (anything else)"),
-            replace(
-                _OFFSET, about="the offset that was acknowledged", null="none given: acks=0, a retry"
-            ),
+            replace(_OFFSET, about="the offset that was acknowledged", null="none given: acks=0, a retry"),
             Column("error", TEXT, "the client's error", "no error"),
         ),
         required=True,

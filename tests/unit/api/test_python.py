@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 import kaput
@@ -16,6 +17,7 @@ from kaput.bench.generate import generate, shape_of
 from kaput.bench.plan import Plan
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.counts import GroupCounts, RunCounts
+from kaput.evidence.findings_file import SCHEMA
 from kaput.scenario.vocabulary import ANOMALIES, GROUP_ANOMALIES
 
 HEAVY = ("pyspark", "polars", "pyarrow", "numpy", "pydantic", "altair", "confluent_kafka", "kafka")
@@ -121,7 +123,8 @@ def test_a_notebook_shows_verdict_timeline_and_report(made: tuple[Path, dict[str
     assert "<script" not in html
     assert "Fates: every message has exactly one" in html and "Fates: every message has" in str(findings)
     shown = kaput.Run(made[0])._repr_html_()  # ids in the image differ each time
-    assert len(shown) == len(html) and shown.split("<details>")[1] == html.split("<details>")[1]
+    assert shown.partition("<img ")[0] == html.partition("<img ")[0]
+    assert shown.partition("<details>")[2] == html.partition("<details>")[2]
     assert repr(findings).startswith("<kaput.Findings of bench-generate: VIOLATED")
 
 
@@ -139,3 +142,15 @@ def test_tables_are_shown_without_spark(made: tuple[Path, dict[str, Any]]) -> No
     assert "producer" in sends._repr_html_() and repr(sends).startswith("<kaput table sends: producer, seq")
     assert not hasattr(sends, "__array__")
     assert sends._frame is None
+
+
+def test_real_findings_follow_the_schema_that_is_shipped(made: tuple[Path, dict[str, Any]]) -> None:
+    """Those of an analysis do; a field too many, or a verdict that does not exist, does not."""
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    found = json.loads((made[0] / "findings.json").read_text())
+    jsonschema.validate(found, schema)
+    with pytest.raises(jsonschema.ValidationError, match="'mistake' was unexpected"):
+        jsonschema.validate({**found, "mistake": 1}, schema)
+    with pytest.raises(jsonschema.ValidationError, match="'maybe' is not one of"):
+        jsonschema.validate({**found, "verdict": "maybe"}, schema)
