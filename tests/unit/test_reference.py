@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -46,3 +47,17 @@ def test_every_column_has_a_text() -> None:
     columns = [column for table in TABLES.values() for column in table.columns]
     assert all(column.about for column in columns)
     assert all(column.null != "" for column in columns)
+
+
+def test_the_glossary_is_sorted() -> None:
+    """Both of its tables, without regard to case, hyphens and underscores; and no word is in it twice."""
+    page = (ROOT / "docs" / "GLOSSARY.md").read_text(encoding="utf-8")
+    tables = [
+        [line[2:].partition(" | ")[0] for line in part.splitlines() if line.startswith("| ")][2:]
+        for part in page.split("\n## ")[1:]
+    ]
+    assert len(tables) == 2 and all(len(words) > 10 for words in tables)
+    for words in tables:
+        plain = [re.sub("[^a-z0-9 ]", "", re.sub("[_-]", " ", word.lower())) for word in words]
+        assert plain == sorted(plain)
+    assert not set(tables[0]) & set(tables[1])
