@@ -1,6 +1,6 @@
 """reassign: every partition, those of Kafka's own topics included, gets more replicas while it is used.
 
-The remedy for topics that were made when there were fewer brokers (R3), as it happens to those who use the
+The remedy for topics that were made when there were fewer brokers, as it happens to those who use the
 cluster meanwhile. Not here: doing it to a large cluster in small steps, which is `kaput reassign`.
 """
 
