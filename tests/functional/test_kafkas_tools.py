@@ -44,7 +44,7 @@ def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 def servers_of(kaput: Standing) -> str:
     """Where its brokers are."""
-    (card,) = kaput.state.glob("kaput/clusters/*/lab/card.json")
+    (card,) = kaput.state.glob("kaput/clusters/*/lab/cluster.json")
     return str(json.loads(card.read_text())["bootstrap_servers"])
 
 

@@ -1,6 +1,6 @@
-"""Judging a run folder: analyse it with Spark, write findings.json and junit.xml beside the evidence.
+"""Judging a run folder: analyzes it with Spark, writes findings.json and junit.xml next to the evidence.
 
-A folder that cannot be written to is judged like any other: what could not be kept is said.
+A folder that cannot be written to is judged like any other; a message names what could not be written.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kaput.cli.ready import told
+from kaput.cli.run_folders import os_reason
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from kaput.evidence.folder import LedgerRows, RunFolder
     from kaput.evidence.reading import Evidence
 
-# Worst first: the exit status of several runs is that of the worst. The lab's failure hides what a run would
-# have shown, so it is worse than a run that showed too little.
+# Worst first: the exit status of several runs is that of the worst. A failed lab hides what a run would have
+# shown, so it is worse than an inconclusive run.
 _EXIT = {"violated": 1, "failed": 4, "inconclusive": 3, "held": 0}
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -36,9 +36,9 @@ def judge_folder(
     scratch: Scratch,
     ledger: LedgerRows = "stretches",
 ) -> Findings:
-    """The findings of one folder, written beside the evidence. Raises EvidenceError naming the file.
+    """The findings of one folder, written next to the evidence. Raises EvidenceError naming the file.
 
-    `ledger`: what that has rows of (analysis/ledger.py). `scratch`: for what the folder does not take.
+    `ledger`: what its rows are (analysis/ledger.py). `scratch`: for what cannot be written to the folder.
     """
     folder, unkept = evidence.folder, _Unkept()
     if folder.unkept is not None:
@@ -48,12 +48,12 @@ def judge_folder(
     spark = session()
     findings = _analysed(evidence, spark, scratch, ledger, unkept)
     _keep(evidence, findings, unkept)
-    unkept.say(folder)
+    unkept.report(folder)
     return findings
 
 
 def has_report(folder: RunFolder) -> bool:
-    """Whether report.html is of these findings: written after them."""
+    """Whether report.html belongs to these findings: it was written after them."""
     try:
         page = (folder.path / "report.html").stat()
         return page.st_mtime_ns >= folder.findings_path.stat().st_mtime_ns
@@ -62,10 +62,9 @@ def has_report(folder: RunFolder) -> bool:
 
 
 def keep_report(folder: RunFolder, findings: Findings) -> None:
-    """Writes report.html beside the findings, for those who look; where these could not be kept it is not.
+    """Writes report.html next to the findings, if those could be written.
 
-    A run is judged by then: a page that cannot be made or written is but a sentence on stderr. Raises
-    Interrupted.
+    The run has been judged by then, so a page that fails is only a sentence on stderr. Raises Interrupted.
     """
     from kaput.errors import Interrupted
     from kaput.evidence.folder import replace_text
@@ -78,15 +77,14 @@ def keep_report(folder: RunFolder, findings: Findings) -> None:
         replace_text(folder.path / "report.html", to_html(folder, findings))
     except OSError as error:
         if os.access(folder.path, os.W_OK):
-            sys.stderr.write(f"kaput: {folder.title}: report.html cannot be written ({told(error)})\n")
+            sys.stderr.write(f"kaput: {folder.title}: cannot write report.html ({os_reason(error)})\n")
     except Interrupted:
         raise
     except Exception as error:  # noqa: BLE001
-        # Whatever it is, the page is a picture of findings that are kept; what is wrong is asked for by
-        # `kaput report --format html`, which fails with its traceback.
+        # The findings are safe; `kaput report --format html` shows the traceback.
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         sys.stderr.write(
-            f"kaput: {folder.title}: report.html cannot be made ({what}); findings.json has every figure\n"
+            f"kaput: {folder.title}: cannot create report.html ({what}); findings.json is complete\n"
         )
 
 
@@ -97,7 +95,7 @@ def exit_status(verdicts: list[str], failed: bool = False) -> int:
 
 
 class _Unkept:
-    """What could not be written into a run folder, and why."""
+    """The files that could not be written to a run folder, and why."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -105,9 +103,9 @@ class _Unkept:
 
     def add(self, name: str, error: OSError) -> None:
         self._names.append(name)
-        self._why = self._why or told(error)
+        self._why = self._why or os_reason(error)
 
-    def say(self, folder: RunFolder) -> None:
+    def report(self, folder: RunFolder) -> None:
         if self._names:
             *rest, last = self._names
             names = f"{', '.join(rest)} and {last}" if rest else last
@@ -117,7 +115,7 @@ class _Unkept:
 def _analysed(
     evidence: Evidence, spark: SparkContext, scratch: Scratch, ledger: LedgerRows, unkept: _Unkept
 ) -> Findings:
-    """Analyses beside the evidence, or, where nothing can be written there, in the program's scratch."""
+    """Analyzes in the run folder, or in the scratch directory if the folder cannot be written to."""
     from kaput.analysis.pipeline import analyse
     from kaput.cli.progress import JudgeProgress
 
@@ -132,12 +130,12 @@ def _analysed(
                 why = error
         unkept.add("analysis/", why)
         elsewhere = replace(evidence, folder=replace(evidence.folder, derived=_elsewhere(spark, scratch)))
-        # Nobody could read the ledger there.
+        # No ledger: it would be deleted with the scratch directory.
         return analyse(elsewhere, spark, progress.tell, "none")
 
 
 def _refusal(directory: Path) -> OSError | None:
-    """Why the analysis could not replace its tables there."""
+    """Why the analysis cannot replace its tables there; None if it can."""
     try:
         directory.mkdir(exist_ok=True)
         trial = directory / f".trial-{os.getpid()}"
@@ -145,7 +143,7 @@ def _refusal(directory: Path) -> OSError | None:
         trial.rmdir()
         for table in directory.iterdir():
             if not os.access(table, os.W_OK):
-                return PermissionError(errno.EACCES, f"no right to write to {table}")
+                return PermissionError(errno.EACCES, f"no permission to write to {table}")
     except OSError as error:
         return error
     return None
@@ -159,11 +157,11 @@ def _elsewhere(spark: SparkContext, scratch: Scratch) -> Path:
     try:
         return scratch.directory()
     except OSError as error:
-        raise LabError(f"nothing can be written to the scratch directory, either: {error}") from None
+        raise LabError(f"cannot write to the scratch directory either: {error}") from None
 
 
 def _keep(evidence: Evidence, findings: Findings, unkept: _Unkept) -> None:
-    """Writes what the analysis found; each file that cannot be written is noted."""
+    """Writes the findings; notes each file that cannot be written."""
     from kaput.evidence.folder import replace_text
     from kaput.report.junit import to_junit
 

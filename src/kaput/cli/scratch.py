@@ -1,6 +1,6 @@
-"""A directory for what has no other place: made when it is first wanted, gone with the program.
+"""A temporary directory: created on first use, deleted when the program ends.
 
-What goes there: evidence brought from a URL, and whatever cannot be written into its run folder.
+It holds evidence fetched from a URL, and what cannot be written to a run folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import TracebackType
 
 
 class Scratch:
-    """A context manager. `where`: the directory to make it in; None is the system's temporary one."""
+    """A context manager. `where`: the directory to create it in (default: the system's temporary one)."""
 
     def __init__(self, where: Path | None = None) -> None:
         self.where = where
@@ -22,11 +22,11 @@ class Scratch:
 
     @property
     def used(self) -> bool:
-        """Whether anything was put there."""
+        """Whether it was created."""
         return self._made is not None
 
     def directory(self) -> Path:
-        """A new, empty directory. Raises OSError where there can be none."""
+        """A new, empty directory. Raises OSError."""
         from kaput.processes.ownership import Owner
 
         if self._made is None:

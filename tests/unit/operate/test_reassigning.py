@@ -192,7 +192,7 @@ def test_a_broker_that_died_keeps_the_journal(tmp_path: Path, monkeypatch: pytes
         if progress.partitions == progress.of_partitions:
             cluster.down = {3}
 
-    with pytest.raises(LabError, match=r"broker 3 is down.*--despite-offline: never"):
+    with pytest.raises(LabError, match=r"broker 3 is down.*--allow-offline: never"):
         run(cluster, folder, dies)
     assert list(cluster.set["broker"]) == ["3"]
     cluster.down = set()
@@ -244,7 +244,7 @@ def down() -> View:
 
 def test_nothing_moves_while_a_broker_is_down() -> None:
     """Unless told; and what nobody leads is never moved, since nobody could be asked for it."""
-    with pytest.raises(UsageError, match=r"broker 3 is down.*nobody leads orders/1.*--despite-offline"):
+    with pytest.raises(UsageError, match=r"broker 3 is down.*nobody leads orders/1.*--allow-offline"):
         planning.refuse_offline(down())
     moves = planning.planned(down(), {}, None, Goal(factor=2))
     assert [move.place for move in planning.without_leaderless(down(), moves)] == []

@@ -1,7 +1,6 @@
-"""From findings to remedies that can be applied: more replicas, settings of topics, leaders.
+"""From findings to fixes that kaput can apply: more replicas, topic settings, leaders.
 
-Its place: cli/fixing.py shows each, asks, and applies it. What is not a reassignment or a setting of a topic
-is no remedy of this kind: CANNOT says why.
+Its place: cli/doctor_fix.py shows, confirms and applies each one. CANNOT says why others cannot be applied.
 """
 
 from __future__ import annotations

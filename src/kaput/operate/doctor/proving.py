@@ -1,7 +1,7 @@
 """Experiments that show what a finding means: a small cluster with the same settings, and with the remedy.
 
-A pure function from findings to pairs of scenarios; cli/proving.py plays them. Each is as small as it can be:
-one topic, one partition where that is enough, the one failure that the finding is about.
+A pure function from findings to pairs of scenarios; cli/doctor_prove.py runs them. Each is as small as
+possible: one topic, one partition if that is enough, and the one failure that the finding is about.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def refuse_offline(view: View) -> None:
     """Raises UsageError where something is down."""
     if said := offline(view):
         raise UsageError(
-            f"{'; '.join(said)}: nothing is moved while a broker is down, unless you say --despite-offline"
+            f"{'; '.join(said)}: nothing is moved while a broker is down, unless you say --allow-offline"
         )
 
 

@@ -1,4 +1,4 @@
-"""`kaput doctor --fix`: each remedy shown, confirmed and applied; then what is left, and why."""
+"""`kaput doctor --fix`: shows, confirms and applies each fix; then lists what is left, and why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from kaput.cli.moving import Work
+    from kaput.cli.reassign_steps import Reassignment
     from kaput.operate.doctor.diagnosis import Finding
     from kaput.operate.doctor.fixing import Fix
     from kaput.operate.doctor.survey import Survey
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def resume(survey: Survey, servers: str, command_config: Path | None, *, yes: bool, quiet: bool) -> list[str]:
-    """Finishes a reassignment that was interrupted; what was done, in a sentence, or an empty list if the
-    user declined. Raises UsageError, LabError.
+    """Finishes an interrupted reassignment; a sentence for the user, or nothing if the user declined. Raises
+    UsageError, LabError.
     """
-    from kaput.cli.moving import Work
+    from kaput.cli.reassign_steps import Reassignment
     from kaput.cluster.access import OPEN, Access
     from kaput.operate.reassign.cluster import connected
     from kaput.operate.reassign.journal import Folder
 
     assert survey.interrupted is not None
-    typer.echo("\nfix KP023: the interrupted reassignment is resumed", err=quiet)
+    typer.echo("\nfix KP023: resume the interrupted reassignment", err=quiet)
     access = OPEN if command_config is None else Access.read(command_config)
     with connected(servers, access) as connection:
-        done = Work(connection, connection.view(), Folder(), quiet, yes).resume(None, False)
+        done = Reassignment(connection, connection.view(), Folder(), quiet, yes).resume(None, False)
     return [f"the interrupted reassignment of {survey.interrupted.partitions} partitions"] if done else []
 
 
@@ -42,12 +42,12 @@ def apply(
     yes: bool,
     quiet: bool,
 ) -> list[str]:
-    """What was done, in a sentence each. `quiet`: nothing on stdout.
+    """A sentence for each fix that was applied. `quiet`: nothing on stdout.
 
-    Raises UsageError, LabError; what was done before that is done.
+    Raises UsageError, LabError; fixes that were applied before stay applied.
     """
-    from kaput.cli.moving import Work
-    from kaput.cli.which import confirmed
+    from kaput.cli.cluster_options import confirmed
+    from kaput.cli.reassign_steps import Reassignment
     from kaput.cluster.access import OPEN, Access
     from kaput.operate.doctor.fixing import remedies
     from kaput.operate.reassign.cluster import connected
@@ -59,7 +59,7 @@ def apply(
     with connected(servers, access) as connection:
         for each in found.fixes:
             typer.echo(f"\nfix {', '.join(each.ids)}: {each.title}", err=quiet)
-            work = Work(connection, connection.view(), Folder(), quiet, yes)
+            work = Reassignment(connection, connection.view(), Folder(), quiet, yes)
             if each.goal is None:
                 _show(each, quiet)
                 if confirmed("Set this?", yes):
@@ -83,16 +83,16 @@ def _show(fix: Fix, quiet: bool) -> None:
         typer.echo(f"  and {len(every) - 30:,} more", err=quiet)
 
 
-def _moved(work: Work, connection: Connection, fix: Fix) -> bool:
-    from kaput.cli.moving import DEFAULT_THROTTLE, MANY, rate_of
+def _moved(work: Reassignment, connection: Connection, fix: Fix) -> bool:
+    from kaput.cli.reassign_steps import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, rate_of
     from kaput.operate.reassign.applying import elect_all
 
     assert fix.goal is not None
     moves = work.plan(fix.goal, list(fix.topics))
     work.show(moves, None)
-    if not work.agreed():
+    if not work.confirmed():
         return False
     if moves:
-        work.apply(moves, rate_of(DEFAULT_THROTTLE), MANY)
+        work.apply(moves, rate_of(DEFAULT_THROTTLE), DEFAULT_IN_FLIGHT)
     elect_all(connection)
     return True

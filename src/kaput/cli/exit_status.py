@@ -1,6 +1,6 @@
-"""How the program ends: every exception turned into a sentence and an exit status.
+"""How the program ends: every exception becomes a sentence on stderr and an exit status.
 
-0, 1 and 3 are verdicts (and 0 whatever else went well); no failure ever ends in one of them.
+0, 1 and 3 are verdicts (0 also any other success); a failure never ends with one of them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
+from kaput.cli.verbs import VerbGroup
 from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError
 from kaput.printable import printable_lines
 
-FAULT_OF_KAPUT = 70
+INTERNAL_ERROR = 70
 VERDICTS = (0, 1, 3)
-# click's mistakes in the arguments, of whichever click typer has: all derive from this one.
-_ClicksUsageError: Any = typer.BadParameter.__bases__[0]
-# What a machine does to a program that is in order itself.
+# The base of click's usage errors, from whichever click typer brings.
+_ClickUsageError: Any = typer.BadParameter.__bases__[0]
+# Failures of the machine, not of the program.
 _MACHINE = (
     errno.ENOSPC,
     errno.EDQUOT,
@@ -42,14 +42,14 @@ _SECRET = re.compile(r"((?:secret|password|token|credential|key)[^=]*=).+", re.I
 
 
 class _Raised(Exception):
-    """What click must not see, because it would turn it into exit status 1."""
+    """Wraps an exception that click would turn into exit status 1."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
 
-class Verbs(TyperGroup):
-    """The verbs of the program: what one raises reaches `status_of` as it is."""
+class RootGroup(VerbGroup):
+    """The program's verbs; their exceptions reach `status_of` unchanged."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the verb. Raises _Raised for OSError and EOFError."""
@@ -60,7 +60,7 @@ class Verbs(TyperGroup):
 
 
 def status_of(program: Callable[[], object]) -> int:
-    """Runs the program; its exit status. A failure is said on stderr, in a sentence."""
+    """Runs the program and returns its exit status. A failure is one sentence on stderr."""
     try:
         try:
             status = program()
@@ -68,16 +68,16 @@ def status_of(program: Callable[[], object]) -> int:
         except _Raised as raised:
             raise raised.error from None
     except KaputError as error:
-        _say(str(error))
+        _print(str(error))
         return error.exit_status
     except (KeyboardInterrupt, typer.Abort):
-        _say("interrupted")
+        _print("interrupted")
         return Interrupted.exit_status
-    except _ClicksUsageError as error:
+    except _ClickUsageError as error:
         error.show()
         return UsageError.exit_status
     except MemoryError:
-        _say("the machine failed: no memory is left")
+        _print("the machine failed: out of memory")
         return LabError.exit_status
     except (Exception, SystemExit) as error:  # noqa: BLE001
         return _unexpected(error)
@@ -85,27 +85,27 @@ def status_of(program: Callable[[], object]) -> int:
 
 def _unexpected(error: Exception | SystemExit) -> int:
     if isinstance(error, SystemExit) and error.code in (None, 0, UsageError.exit_status):
-        return int(error.code or 0)  # what typer's shell completion ends with
+        return int(error.code or 0)  # how typer's shell completion ends
     if isinstance(error, OSError) and error.errno in _MACHINE:
         where = f": {error.filename}" if error.filename else ""
-        _say(f"the machine failed: {error.strerror}{where}")
+        _print(f"the machine failed: {error.strerror}{where}")
         return LabError.exit_status
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, AccountingError):
-        what = f"the analysis is broken, its numbers are worth nothing: {error}"
-    _say(f"this is a fault of kaput itself, not a verdict: {what}")
-    told = "".join(traceback.format_exception(error))
-    kept = _kept(told)
-    where = f"its traceback is in {kept}" if kept else f"its traceback:\n{told}"
-    _say(
-        f"{where}\nTo report it, send that traceback, the output of `kaput --version` and this command line "
-        f"to whoever maintains kaput for you: {_command_line()}"
+        what = f"the analysis is broken, do not trust its numbers: {error}"
+    _print(f"this is a bug in kaput, not a verdict: {what}")
+    trace = "".join(traceback.format_exception(error))
+    path = _saved(trace)
+    where = f"the traceback is in {path}" if path else f"the traceback:\n{trace}"
+    _print(
+        f"{where}\nPlease report the bug with that traceback, the output of `kaput --version` and this "
+        f"command line: {_command_line()}"
     )
-    return FAULT_OF_KAPUT
+    return INTERNAL_ERROR
 
 
-def _kept(told: str) -> Path | None:
-    """The file with the traceback, in the user's directory of logs; None where it cannot be written."""
+def _saved(trace: str) -> Path | None:
+    """The file with the traceback, in the user's log directory; None if it cannot be written."""
     import platform
 
     import platformdirs
@@ -117,18 +117,18 @@ def _kept(told: str) -> Path | None:
     try:
         path = Path(platformdirs.user_log_dir("kaput")) / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{about}\n{_command_line()}\n\n{told}", encoding="utf-8", errors="backslashreplace")
+        path.write_text(f"{about}\n{_command_line()}\n\n{trace}", encoding="utf-8", errors="backslashreplace")
     except (OSError, RuntimeError):
         return None
     return path
 
 
 def _command_line() -> str:
-    """What was called; values that look like secrets are left out, and the ends of very long ones."""
+    """The command line without values that look like secrets, and with very long ones cut off."""
     import shlex
 
     return shlex.join(["kaput", *(_SECRET.sub(r"\1...", word)[:_LONGEST] for word in sys.argv[1:])])
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stderr.write(f"kaput: {printable_lines(text.rstrip())}\n")

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 def show_series(series: Series, as_json: bool, as_list: bool, pages: bool = True) -> None:
-    """Prints every result, writes their report.html (`pages`), then ends the program: with what ended the
-    series, else with the worst status.
+    """Prints every result, writes the report.html files (`pages`), then ends the program with the exception
+    that ended the series, or the worst exit status.
 
-    A violated run is the worst, then one that the lab failed, an inconclusive one, one that held.
+    From worst to best: violated, failed by the lab, inconclusive, held.
     """
     try:
         if series.results or series.failed or (as_json and as_list):
             _print(series, as_json, as_list)
             sys.stdout.flush()
     finally:
-        # Last: who reads the text need not wait for the pages, which are made also when nobody reads it.
+        # Last, so that the text is shown first; also if printing failed.
         for result in series.results if pages else ():
             if result.folder.origin is None and not has_report(result.folder):
                 keep_report(result.folder, result.findings)
@@ -41,7 +41,7 @@ def show_series(series: Series, as_json: bool, as_list: bool, pages: bool = True
 
 
 def show(results: list[Result], as_json: bool, pages: bool = True) -> None:
-    """The same of runs that were judged, whenever they were made."""
+    """The same for runs that were judged now but recorded at any time."""
     show_series(Series(results), as_json, as_list=len(results) > 1, pages=pages)
 
 
@@ -65,7 +65,7 @@ def print_json(documents: Sequence[str], as_list: bool) -> None:
 
 
 def table(results: Sequence[Result], series: Series | None = None, width: int | None = None) -> Text:
-    """The runs side by side; of the repetitions of a single variant their statistics, too."""
+    """The runs side by side; for repetitions of a single variant also their statistics."""
     from kaput.report.comparison import compare
     from kaput.report.tables import as_text, render_statistics
 
@@ -76,12 +76,12 @@ def table(results: Sequence[Result], series: Series | None = None, width: int | 
 
 
 def width_of(console: Console) -> int | None:
-    """How much fits into a line; None where nothing reads lines of a width: a pipe, a file."""
+    """The terminal's width; None for a pipe or a file."""
     return console.width if console.is_terminal else None
 
 
 def entries(results: Sequence[Result], series: Series | None = None) -> list[Entry]:
-    """The lines of a comparison: runs that were judged, then those that the lab failed."""
+    """The rows of a comparison: judged runs, then those that failed."""
     from kaput.report.comparison import Entry
 
     judged = [
@@ -101,10 +101,10 @@ def entries(results: Sequence[Result], series: Series | None = None) -> list[Ent
 
 
 def result_of(folder: RunFolder, findings: Findings) -> Result:
-    """A run that was made at any time: one of the same name and the same scenario is its repetition."""
+    """The result of a run recorded at any time; runs with the same name and scenario are repetitions."""
     try:
         scenario = folder.scenario_path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        # Nothing tells what it was: it stands alone.
+        # Without its scenario a run repeats no other one.
         return Result(folder, findings, folder.title)
     return Result(folder, findings, f"{findings.run.scenario}\n{scenario}")

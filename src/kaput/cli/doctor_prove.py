@@ -1,4 +1,4 @@
-"""`kaput doctor --prove`: what was found, tried on a scratch cluster, and tried again with the remedy."""
+"""`kaput doctor --prove`: reproduces findings on a scratch cluster, without and with the fix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from kaput.cli.choosing import Choice
+    from kaput.cli.scenario_choice import Choice
     from kaput.cli.series import Series
     from kaput.operate.doctor.diagnosis import Finding
     from kaput.operate.doctor.proving import Pair
@@ -26,13 +26,13 @@ def prove(
     runs: Path,
     json: bool,
 ) -> int:
-    """Plays the experiments for these checks, or for all that were found; the exit status.
+    """Runs the experiments for these checks, or for all findings; returns the exit status.
 
-    0: each shows what was to be shown; 3: one does not, or there is none. Raises UsageError, LabError.
+    0: each confirms its finding; 3: one does not, or there is none. Raises UsageError, LabError.
     """
-    from kaput.cli.choosing import Choice
-    from kaput.cli.run import run_all
-    from kaput.cli.showing import show_series
+    from kaput.cli.results import show_series
+    from kaput.cli.run_scenarios import run_all
+    from kaput.cli.scenario_choice import Choice
     from kaput.operate.doctor.proving import EXPERIMENTS, NO_EXPERIMENT, pair
 
     wanted = list(dict.fromkeys(ids or [finding.id for finding in findings]))
@@ -43,21 +43,21 @@ def prove(
     first = {finding.id: finding.resource for finding in reversed(findings)}
     pairs = [pair(number, survey, first.get(number)) for number in wanted if number in EXPERIMENTS]
     if not pairs:
-        typer.echo("nothing to prove", err=True)
+        typer.echo("nothing to reproduce", err=True)
         return NOT_SHOWN
     choices: list[Choice] = []
     for each in pairs:
-        of = f"the settings of {each.resource}" if each.resource else "settings of its own"
+        of = f"with the settings of {each.resource}" if each.resource else "with its own settings"
         typer.echo(f"{each.id}: {each.as_it_is.title} ({of})", err=True)
         choices += [
             Choice(f"{each.id}-as-it-is", each.as_it_is, f"{each.id} as it is"),
-            Choice(f"{each.id}-remedy", each.with_remedy, f"{each.id} with the remedy"),
+            Choice(f"{each.id}-remedy", each.with_remedy, f"{each.id} with the fix"),
         ]
     with run_all(choices, None, 1, runs) as series:
-        # What that ends with is about verdicts; here it is about the proof.
+        # It ends with the exit status of the verdicts; here the comparison decides.
         with suppress(typer.Exit):
             show_series(series, json, as_list=True)
-        return _said(pairs, series, json)
+        return _conclude(pairs, series, json)
 
 
 def _check(ids: Sequence[str]) -> None:
@@ -68,11 +68,11 @@ def _check(ids: Sequence[str]) -> None:
     known = [check.id for check in CHECKS]
     for number in ids:
         if number not in known:
-            raise UsageError(f"{number} is no check of the doctor's; {hint(number, known)}")
+            raise UsageError(f"there is no check {number}; {hint(number, known)}")
 
 
-def _said(pairs: Sequence[Pair], series: Series, json: bool) -> int:
-    """A sentence for each pair. Raises LabError where a run of it failed."""
+def _conclude(pairs: Sequence[Pair], series: Series, json: bool) -> int:
+    """Prints a sentence for each pair. Raises LabError if one of its runs failed."""
     from kaput.errors import LabError
     from kaput.operate.doctor.proving import shown
     from kaput.report.layout import number
@@ -82,10 +82,10 @@ def _said(pairs: Sequence[Pair], series: Series, json: bool) -> int:
     for each in pairs:
         bad, good = by_name.get(f"{each.id}-as-it-is"), by_name.get(f"{each.id}-remedy")
         if bad is None or good is None:
-            raise LabError(f"{each.id}: the experiment failed, so nothing is proven")
+            raise LabError(f"{each.id}: the experiment failed, so nothing is confirmed")
         proven = shown(each.figure, bad, good)
-        said = "proven" if proven else "not shown this time"
-        figures = f"{number(each.figure.of(bad))} as it is, {number(each.figure.of(good))} with the remedy"
-        typer.echo(f"{each.id} {said}: {each.figure.name}: {figures}", err=json)
+        result = "confirmed" if proven else "not reproduced this time"
+        figures = f"{number(each.figure.of(bad))} as it is, {number(each.figure.of(good))} with the fix"
+        typer.echo(f"{each.id} {result}: {each.figure.name}: {figures}", err=json)
         status = status if proven else NOT_SHOWN
     return status

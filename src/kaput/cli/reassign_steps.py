@@ -1,4 +1,4 @@
-"""Moves shown, agreed to, followed and said: what `kaput reassign` and `kaput doctor --fix` share."""
+"""The steps of a reassignment on the command line, shared by `kaput reassign` and `kaput doctor --fix`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from kaput.operate.reassign.moves import Move
 
 DEFAULT_THROTTLE = "50MB"
-MANY = 50  # partitions under way at a time
+DEFAULT_IN_FLIGHT = 50  # partitions reassigned at the same time
 
 
-class Work:
-    """One call of a verb."""
+class Reassignment:
+    """One run of a verb: plans, shows, confirms and applies moves."""
 
     def __init__(
         self,
@@ -27,38 +27,33 @@ class Work:
         folder: Folder,
         json: bool,
         yes: bool,
-        despite_offline: bool = False,
+        allow_offline: bool = False,
     ) -> None:
-        self._despite_offline = despite_offline
-        self._connection, self._view, self._folder, self._json, self._yes = (
-            connection,
-            view,
-            folder,
-            json,
-            yes,
-        )
-        self._said: dict[str, Any] = {}
+        self._allow_offline = allow_offline
+        self._connection, self._view, self._folder = connection, view, folder
+        self._json, self._yes = json, yes
+        self._document: dict[str, Any] = {}
 
     def plan(self, goal: Goal, topics: list[str] | None) -> list[Move]:
-        """Raises UsageError where something is under way, or down."""
+        """The moves to that goal. Raises UsageError if a reassignment is active, or a broker is down."""
         from kaput.errors import UsageError
         from kaput.operate.reassign import planning
 
         if (journal := self._folder.read(self._view.cluster_id)) is not None:
             raise UsageError(
-                "a reassignment of this cluster was interrupted: kaput reassign --resume goes on with it, "
+                "a reassignment of this cluster was interrupted: kaput reassign --resume continues it, "
                 f"kaput reassign --rollback {journal.rollback} undoes it"
             )
         if ongoing := self._connection.ongoing():
             first = "/".join(map(str, min(ongoing)))
-            raise UsageError(f"{len(ongoing)} partitions are being reassigned already, by others: {first}")
-        if not self._despite_offline:
+            raise UsageError(f"{len(ongoing)} partitions are already being reassigned, for example {first}")
+        if not self._allow_offline:
             planning.refuse_offline(self._view)
         moves = planning.planned(self._view, self._connection.sizes(self._view.partitions), topics, goal)
         return planning.without_leaderless(self._view, moves)
 
-    def back(self, path: Path) -> list[Move]:
-        """The moves of a rollback; what is under way then turns round."""
+    def plan_rollback(self, path: Path) -> list[Move]:
+        """The moves back to the assignment in a file; active reassignments are reversed."""
         from kaput.operate.reassign import planning
         from kaput.operate.reassign.moves import read_kafkas
 
@@ -66,7 +61,7 @@ class Work:
         return planning.rollback(self._view, self._connection.sizes(self._view.partitions), wanted, of)
 
     def show(self, moves: list[Move], plan_file: Path | None) -> None:
-        """The table on stdout, or in the document of --json; the file. Raises UsageError."""
+        """Prints the plan as a table (to stderr with --json) and writes the plan file. Raises UsageError."""
         import json
 
         from kaput.console import Console
@@ -75,7 +70,7 @@ class Work:
         from kaput.report.reassignment import render
 
         document = as_kafkas(((move.place, move.after) for move in moves), self._view.cluster_id)
-        self._said = {
+        self._document = {
             **document,
             "copies": sum(len(m.adding) for m in moves),
             "bytes": sum(m.copied for m in moves),
@@ -84,18 +79,18 @@ class Work:
             try:
                 plan_file.write_text(json.dumps(document))
             except OSError as error:
-                raise UsageError(f"{plan_file}: cannot be written: {error.strerror}") from None
+                raise UsageError(f"cannot write {plan_file}: {error.strerror}") from None
         now = {place: state.replicas for place, state in self._view.partitions.items()}
         Console(soft_wrap=True, stderr=self._json).print(render(moves, now), end="")
 
-    def agreed(self) -> bool:
-        """Whether it may be done."""
-        from kaput.cli.which import confirmed
+    def confirmed(self) -> bool:
+        """Whether the user agrees."""
+        from kaput.cli.cluster_options import confirmed
 
         return confirmed("Apply this?", self._yes)
 
     def apply(self, moves: list[Move], rate: int | None, in_flight: int) -> None:
-        """Raises LabError; the journal stays then."""
+        """Applies the moves. Raises LabError; the journal then stays for --resume."""
         from kaput.operate.reassign.applying import begin
 
         with self._folder.locked(self._view.cluster_id):
@@ -103,7 +98,9 @@ class Work:
             self._follow(journal)
 
     def resume(self, rate: int | None, other_rate: bool) -> bool:
-        """Whether it was agreed to, and done. Raises UsageError where nothing was interrupted."""
+        """Continues an interrupted reassignment; False if the user declined. Raises UsageError if there is
+        none.
+        """
         from dataclasses import replace
 
         from kaput.errors import UsageError
@@ -111,12 +108,14 @@ class Work:
         with self._folder.locked(self._view.cluster_id):
             journal = self._folder.read(self._view.cluster_id)
             if journal is None:
-                raise UsageError(f"no reassignment of cluster {self._view.cluster_id} was interrupted here")
+                raise UsageError(
+                    f"there is no interrupted reassignment of cluster {self._view.cluster_id} on this machine"
+                )
             if other_rate:
                 journal = replace(journal, throttle=rate)
                 self._folder.write(journal)
             self.show(list(journal.moves), None)
-            if not self.agreed():
+            if not self.confirmed():
                 return False
             self._follow(journal)
         return True
@@ -127,7 +126,7 @@ class Work:
         from kaput.operate.reassign.applying import apply
         from kaput.processes.signals import interrupts
 
-        typer.echo(f"before: {journal.rollback}", err=True)
+        typer.echo(f"old assignment saved to {journal.rollback}", err=True)
         try:
             with interrupts(), BytesProgress("reassign") as progress:
                 outcome = apply(
@@ -135,15 +134,18 @@ class Work:
                     self._folder,
                     journal,
                     lambda p: progress.tell(p.copied, p.of_bytes, p.partitions, p.of_partitions),
-                    despite_offline=self._despite_offline,
+                    allow_offline=self._allow_offline,
                 )
         except Interrupted as error:
             raise Interrupted(
-                "interrupted; the brokers go on with what they were told, with the throttle on: "
-                "kaput reassign --resume goes on, "
+                "interrupted; the brokers go on copying, throttled: kaput reassign --resume continues, "
                 f"kaput reassign --rollback {journal.rollback} undoes it"
             ) from error
-        self._said |= {"applied": True, "rollback": journal.rollback, "seconds": round(outcome.seconds, 1)}
+        self._document |= {
+            "applied": True,
+            "rollback": journal.rollback,
+            "seconds": round(outcome.seconds, 1),
+        }
         for sentence in outcome.left_alone:
             typer.echo(sentence, err=True)
         if not self._json:
@@ -152,16 +154,16 @@ class Work:
                 f"to undo it: kaput reassign --rollback {journal.rollback}"
             )
 
-    def say(self) -> None:
-        """The document, where one is wanted."""
+    def print_json(self) -> None:
+        """With --json: prints the plan and the outcome."""
         import json
 
         if self._json:
-            typer.echo(json.dumps({"applied": False, "rollback": None, **self._said}))
+            typer.echo(json.dumps({"applied": False, "rollback": None, **self._document}))
 
 
 def rate_of(text: str) -> int | None:
-    """Bytes a second: `50MB`, `800000`; None for `none`. Raises UsageError."""
+    """Bytes per second: `50MB`, `800000`; None for `none`. Raises UsageError."""
     import re
 
     from kaput.errors import UsageError
@@ -170,5 +172,5 @@ def rate_of(text: str) -> int | None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMG]?)B?(?:/s)?", text)
     if found is None or float(found[1]) == 0:
-        raise UsageError(f"--throttle {text}: write bytes a second (800kB, 50MB, 1GB), or none")
+        raise UsageError(f"--throttle {text}: write bytes per second (800kB, 50MB, 1GB), or none")
     return round(float(found[1]) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[found[2]])

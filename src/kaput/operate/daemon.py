@@ -1,7 +1,8 @@
-"""The keeper: holds a cluster that stays, and does what callers ask of it over a socket of its own.
+"""The daemon of a running cluster: holds the cluster, and serves requests of the verbs over a socket.
 
-One line of JSON each way, one call a connection. It lives until `down`, a signal, or its terminal's end; the
-guardian of its owner ends the brokers should it be killed. Its place: cli/up.py makes one, others call it.
+One line of JSON each way, one request per connection. It runs until `down`, a signal, or the end of its
+terminal; if it is killed, its guardian process ends the brokers. Its place: cli/up.py starts one, other verbs
+call it.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from typing import Any
 
 from kaput.errors import KaputError, LabError, UsageError
 from kaput.operate.breaking import Injected
-from kaput.operate.homes import Card, Home
 from kaput.operate.lab import Lab
+from kaput.operate.registry import ClusterDirectory, ClusterEntry
 from kaput.operate.status import status_of
 from kaput.processes.records import start_of
 
 _LONGEST_REQUEST = 1 << 20  # bytes
 
 
-class Keeper:
-    """Answers calls about one lab until it is told to end."""
+class Daemon:
+    """Serves requests about one lab until `down`."""
 
-    def __init__(self, home: Home, lab: Lab, kafka_home: Path | None = None) -> None:
-        self.home, self.lab = home, lab
-        self.card = Card(
-            home.name,
+    def __init__(self, directory: ClusterDirectory, lab: Lab, kafka_home: Path | None = None) -> None:
+        self.directory, self.lab = directory, lab
+        self.entry = ClusterEntry(
+            directory.name,
             os.getpid(),
             start_of(os.getpid()) or "",
             lab.bootstrap_servers,
-            str(home.folder),
+            str(directory.folder),
             lab.spec.network,
             lab.spec.kafka,
             None if kafka_home is None else str(kafka_home.absolute()),
@@ -57,37 +58,37 @@ class Keeper:
             "down": self._end,
         }
 
-    def keep(self) -> None:
-        """Returns when somebody has called `down`, or removed the home: then nobody could call any more."""
-        while not self._down.wait(0.5) and self.home.socket.exists():
+    def wait_until_down(self) -> None:
+        """Returns after `down`, or if the directory was removed: then no request could arrive any more."""
+        while not self._down.wait(0.5) and self.directory.socket.exists():
             pass
 
     @contextmanager
-    def answering(self) -> Iterator[None]:
-        """Calls are answered in threads while the block runs; then the home is gone. Raises LabError."""
-        keeper = self
+    def serving(self) -> Iterator[None]:
+        """Serves requests in threads while the block runs. Raises LabError."""
+        daemon = self
 
-        class Call(socketserver.StreamRequestHandler):
-            """One request, one answer."""
+        class Handler(socketserver.StreamRequestHandler):
+            """One request."""
 
             def handle(self) -> None:
-                answer = keeper.answer(self.rfile.readline(_LONGEST_REQUEST))
+                answer = daemon.answer(self.rfile.readline(_LONGEST_REQUEST))
                 self.wfile.write(json.dumps(answer).encode() + b"\n")
 
         class Server(socketserver.ThreadingUnixStreamServer):
-            """Threads that nobody waits for."""
+            """Does not wait for its threads when it ends."""
 
             daemon_threads = True
             block_on_close = False
 
         try:
-            server = Server(str(self.home.socket), Call)
+            server = Server(str(self.directory.socket), Handler)
         except OSError as error:
             where = "; set XDG_STATE_HOME to a shorter path" if "too long" in str(error) else ""
-            raise LabError(f"{self.home.socket} cannot be listened at: {error}{where}") from None
+            raise LabError(f"cannot listen on {self.directory.socket}: {error}{where}") from None
         with server:
             threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
-            self.home.write(self.card)
+            self.directory.write(self.entry)
             try:
                 yield
             finally:
@@ -96,17 +97,17 @@ class Keeper:
                     timer.cancel()
 
     def answer(self, line: bytes) -> dict[str, Any]:
-        """What a request is answered with; a mistake or a failure as `error`, never an exception."""
+        """The answer to a request: `result`, or `error` for a mistake or a failure; never an exception."""
         try:
             request = json.loads(line)
-            return {"said": self._verbs[request["do"]](request)}
+            return {"result": self._verbs[request["do"]](request)}
         except KaputError as error:
             return {"error": str(error), "usage": isinstance(error, UsageError)}
         except (ValueError, KeyError, TypeError) as error:
-            return {"error": f"not understood: {error!r}", "usage": True}
+            return {"error": f"invalid request: {error!r}", "usage": True}
 
     def _status(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {**status_of(self.lab), "cluster": self.home.name}
+        return {**status_of(self.lab), "cluster": self.directory.name}
 
     def _inject(self, request: dict[str, Any]) -> dict[str, Any]:
         injected = self.lab.breaking.inject(request["fault"], request["target"], request["options"])
@@ -131,7 +132,7 @@ class Keeper:
         wanted = request.get("fault")
         names = [wanted] if wanted else [each.id for each in self.lab.active_faults]
         if not names:
-            raise UsageError("nothing is broken: no fault is active")
+            raise UsageError("no fault is active")
         for name in names:
             if timer := self._timers.pop(name, None):
                 timer.cancel()
@@ -153,13 +154,13 @@ class Keeper:
         try:
             self.lab.grow(int(request["brokers"]))
         finally:
-            self.card = replace(self.card, bootstrap_servers=self.lab.bootstrap_servers)
-            self.home.write(self.card)
+            self.entry = replace(self.entry, bootstrap_servers=self.lab.bootstrap_servers)
+            self.directory.write(self.entry)
         return {"bootstrap_servers": self.lab.bootstrap_servers, "brokers": self.lab.brokers}
 
     def _end(self, request: dict[str, Any]) -> dict[str, Any]:
         self._down.set()
-        return {"down": self.home.name}
+        return {"down": self.directory.name}
 
 
 def _entry(injected: Injected, for_ms: int | None) -> dict[str, Any]:

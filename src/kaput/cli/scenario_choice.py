@@ -1,6 +1,6 @@
-"""What `kaput run` is to play: names and tags become scenarios, each with every combination of varied values.
+"""The scenarios of `kaput run`: names and tags, each with every combination of varied values.
 
-All is read and checked here, before anything starts; every mistake is reported at once.
+Everything is read and checked here, before anything starts; all mistakes are reported at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """A scenario to play with one combination of the varied values. `title`: NAME KEY=VALUE ..."""
+    """A scenario with one combination of varied values. `title`: NAME KEY=VALUE ..."""
 
     name: str
     scenario: Scenario
@@ -40,10 +40,10 @@ def choose(
     *,
     existing: bool = False,
 ) -> list[Choice]:
-    """`existing`: for a cluster that was there before. Raises UsageError with every mistake, one a line."""
+    """`existing`: to run on the user's own cluster. Raises UsageError with every mistake, one per line."""
     combined, mistakes = combinations(varies, overrides)
     if not names and not tags:
-        raise UsageError("no scenario is named; write one (kaput scenarios lists them) or --tag TAG")
+        raise UsageError("name a scenario (kaput scenarios lists them), or give --tag TAG")
     sources: list[tuple[str, Source]] = []
     for name in names:
         try:
@@ -53,20 +53,22 @@ def choose(
     for name in _tagged(tags, mistakes):
         if name not in names:
             sources.append(find(name))
-    choices, refused = _resolved(sources, combined, overrides, existing)
-    mistakes += refused
+    choices, wrong = _resolved(sources, combined, overrides, existing)
+    mistakes += wrong
     if mistakes:
         raise UsageError("\n".join(dict.fromkeys(mistakes)))
     return choices
 
 
 def _tagged(tags: Sequence[str], mistakes: list[str]) -> list[str]:
-    """The built-ins with any of the tags. A tag that none has is a mistake."""
+    """The built-in scenarios with any of the tags. An unknown tag is a mistake."""
     if not tags:
         return []
     tags_of = {name: load_builtin(name).tags for name in builtin_names()}
     known = sorted({tag for each in tags_of.values() for tag in each})
-    mistakes += [f"--tag {tag}: no scenario has it; {hint(tag, known)}" for tag in tags if tag not in known]
+    mistakes += [
+        f"--tag {tag}: no scenario has this tag; {hint(tag, known)}" for tag in tags if tag not in known
+    ]
     return [name for name, each in tags_of.items() if set(tags) & set(each)]
 
 
@@ -76,7 +78,7 @@ def _resolved(
     overrides: Sequence[str],
     existing: bool,
 ) -> tuple[list[Choice], list[str]]:
-    """The choices, and every mistake with the combination that it is in, where it is not in all of them."""
+    """The choices and every mistake, with the combination it is in unless all have it."""
     choices: list[Choice] = []
     mistakes: list[str] = []
     for name, source in sources:
@@ -97,8 +99,8 @@ def _resolved(
 
 
 def _placed(line: str, name: str, found: Sequence[Combination], combined: Sequence[Combination]) -> str:
-    """A mistake with its scenario, if there are several, and the first of the combinations that have it,
-    unless all do or all those with the one value that it names.
+    """A mistake with its scenario, if there are several, and with the first combination that has it, unless
+    all combinations with the values it names do.
     """
     option = line.startswith("--")
     text = f"{name}: {line}" if name and option else line

@@ -1,0 +1,45 @@
+"""`kaput run --bootstrap-servers`: runs on the user's own cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kaput.run.site import Ground
+    from kaput.scenario.model import Scenario
+
+
+@dataclass(frozen=True)
+class ExistingClusterOptions:
+    """The options that name the cluster. `command_config`: client properties; `use_topics`: whether existing
+    topics may be written to.
+    """
+
+    servers: str
+    command_config: Path | None = None
+    use_topics: bool = False
+
+    def ground_for(self, scenario: Scenario) -> tuple[Ground, Scenario]:
+        """The cluster as a run needs it, and the scenario with the cluster's facts filled in.
+
+        Raises UsageError, and LabError if the cluster does not answer.
+        """
+        from kaput.cluster.access import OPEN, Access
+        from kaput.cluster.existing import ExistingCluster
+        from kaput.cluster.existing_admin import ExistingAdmin
+        from kaput.operate.rights import knock
+        from kaput.run.described import as_it_is, check_unused, describe
+        from kaput.run.existing import OnExisting
+
+        access = Access.read(self.command_config) if self.command_config else OPEN
+        knock(self.servers, access)
+        cluster = ExistingCluster(self.servers, access)
+        cluster.refresh()
+        with ExistingAdmin(cluster) as admin:
+            topics = admin.ids(topic.name for topic in scenario.topics)
+            kept = check_unused(scenario, topics, admin.every_group(), self.use_topics)
+            found = describe(cluster, admin)
+            true = as_it_is(scenario, found, kept)
+        return OnExisting(cluster, found, kept), true
