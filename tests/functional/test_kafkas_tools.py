@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from driving import KAPUT, Standing
-from kaput.operate.peeking import Wanted, peek
+from kaput.operate.replica_reader import Wanted, peek
 from kaput.operate.tools import TOOLS
 from waiting import answered, eventually, wait_for
 

@@ -14,7 +14,7 @@ from kaput.cli.run_folders import DEFAULT_RUNS, Runs
 
 if TYPE_CHECKING:
     from kaput.operate.doctor.diagnosis import Finding
-    from kaput.operate.doctor.survey import Survey
+    from kaput.operate.doctor.snapshot import Snapshot
 
 
 class Format(StrEnum):
@@ -80,7 +80,7 @@ def doctor_command(
     from kaput.cli.doctor_fix import apply, resume
     from kaput.cli.doctor_prove import prove as prove_findings
     from kaput.operate.doctor.diagnosis import diagnose, read_baseline
-    from kaput.operate.doctor.taking import take
+    from kaput.operate.doctor.snapshot_reader import read_snapshot
     from kaput.operate.registry import running
 
     known = set() if baseline is None else read_baseline(baseline)
@@ -89,25 +89,25 @@ def doctor_command(
     servers = servers_of(bootstrap_servers, cluster)
     command_config = config_of(bootstrap_servers, cluster, command_config)
 
-    def look() -> tuple[Survey, list[Finding]]:
-        return (seen := take(servers, command_config, client_config)), diagnose(seen, known)
+    def look() -> tuple[Snapshot, list[Finding]]:
+        return (seen := read_snapshot(servers, command_config, client_config)), diagnose(seen, known)
 
-    survey, findings = look()
+    snapshot, findings = look()
     if prove:
-        return prove_findings(check or [], survey, findings, runs, json)
+        return prove_findings(check or [], snapshot, findings, runs, json)
     shown, fixed = Format.JSON if json else format_, None
     if fix:
         quiet = shown is not Format.TEXT
         if not quiet:
-            _show(shown, findings, survey.unknown)
+            _show(shown, findings, snapshot.unknown)
         fixed = list[str]()
-        if survey.interrupted is not None:
-            fixed = resume(survey, servers, command_config, yes=yes, quiet=quiet)
-            survey, findings = look()
-        fixed += apply(survey, findings, servers, command_config, yes=yes, quiet=quiet)
-        survey, findings = look()
+        if snapshot.interrupted is not None:
+            fixed = resume(snapshot, servers, command_config, yes=yes, quiet=quiet)
+            snapshot, findings = look()
+        fixed += apply(snapshot, findings, servers, command_config, yes=yes, quiet=quiet)
+        snapshot, findings = look()
         typer.echo("\nafter the fixes:", err=quiet)
-    _show(shown, findings, survey.unknown, fixed)
+    _show(shown, findings, snapshot.unknown, fixed)
     return _status(findings, fail_on)
 
 

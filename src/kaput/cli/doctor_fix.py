@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from kaput.cli.reassign_steps import Reassignment
     from kaput.operate.doctor.diagnosis import Finding
     from kaput.operate.doctor.fixing import Fix
-    from kaput.operate.doctor.survey import Survey
+    from kaput.operate.doctor.snapshot import Snapshot
     from kaput.operate.reassign.cluster import Connection
 
 
-def resume(survey: Survey, servers: str, command_config: Path | None, *, yes: bool, quiet: bool) -> list[str]:
+def resume(
+    snapshot: Snapshot, servers: str, command_config: Path | None, *, yes: bool, quiet: bool
+) -> list[str]:
     """Finishes an interrupted reassignment; a sentence for the user, or nothing if the user declined. Raises
     UsageError, LabError.
     """
@@ -25,16 +27,16 @@ def resume(survey: Survey, servers: str, command_config: Path | None, *, yes: bo
     from kaput.operate.reassign.cluster import connected
     from kaput.operate.reassign.journal import Folder
 
-    assert survey.interrupted is not None
+    assert snapshot.interrupted is not None
     typer.echo("\nfix KP023: resume the interrupted reassignment", err=quiet)
     access = OPEN if command_config is None else Access.read(command_config)
     with connected(servers, access) as connection:
         done = Reassignment(connection, connection.view(), Folder(), quiet, yes).resume(None, False)
-    return [f"the interrupted reassignment of {survey.interrupted.partitions} partitions"] if done else []
+    return [f"the interrupted reassignment of {snapshot.interrupted.partitions} partitions"] if done else []
 
 
 def apply(
-    survey: Survey,
+    snapshot: Snapshot,
     findings: Sequence[Finding],
     servers: str,
     command_config: Path | None,
@@ -53,7 +55,7 @@ def apply(
     from kaput.operate.reassign.cluster import connected
     from kaput.operate.reassign.journal import Folder
 
-    found = remedies(survey, findings)
+    found = remedies(snapshot, findings)
     done = []
     access = OPEN if command_config is None else Access.read(command_config)
     with connected(servers, access) as connection:

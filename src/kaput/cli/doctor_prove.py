@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from kaput.cli.scenario_choice import Choice
     from kaput.cli.series import Series
     from kaput.operate.doctor.diagnosis import Finding
-    from kaput.operate.doctor.proving import Pair
-    from kaput.operate.doctor.survey import Survey
+    from kaput.operate.doctor.experiments import Pair
+    from kaput.operate.doctor.snapshot import Snapshot
 
 NOT_SHOWN = 3
 
 
 def prove(
     ids: Sequence[str],
-    survey: Survey | None,
+    snapshot: Snapshot | None,
     findings: Sequence[Finding],
     runs: Path,
     json: bool,
@@ -33,7 +33,7 @@ def prove(
     from kaput.cli.results import show_series
     from kaput.cli.run_scenarios import run_all
     from kaput.cli.scenario_choice import Choice
-    from kaput.operate.doctor.proving import EXPERIMENTS, NO_EXPERIMENT, pair
+    from kaput.operate.doctor.experiments import EXPERIMENTS, NO_EXPERIMENT, pair
 
     wanted = list(dict.fromkeys(ids or [finding.id for finding in findings]))
     _check(wanted)
@@ -41,7 +41,7 @@ def prove(
         if number in NO_EXPERIMENT:
             typer.echo(f"{number}: there is no experiment: {NO_EXPERIMENT[number]}", err=True)
     first = {finding.id: finding.resource for finding in reversed(findings)}
-    pairs = [pair(number, survey, first.get(number)) for number in wanted if number in EXPERIMENTS]
+    pairs = [pair(number, snapshot, first.get(number)) for number in wanted if number in EXPERIMENTS]
     if not pairs:
         typer.echo("nothing to reproduce", err=True)
         return NOT_SHOWN
@@ -74,7 +74,7 @@ def _check(ids: Sequence[str]) -> None:
 def _conclude(pairs: Sequence[Pair], series: Series, json: bool) -> int:
     """Prints a sentence for each pair. Raises LabError if one of its runs failed."""
     from kaput.errors import LabError
-    from kaput.operate.doctor.proving import shown
+    from kaput.operate.doctor.experiments import shown
     from kaput.report.layout import number
 
     by_name = {result.findings.run.scenario: result.findings for result in series.results}

@@ -29,12 +29,12 @@ class ExistingClusterOptions:
         from kaput.cluster.access import OPEN, Access
         from kaput.cluster.existing import ExistingCluster
         from kaput.cluster.existing_admin import ExistingAdmin
-        from kaput.operate.rights import knock
+        from kaput.operate.authorization import check_access
         from kaput.run.described import as_it_is, check_unused, describe
         from kaput.run.existing import OnExisting
 
         access = Access.read(self.command_config) if self.command_config else OPEN
-        knock(self.servers, access)
+        check_access(self.servers, access)
         cluster = ExistingCluster(self.servers, access)
         cluster.refresh()
         with ExistingAdmin(cluster) as admin:

@@ -20,7 +20,7 @@ def inside_command(
 
     Example: kaput inside pytest tests/test_failover.py
     """
-    from kaput.cluster.network.entering import enter
+    from kaput.cluster.network.reexec import enter
     from kaput.errors import UsageError
 
     found = shutil.which(command[0])

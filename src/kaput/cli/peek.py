@@ -20,7 +20,7 @@ from kaput.printable import printable
 
 if TYPE_CHECKING:
     from kaput.cluster.records import Record
-    from kaput.operate.peeking import Peek
+    from kaput.operate.replica_reader import Peek
 
 
 def peek_command(
@@ -46,8 +46,8 @@ def peek_command(
     import json as library
 
     from kaput.errors import UsageError
-    from kaput.operate.peeking import Wanted, peek
-    from kaput.operate.rights import knock
+    from kaput.operate.authorization import check_access
+    from kaput.operate.replica_reader import Wanted, peek
 
     topic, slash, partition = place.rpartition("/")
     if not slash or not topic or not partition.isdigit():
@@ -57,7 +57,7 @@ def peek_command(
     servers = servers_of(bootstrap_servers, cluster)
     access = access_of(bootstrap_servers, cluster, command_config)
     if bootstrap_servers is not None:  # kaput can always sign in to its own clusters
-        knock(servers, access)
+        check_access(servers, access)
     found = peek(servers, (topic, int(partition)), replica, Wanted(offset, count), folder, access)
     if json:
         typer.echo(library.dumps(_document(found)))

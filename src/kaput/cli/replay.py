@@ -11,7 +11,7 @@ from kaput.cli.cluster_options import ClusterName, CommandConfig, Json, Servers,
 from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:
-    from kaput.operate.replaying import Progress
+    from kaput.operate.topic_copy import Progress
 
 
 def replay_command(
@@ -47,15 +47,15 @@ def replay_command(
     import json as library
 
     from kaput.cli.progress import RecordsProgress
+    from kaput.operate.authorization import check_access
     from kaput.operate.replay_plan import Replay
-    from kaput.operate.replaying import replay
-    from kaput.operate.rights import knock
+    from kaput.operate.topic_copy import replay
 
     given = pairs("--config", config)
     servers = servers_of(bootstrap_servers, cluster)
     name = id_ or f"kaput-replay-{source}-{target}"
     access = access_of(bootstrap_servers, cluster, command_config)
-    knock(servers, access)
+    check_access(servers, access)
     settings = {**access.librdkafka(), **given}
     with RecordsProgress(f"{source} to {target}") as bar:
 

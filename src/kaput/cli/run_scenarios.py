@@ -133,7 +133,7 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
     Jars are fetched first: no other network can be reached from there.
     """
     from kaput.cli.jars import distribution_for
-    from kaput.cluster.network.entering import enter
+    from kaput.cluster.network.reexec import enter
     from kaput.errors import DistributionError
     from kaput.faults.catalogue import CATALOGUE
 

@@ -90,7 +90,7 @@ def _here(
 ) -> None:
     """Runs the cluster in this process."""
     from kaput.cli.jars import distribution_for
-    from kaput.cluster.network.entering import enter
+    from kaput.cluster.network.reexec import enter
     from kaput.java import find_java
     from kaput.operate.daemon import Daemon
     from kaput.operate.lab import lab

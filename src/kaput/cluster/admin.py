@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaput.cluster import features, requests
-from kaput.cluster.asking import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
 from kaput.cluster.group_admin import GroupAdmin
 from kaput.cluster.requests import TopicPartition
 from kaput.cluster.wire import Endpoint, Unanswered, ask

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from kaput.cluster import requests
-from kaput.cluster.asking import ANSWER_TIMEOUT_S, Asker
+from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, Broadcaster
 from kaput.cluster.requests import TopicPartition
 from kaput.cluster.wire import Endpoint, Refused, ask, error_name, trouble
 from kaput.errors import LabError
@@ -43,7 +43,7 @@ class GroupAdmin:
         self._cluster, self._timeout_s = cluster, timeout_s
         self._zookeepers = cluster.zookeeper_endpoints
         nodes = sum(map(len, (cluster.broker_endpoints, cluster.controller_endpoints, self._zookeepers)))
-        self._asker = Asker(nodes, timeout_s)
+        self._asker = Broadcaster(nodes, timeout_s)
 
     def __enter__(self) -> Self:
         return self

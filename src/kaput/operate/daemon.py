@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kaput.errors import KaputError, LabError, UsageError
-from kaput.operate.breaking import Injected
+from kaput.operate.fault_injection import Injected
 from kaput.operate.lab import Lab
 from kaput.operate.registry import ClusterDirectory, ClusterEntry
 from kaput.operate.status import status_of

@@ -23,12 +23,12 @@ from pydantic import ValidationError
 from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.lab import Cluster
-from kaput.cluster.network.entering import inside
+from kaput.cluster.network.reexec import inside
 from kaput.cluster.requests import metadata
 from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.java import Java, find_java
-from kaput.operate.breaking import Breaking, Injected
+from kaput.operate.fault_injection import FaultInjector, Injected
 from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
 from kaput.scenario import loader
@@ -109,7 +109,9 @@ class Lab:
                 Cluster(owner, self.spec, distribution, java, folder, self._note)
             )
             self.admin = stack.enter_context(Admin(self.cluster, READY_TIMEOUT_S))
-            self.breaking = Breaking(self.cluster.nodes, self.cluster.network, self.admin, lambda: self.spec)
+            self.breaking = FaultInjector(
+                self.cluster.nodes, self.cluster.network, self.admin, lambda: self.spec
+            )
             stack.callback(self.breaking.abandon)
             self.admin.create_topics(self._topics)
             self._stack = stack.pop_all()

@@ -9,8 +9,8 @@ from types import TracebackType
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
-from kaput.cluster.collecting import collect_cluster_events
 from kaput.cluster.distribution import Distribution
+from kaput.cluster.event_log import collect_cluster_events
 from kaput.cluster.events import Collected
 from kaput.cluster.lab import Cluster
 from kaput.cluster.network.interface import Network

@@ -1,7 +1,7 @@
 """Samples of who leads each partition and which replicas are in its ISR, where that has changed in a second.
 
 For those who look on while the run is recorded; what is judged comes from the cluster's own records
-(cluster/collecting.py), which no sample can be as exact as. Its place: experiment.py opens it.
+(cluster/event_log.py), which no sample can be as exact as. Its place: experiment.py opens it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from kaput.cluster.access import Access
 from kaput.cluster.requests import TopicPartition as Place
 from kaput.errors import LabError
-from kaput.operate.rights import knock, unseen
+from kaput.operate.authorization import check_access, hidden_resources
 
 with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -84,7 +84,7 @@ class Cluster(Protocol):
 @contextmanager
 def connected(servers: str, access: Access) -> Iterator[Connection]:
     """A cluster to work with. Raises LabError."""
-    knock(servers, access)
+    check_access(servers, access)
     try:
         admin = KafkaAdminClient(
             bootstrap_servers=servers.split(","),
@@ -109,7 +109,7 @@ class Connection:
     def view(self) -> View:
         cluster = self._again("how the cluster stands", self._admin.describe_cluster)
         topics = self._again("the topics", self._admin.describe_topics)
-        unseen(self._principal, cluster.get("authorized_operations"), bool(topics))
+        hidden_resources(self._principal, cluster.get("authorized_operations"), bool(topics))
         self._there = sorted(b["broker_id"] for b in cluster["brokers"] if not b.get("is_fenced"))
         return View(
             cluster["cluster_id"],

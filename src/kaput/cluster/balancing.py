@@ -1,7 +1,7 @@
-"""Evens out what brokers have: chains of exchanges from the fullest to those with less, while there are any.
+"""Balances load over brokers: chains of exchanges from the fullest to emptier ones.
 
-Its place: placement.py counts replicas and leaders with it. Each chain is a shortest one, and where
-none is left the load is as even as exchanges can make it (as for any flow with convex costs).
+Its place: placement.py balances replicas and leaders with it. Each chain is a shortest one, and when none is
+left the load is as even as exchanges can make it (as for any flow with convex costs).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-def even_out(
+def balance(
     load: MutableMapping[int, int],
     brokers: Sequence[int],
     exchanges: Callable[[int], Iterable[tuple[int, _T]]],
     exchange: Callable[[int, int, _T], None],
 ) -> None:
-    """`exchanges`: to which brokers one can give something, and what; `exchange` does it. `load` is kept."""
+    """`exchanges`: the brokers that one can give to, and what; `exchange` does it. Updates `load`."""
     while chain := _chain(load, brokers, exchanges):
         for giver, taker, what in chain:
             exchange(giver, taker, what)
@@ -32,7 +32,7 @@ def _chain(
     brokers: Sequence[int],
     exchanges: Callable[[int], Iterable[tuple[int, _T]]],
 ) -> list[tuple[int, int, _T]]:
-    """Exchanges that take one from a broker and give it to one with two less; empty where there are none."""
+    """Exchanges that move one from a broker to one with at least two less; empty if there are none."""
     if not brokers:
         return []
     least = min(load[broker] for broker in brokers)

@@ -1,6 +1,6 @@
-"""Asking many nodes: all at once, or one after the other, and again until a deadline.
+"""Sends a request to many nodes: to all at once, or one after the other, with retries until a deadline.
 
-Its place: admin.py knows what to ask and what the answers mean; wire.py asks one node once.
+Its place: admin.py knows the requests and the meaning of the answers; wire.py asks one node once.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any, TypeVar
 from kaput.cluster.wire import Endpoint, Refused, Unanswered, ask
 from kaput.errors import LabError
 
-ANSWER_TIMEOUT_S = 2.0  # of one node to one question
-LATECOMERS_S = 0.2  # what the other nodes get once one has answered
+ANSWER_TIMEOUT_S = 2.0  # for one node's answer
+LATECOMERS_S = 0.2  # for the other nodes once one has answered
 _POLL_S = 0.05
 _T = TypeVar("_T")
 _A = TypeVar("_A")
 
 
-class Asker:
-    """Threads to ask `nodes` nodes with, and the time after which `retry` gives up."""
+class Broadcaster:
+    """Threads for requests to `nodes` nodes, and the time after which `retry` gives up."""
 
     def __init__(self, nodes: int, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        # Many more than nodes: a question to a paused node holds its thread until it times out.
+        # Many more than nodes: a request to a paused node blocks its thread until it times out.
         self._pool = ThreadPoolExecutor(max_workers=8 * nodes, thread_name_prefix="admin")
 
     def close(self) -> None:
-        """Lets the threads go; does not wait for those whose question will time out."""
+        """Stops the threads; does not wait for requests that will time out."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def submit(self, question: Callable[..., _A], *args: Any) -> Future[_A]:
-        """Runs one question in a thread."""
-        return self._pool.submit(question, *args)
+    def submit(self, request: Callable[..., _A], *args: Any) -> Future[_A]:
+        """Runs one request in a thread."""
+        return self._pool.submit(request, *args)
 
     def ask_all(
         self,
@@ -42,9 +42,9 @@ class Asker:
         make: Callable[[], Any],
         latecomers_s: float = LATECOMERS_S,
     ) -> dict[int, Any]:
-        """By node, the answers of those who give one soon enough after the first; maybe of nobody.
+        """The answers by node, of nodes that answer soon enough after the first; may be empty.
 
-        Raises Refused where nobody answers, and one does not let us in.
+        Raises Refused if no node answers and one refuses access.
         """
         futures = {
             self._pool.submit(ask, endpoint, make(), ANSWER_TIMEOUT_S): node
@@ -70,8 +70,8 @@ class Asker:
     def ask_any(
         self, endpoints: Mapping[int, Endpoint], make: Callable[[], Any], what: str, timeout_s: float
     ) -> Any:
-        """The answer of the first node that gives one. Raises LabError when nobody does."""
-        why = "there is nobody to ask"
+        """The answer of the first node that gives one. Raises LabError if none does."""
+        why = "there are no nodes"
         for endpoint in endpoints.values():
             try:
                 return ask(endpoint, make(), timeout_s)
@@ -82,9 +82,7 @@ class Asker:
         raise LabError(f"{what}: no node answered ({why})")
 
     def retry(self, look: Callable[[], _T], what: str) -> _T:
-        """What `look` returns once it raises no LabError. Raises LabError when time has run out, and Refused
-        at once.
-        """
+        """What `look` returns once it raises no LabError. Raises LabError after the timeout, Refused at once."""
         limit = time.monotonic() + self._timeout_s
         while True:
             try:

@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 
 from kaput.cluster.access import OPEN, Access, read_properties
 from kaput.errors import LabError, UsageError
-from kaput.operate.doctor.survey import (
+from kaput.operate.authorization import check_access, hidden_resources
+from kaput.operate.doctor.snapshot import (
     Broker,
     Commit,
     Group,
     Interrupted,
     Partition,
     Quorum,
-    Survey,
+    Snapshot,
     Topic,
 )
 from kaput.operate.reassign.journal import Folder
-from kaput.operate.rights import knock, unseen
 
 with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -34,12 +34,12 @@ _RIPE = 0.8  # of a topic's retention
 _T = TypeVar("_T")
 
 
-def take(
+def read_snapshot(
     servers: str,
     command_config: Path | None = None,
     client_config: Path | None = None,
     folder: Folder | None = None,
-) -> Survey:
+) -> Snapshot:
     """The picture. `command_config`: how to be let in; `client_config`: what is judged; both Java properties.
     `folder`: where reassignments are noted, another place for tests.
 
@@ -48,7 +48,7 @@ def take(
     """
     client = read_properties(client_config) if client_config is not None else None
     access = Access.read(command_config) if command_config else OPEN
-    knock(servers, access)
+    check_access(servers, access)
     try:
         admin = KafkaAdminClient(
             bootstrap_servers=servers.split(","),
@@ -58,7 +58,7 @@ def take(
     except (KafkaError, OSError, ValueError) as error:
         raise LabError(f"{servers} cannot be reached: {_said(error)}") from None
     try:
-        return _Picture(admin, access.principal, folder or Folder()).survey(client)
+        return _Picture(admin, access.principal, folder or Folder()).snapshot(client)
     except (KafkaError, OSError) as error:
         raise LabError(f"{servers} did not answer: {_said(error)}") from None
     finally:
@@ -72,7 +72,7 @@ class _Picture:
         self._admin, self._principal, self._folder = admin, principal, folder
         self._unknown: list[str] = []
 
-    def survey(self, client: Mapping[str, str] | None) -> Survey:
+    def snapshot(self, client: Mapping[str, str] | None) -> Snapshot:
         cluster = self._admin.describe_cluster()
         described = [topic for topic in self._admin.describe_topics() if not topic["error_code"]]
         self._look_at_rights(cluster.get("authorized_operations"), bool(described))
@@ -82,7 +82,7 @@ class _Picture:
         busy = self._folder.busy(cluster_id)
         interrupted = None if busy else self._interrupted(cluster_id)
         topics = self._topics(described)
-        return Survey(
+        return Snapshot(
             cluster_id,
             self._brokers(cluster["brokers"]),
             topics,
@@ -106,7 +106,7 @@ class _Picture:
 
     def _look_at_rights(self, rights: Sequence[str] | None, sees_topics: bool) -> None:
         """What may not be described is not refused: it is simply not there. Raises LabError for nobody."""
-        if hidden := unseen(self._principal, rights, sees_topics):
+        if hidden := hidden_resources(self._principal, rights, sees_topics):
             self._unknown.append(hidden)
 
     def _tried(self, what: str, look: Callable[[], _T], otherwise: _T) -> _T:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaput.cluster.dumping import whole
+from kaput.cluster.log_dump import whole
 from kaput.cluster.metadata_log import _Image, parse, read_snapshot
 
 ID = "bQX0QAWcTBKpvom9jlOb6g"

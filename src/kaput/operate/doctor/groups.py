@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaput.operate.doctor.check import Found, check
-from kaput.operate.doctor.survey import Commit, Group, Survey
+from kaput.operate.doctor.snapshot import Commit, Group, Snapshot
 
 
 @check("KP015", "critical", "the group's oldest unread records are about to be deleted by age")
-def _outlived(survey: Survey) -> Iterator[Found]:
-    for group, commit in _commits(survey):
+def _outlived(snapshot: Snapshot) -> Iterator[Found]:
+    for group, commit in _commits(snapshot):
         unread = max(commit.committed, commit.start)
         if commit.aged is not None and unread < min(commit.aged, commit.end):
             yield Found(
@@ -21,8 +21,8 @@ def _outlived(survey: Survey) -> Iterator[Found]:
 
 
 @check("KP019", "warning", "nobody reads for this group, and its lag grows")
-def _abandoned(survey: Survey) -> Iterator[Found]:
-    for group in survey.groups:
+def _abandoned(snapshot: Snapshot) -> Iterator[Found]:
+    for group in snapshot.groups:
         lag = sum(commit.lag for commit in group.commits)
         if not group.has_members and lag:
             yield Found(
@@ -33,8 +33,8 @@ def _abandoned(survey: Survey) -> Iterator[Found]:
 
 
 @check("KP020", "critical", "the group's next records were deleted before it read them")
-def _deleted_unread(survey: Survey) -> Iterator[Found]:
-    for group, commit in _commits(survey):
+def _deleted_unread(snapshot: Snapshot) -> Iterator[Found]:
+    for group, commit in _commits(snapshot):
         if commit.committed < commit.start:
             yield Found(
                 _place(group, commit),
@@ -44,8 +44,8 @@ def _deleted_unread(survey: Survey) -> Iterator[Found]:
             )
 
 
-def _commits(survey: Survey) -> Iterator[tuple[Group, Commit]]:
-    for group in survey.groups:
+def _commits(snapshot: Snapshot) -> Iterator[tuple[Group, Commit]]:
+    for group in snapshot.groups:
         for commit in group.commits:
             yield group, commit
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from fakes.segments import batch, write_segment
 from kaput.cli.main import app
 from kaput.errors import LabError, UsageError
-from kaput.operate.peeking import Wanted, _from_files
+from kaput.operate.replica_reader import Wanted, _from_files
 
 PLACE = ("orders", 0)
 

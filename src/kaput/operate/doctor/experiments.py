@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from kaput.evidence.findings import Findings
-from kaput.operate.doctor.survey import Survey, Topic
+from kaput.operate.doctor.snapshot import Snapshot, Topic
 from kaput.scenario.builtin import builtin_text
 from kaput.scenario.loader import resolve
 from kaput.scenario.model import Scenario
@@ -110,13 +110,13 @@ class Pair:
     figure: Figure
 
 
-def pair(number: str, survey: Survey | None, resource: str | None) -> Pair:
+def pair(number: str, snapshot: Snapshot | None, resource: str | None) -> Pair:
     """The experiment for a check, with the settings of the topic in which it was found, if it was.
 
     `number` is one of EXPERIMENTS.
     """
     experiment = EXPERIMENTS[number]
-    topics = {f"topic {topic.name}": topic for topic in survey.topics} if survey is not None else {}
+    topics = {f"topic {topic.name}": topic for topic in snapshot.topics} if snapshot is not None else {}
     topic = topics.get(resource or "")
     risk: Sequence[str] = experiment.risk
     remedy: Sequence[str] = experiment.remedy
@@ -148,5 +148,5 @@ def _no_slack(topic: Topic) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _text(name: str) -> str:
-    own = files("kaput.operate.doctor") / "experiments" / f"{name}.yaml"
+    own = files("kaput.operate.doctor") / "scenarios" / f"{name}.yaml"
     return own.read_text(encoding="utf-8") if own.is_file() else builtin_text(name)

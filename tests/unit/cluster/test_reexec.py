@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kaput.cluster.network.entering import MARK, inside
+from kaput.cluster.network.reexec import MARK, inside
 from kaput.processes.records import own_marker
 
 
@@ -24,6 +24,6 @@ def test_the_mark_is_its_process_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kaput that is started from inside has the mark in its environment and must enter for itself."""
     monkeypatch.setenv(MARK, own_marker())
     assert inside()
-    asked = "from kaput.cluster.network.entering import inside; print(inside())"
+    asked = "from kaput.cluster.network.reexec import inside; print(inside())"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from kaput.cli.main import app
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.wire import Refused, WrongProtocol
-from kaput.operate.rights import knock
+from kaput.operate.authorization import check_access
 
 _API_VERSIONS = 18
 _ALERT = bytes.fromhex("15030300020246")
@@ -66,7 +66,7 @@ def test_without_its_config_the_option_is_named(answer: Callable[[bytes], bytes]
     """And not what a client library makes of it after half a minute."""
     began = time.monotonic()
     with node(answer) as server, pytest.raises(WrongProtocol, match=f"{server} {what}.*--command-config"):
-        knock(server, OPEN)
+        check_access(server, OPEN)
     assert time.monotonic() - began < 5
 
 
@@ -85,15 +85,15 @@ def test_a_config_that_says_otherwise_is_named(
     )
     wanted = rf"{what}, and {path} \(--command-config\) says security.protocol={protocol}"
     with node(answer) as server, pytest.raises(WrongProtocol, match=wanted):
-        knock(server, Access.read(path))
+        check_access(server, Access.read(path))
 
 
 def test_who_only_hangs_up_is_no_refusal() -> None:
     """The next server is asked; who cannot be asked at all is for others to say."""
     with node(mute) as first, node(mute) as second:
-        knock(f"{first},{second}", OPEN)
+        check_access(f"{first},{second}", OPEN)
     with node(mute) as first, node(tls_alone) as second, pytest.raises(Refused, match=f"{second} speaks TLS"):
-        knock(f"{first},{second}", OPEN)
+        check_access(f"{first},{second}", OPEN)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Whether a cluster lets us in, and what a principal cannot see of it.
+"""Whether a client can sign in to a cluster, and which resources its principal cannot see.
 
-Kafka does not refuse to list topics and groups, it leaves them out; and a cluster without any looks well.
+Kafka does not refuse to list topics and groups: it leaves them out, and a cluster without any looks healthy.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _ANSWER_S = 10.0
 _KNOWN = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
-def knock(servers: str, access: Access) -> None:
-    """Signs in at one of the servers, since client libraries take a refusal, or a protocol unlike theirs,
-    for a broker that is away, and try until their time is up.
+def check_access(servers: str, access: Access) -> None:
+    """Signs in to one of the servers. Client libraries would mistake a refusal, or another protocol, for a
+    broker that is down, and retry until they time out.
 
-    Raises Refused; who cannot be asked is for others to say.
+    Raises Refused and WrongProtocol. Servers that cannot be reached are left to the client library.
     """
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
@@ -39,16 +39,16 @@ def knock(servers: str, access: Access) -> None:
 
 
 def _check_protocol(endpoint: Endpoint) -> None:
-    """Raises WrongProtocol where a node that did not answer does so when it is asked otherwise."""
+    """Raises WrongProtocol if a node that did not answer does so with another protocol."""
     access = endpoint.access
     if access.mechanism is None and _answers(endpoint):
-        raise WrongProtocol(endpoint, "wants clients to sign in (SASL)")
+        raise WrongProtocol(endpoint, "requires clients to sign in (SASL)")
     if access.tls is not None and _answers(endpoint._replace(access=OPEN)):
-        raise WrongProtocol(endpoint, "speaks no TLS")
+        raise WrongProtocol(endpoint, "does not use TLS")
 
 
 def _answers(endpoint: Endpoint) -> bool:
-    """Whether it says which requests it knows: it does before anybody has signed in."""
+    """Whether it answers an ApiVersions request, which needs no sign-in."""
     try:
         ask(endpoint, api_versions(), _ANSWER_S)
     except Unanswered:
@@ -56,15 +56,15 @@ def _answers(endpoint: Endpoint) -> bool:
     return True
 
 
-def unseen(principal: str, rights: Sequence[str] | None, sees_topics: bool) -> str | None:
-    """A sentence about what may be there and is not listed; None where everything is.
+def hidden_resources(principal: str, rights: Sequence[str] | None, sees_topics: bool) -> str | None:
+    """A sentence about resources that may exist and are not listed; None if all are listed.
 
-    rights: operations on the cluster that brokers say are allowed, None where they do not say. Raises
-    LabError for a principal that sees nothing at all.
+    `rights`: the cluster operations that the brokers allow, None if they do not tell. Raises LabError for a
+    principal that sees nothing at all.
     """
     if rights is None or "DESCRIBE" in rights:
         return None
     why = f"{principal} is not allowed to Describe the cluster"
     if not sees_topics:
-        raise LabError(f"{why}, nor any topic of it: there is nothing to look at")
-    return f"groups, and topics of others: {why}"
+        raise LabError(f"{why} or any of its topics: there is nothing to check")
+    return f"groups, and topics this user may not describe: {why}"

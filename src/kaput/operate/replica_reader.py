@@ -1,8 +1,8 @@
-"""What one named replica has of a partition, leader or not: the successor of Kafka's simple-consumer-shell.
+"""Reads a partition from one replica, leader or not: the successor of Kafka's simple-consumer-shell.
 
-The broker itself is asked, as Kafka's replica debugger does it. What a follower was given just now it shows a
-moment later (seen with Kafka 4.3.1). One that is down cannot be asked: of a cluster of kaput's own its files
-are read instead. Not here: what is printed (cli/peek.py).
+The broker is asked as Kafka's replica debugger does it. A follower shows new records a moment later (seen with
+Kafka 4.3.1). If the broker is down and belongs to kaput, its files are read instead. Not here: what is printed
+(cli/peek.py).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Peek:
-    """What a replica has: its log from `start` to before `end`, and the records that were asked for.
+    """A replica's log, from `start` to before `end`, and the records that were requested.
 
-    leader: None where nobody leads; `source`: `broker` or `files`.
+    `leader`: None if there is none; `source`: `broker` or `files`.
     """
 
     place: TopicPartition
@@ -42,13 +42,13 @@ class Peek:
 
 @dataclass(frozen=True)
 class Wanted:
-    """From which offset on, counted from the end where it is negative, and how many records."""
+    """The first offset, counted from the end if negative, and the number of records."""
 
     offset: int
     count: int
 
     def first(self, start: int, end: int) -> int:
-        """The offset to begin with."""
+        """The offset to start at."""
         return max(start, end + self.offset if self.offset < 0 else self.offset)
 
 
@@ -60,14 +60,16 @@ def peek(
     folder: Path | None,
     access: Access = OPEN,
 ) -> Peek:
-    """Asks the broker, and where it does not answer reads its files below `folder`, if there is one.
+    """Asks the broker; if it does not answer, reads its files below `folder`, if given.
 
-    Raises UsageError where it is no replica of the partition, LabError where nobody tells.
+    Raises UsageError if the broker has no replica of the partition, LabError if neither works.
     """
     brokers, leader, replicas = _where(servers, place, access)
     if replica not in replicas:
-        there = ", ".join(map(str, replicas))
-        raise UsageError(f"broker {replica} has no replica of {place[0]}/{place[1]}; replicas are {there}")
+        known = ", ".join(map(str, replicas))
+        raise UsageError(
+            f"broker {replica} has no replica of {place[0]}/{place[1]}; its replicas are {known}"
+        )
     try:
         if replica not in brokers:
             raise Unanswered(f"broker {replica} is down")

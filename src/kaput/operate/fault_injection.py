@@ -63,7 +63,7 @@ class _Active:
     heal: Heal  # bound to the nodes that were hit
 
 
-class Breaking:
+class FaultInjector:
     """The faults of one cluster that are active now. For several threads."""
 
     def __init__(

@@ -120,7 +120,7 @@ class Interrupted:
 
 
 @dataclass(frozen=True)
-class Survey:
+class Snapshot:
     """The whole picture. `client`: the settings of a client, None where none were given. `moving`: whether
     replicas are being reassigned now, or that is not known.
     """

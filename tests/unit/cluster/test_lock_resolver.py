@@ -9,7 +9,7 @@ import pytest
 
 from kaput.cluster.distribution import resolve
 from kaput.cluster.lock import find_lock, read_lock
-from kaput.cluster.locking import Module, make_lock
+from kaput.cluster.lock_resolver import Module, make_lock
 from kaput.errors import DistributionError
 from kaput.java import Java
 

@@ -1,7 +1,7 @@
-"""Doing something in another process's network namespace: a thread goes there, does it, and ends.
+"""Runs a function in another process's network namespace: in a thread that enters it and ends afterwards.
 
-What it opens there (sockets) stays there, whoever uses it later. Not through pyroute2's `netns=`: that
-forks, and the fork of a process with threads may hang.
+Sockets opened there belong to that namespace, whichever thread uses them later. Not through pyroute2's
+`netns=`: that forks, and forking a process with threads may hang.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _CLONE_NEWNET = 0x40000000
 _T = TypeVar("_T")
 
 
-def visit(pid: int | None, action: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
-    """What `action` returns, done in the network namespace of this process (None: in our own).
+def run_in_netns(pid: int | None, action: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
+    """Returns what `action` returns when run in that process's network namespace (None: our own).
 
-    Raises what it raises, and LabError where the namespace cannot be visited or the time is up.
+    Raises what it raises, and LabError if the namespace cannot be entered or time runs out.
     """
     returned: list[_T] = []
     raised: list[BaseException] = []
@@ -32,11 +32,11 @@ def visit(pid: int | None, action: Callable[[], _T], timeout_s: float = TIMEOUT_
             if pid is not None:
                 _enter(pid)
             returned.append(action())
-        except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for
+        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
             raised.append(error)
 
-    # A daemon, so that a visit that never ends does not keep kaput from ending.
-    thread = threading.Thread(target=go, name="visit-namespace", daemon=True)
+    # A daemon thread, so that an action that hangs does not keep kaput from ending.
+    thread = threading.Thread(target=go, name="netns", daemon=True)
     thread.start()
     thread.join(timeout_s)
     if raised:
@@ -47,7 +47,7 @@ def visit(pid: int | None, action: Callable[[], _T], timeout_s: float = TIMEOUT_
 
 
 def _enter(pid: int) -> None:
-    """The calling thread alone, and for good."""
+    """For the calling thread only, permanently."""
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         descriptor = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
@@ -57,4 +57,4 @@ def _enter(pid: int) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise LabError(f"the network namespace of process {pid} cannot be visited: {error}") from None
+        raise LabError(f"the network namespace of process {pid} cannot be entered: {error}") from None

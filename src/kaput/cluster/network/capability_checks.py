@@ -1,7 +1,7 @@
-"""`python -m kaput.cluster.network.trials`: does for a moment, in a namespace, what networks and faults do.
+"""`python -m kaput.cluster.network.capability_checks`: tries what networks and faults need from the kernel.
 
-Each trial says its name before it begins; the first that fails ends it, with what the kernel said. Its place:
-preflight.py starts it in a namespace that is gone afterwards.
+Each check prints its name before it starts; the first failure ends the program with the kernel's message. Its
+place: preflight.py runs it in a temporary namespace.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ FAILED = 3  # the exit status
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Something to try, and what is missing where it fails."""
+class Check:
+    """Something to try, and what is missing if it fails."""
 
     action: Callable[[], None]
     missing: str
@@ -52,7 +52,7 @@ def _make_bridge() -> None:
 
 
 def _make_link() -> None:
-    # Both ends are here: a name is taken once only, and this process has no other namespace.
+    # Both ends are in this namespace, the only one of this process.
     make_link("kaput1", os.getpid(), _ELSEWHERE)
 
 
@@ -92,31 +92,31 @@ def _mount() -> None:
     with tempfile.TemporaryDirectory() as folder:
         disk.mount(Path(folder), 1)
         if not unmount(Path(folder)):
-            raise LabError("it cannot be taken away again")
+            raise LabError("it cannot be unmounted")
 
 
 ALWAYS = {
-    "lo": Trial(lambda: raise_loopback(None), "rights over its own network namespace"),
-    "bridge": Trial(_make_bridge, "the kernel's bridges (as root: modprobe bridge)"),
-    "veth": Trial(_make_link, "the kernel's veth links (as root: modprobe veth)"),
-    "nested": Trial(_nest, "namespaces inside its namespace"),
-    "enter": Trial(_enter, "entering namespaces that it has made"),
-    "filter": Trial(_filter, "the kernel's packet filter (as root: modprobe nf_tables)"),
+    "lo": Check(lambda: raise_loopback(None), "rights over its own network namespace"),
+    "bridge": Check(_make_bridge, "the kernel's bridges (as root: modprobe bridge)"),
+    "veth": Check(_make_link, "the kernel's veth links (as root: modprobe veth)"),
+    "nested": Check(_nest, "namespaces inside its namespace"),
+    "enter": Check(_enter, "entering namespaces that it created"),
+    "filter": Check(_filter, "the kernel's packet filter (as root: modprobe nf_tables)"),
 }
-# What single faults need beside that, by the words that they use for it.
+# What some faults need in addition, by the names in their `needs`.
 NEEDS = {
-    "reject": Trial(_reject, "the packet filter's reject (as root: modprobe nft_reject_ipv4)"),
-    "numgen": Trial(_draw, "the packet filter's random numbers (as root: modprobe nft_numgen)"),
-    "destroy": Trial(_destroy, "a way to tear down TCP connections (a kernel with CONFIG_INET_DIAG_DESTROY)"),
-    "tbf": Trial(_limit, "the kernel's token bucket (as root: modprobe sch_tbf)"),
-    # in a mount namespace of its own
-    "tmpfs": Trial(_mount, "the right to mount a file system of its own (tmpfs)"),
-    "nat": Trial(_redirect, "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)"),
+    "reject": Check(_reject, "the packet filter's reject (as root: modprobe nft_reject_ipv4)"),
+    "numgen": Check(_draw, "the packet filter's random numbers (as root: modprobe nft_numgen)"),
+    "destroy": Check(_destroy, "a way to tear down TCP connections (a kernel with CONFIG_INET_DIAG_DESTROY)"),
+    "tbf": Check(_limit, "the kernel's token bucket (as root: modprobe sch_tbf)"),
+    # in its own mount namespace
+    "tmpfs": Check(_mount, "the right to mount its own file system (tmpfs)"),
+    "nat": Check(_redirect, "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)"),
 }
 
 
 def _put(hook: Hook, *rules: Rule) -> None:
-    """A table with these rules, for a moment."""
+    """Creates a table with these rules, and removes it."""
     kernel = KernelFilter(None)
     kernel.put("kaput", [Chain("c", hook, (_ELSEWHERE,), rules)])
     kernel.counters("kaput")
@@ -138,11 +138,11 @@ def _run(name: str, *arguments: str) -> None:
 
 
 def main(needs: list[str]) -> int:
-    """The trials that are always made, and the named ones; 0 if all went well, FAILED if one did not."""
-    for name, trial in (ALWAYS | {need: NEEDS[need] for need in needs}).items():
+    """Runs the checks that are always needed and the named ones; returns 0, or FAILED."""
+    for name, check in (ALWAYS | {need: NEEDS[need] for need in needs}).items():
         print(f"@{name}", flush=True)  # noqa: T201 - preflight.py reads it
         try:
-            trial.action()
+            check.action()
         except (LabError, OSError, subprocess.SubprocessError) as error:
             print(error)  # noqa: T201
             return FAILED

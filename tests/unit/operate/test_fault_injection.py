@@ -8,14 +8,14 @@ import pytest
 
 from fakes.world import World
 from kaput.errors import FaultError, UsageError
-from kaput.operate.breaking import Breaking
+from kaput.operate.fault_injection import FaultInjector
 from kaput.scenario.model import Cluster
 
 
-def breaking(world: World, **cluster: object) -> Breaking:
+def breaking(world: World, **cluster: object) -> FaultInjector:
     """Of a world of doubles."""
     spec = Cluster.model_validate({"controllers": 1, "network": "namespaces", **cluster})
-    return Breaking(world.nodes, world.network, world.admin, lambda: spec, seed=1)  # type: ignore[arg-type]
+    return FaultInjector(world.nodes, world.network, world.admin, lambda: spec, seed=1)  # type: ignore[arg-type]
 
 
 def test_a_fault_is_active_until_it_is_healed() -> None:
