@@ -14,7 +14,7 @@ from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
-    from kaput.cli.scratch import Scratch
+    from kaput.api.scratch import Scratch
     from kaput.cli.series import Result
     from kaput.evidence.folder import LedgerRows
     from kaput.evidence.reading import Evidence
@@ -83,9 +83,9 @@ def analyze_command(
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --ledger messages
     """
     from kaput.analysis.spark.background import Background
+    from kaput.api.scratch import Scratch
+    from kaput.api.sealed import sealed_evidence
     from kaput.cli.results import show
-    from kaput.cli.run_folders import open_evidence
-    from kaput.cli.scratch import Scratch
     from kaput.evidence.folder import RunFolder
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
@@ -95,7 +95,7 @@ def analyze_command(
     with interrupts(), ExitStack() as stack:
         space = stack.enter_context(Scratch(scratch))
         # Mistakes in the evidence are reported before waiting for Spark.
-        local = {text: open_evidence(RunFolder(Path(text)), space) for text in run_dir if not _is_url(text)}
+        local = {text: sealed_evidence(RunFolder(Path(text)), space) for text in run_dir if not _is_url(text)}
         find_java()
         spark = stack.enter_context(Background(master, settings))
         spark.begin()
@@ -112,10 +112,10 @@ def _fetched(url: str, spark: Background, scratch: Scratch) -> Evidence:
     """A temporary copy of evidence that only Spark can read."""
     session = spark.session()
     from kaput.analysis.spark.elsewhere import bring, check_scratch
-    from kaput.cli.run_folders import open_evidence
+    from kaput.api.sealed import sealed_evidence
 
     check_scratch(session, scratch.where)
-    return open_evidence(bring(session, url, scratch.directory()), scratch)
+    return sealed_evidence(bring(session, url, scratch.directory()), scratch)
 
 
 def _judge(

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli.run_folders import DEFAULT_RUNS, Runs
+from kaput.cli.verbs import DEFAULT_RUNS, Runs
 
 
 def dashboard_command(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli.run_folders import DEFAULT_RUNS, Runs
+from kaput.cli.verbs import DEFAULT_RUNS, Runs
 
 PAIR = ["leader-kill-lagging-acks-1", "leader-kill-lagging-acks-all"]
 

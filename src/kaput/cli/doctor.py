@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
-from kaput.cli.run_folders import DEFAULT_RUNS, Runs
+from kaput.cli.verbs import DEFAULT_RUNS, Runs
 
 if TYPE_CHECKING:
     from kaput.operate.doctor.diagnosis import Finding

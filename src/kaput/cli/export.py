@@ -56,8 +56,8 @@ def export_command(
 
     Example: kaput export runs/20260101T120000-noop-1a2b3c --format jepsen
     """
-    from kaput.cli.run_folders import open_evidence
-    from kaput.cli.scratch import Scratch
+    from kaput.api.scratch import Scratch
+    from kaput.api.sealed import sealed_evidence
     from kaput.errors import UsageError
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
@@ -67,7 +67,7 @@ def export_command(
     if out is not None and out.exists():
         raise UsageError(f"{out}: already exists and is not overwritten")
     with interrupts(), Scratch() as scratch:
-        evidence = open_evidence(RunFolder(run_dir), scratch)
+        evidence = sealed_evidence(RunFolder(run_dir), scratch)
         if format_ is Format.JEPSEN:
             _jepsen(evidence, scratch.directory(), out)
         elif out is not None and table is None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kaput.cli.judging import exit_status, has_report, keep_report
+from kaput.api.judging import has_report
+from kaput.cli.judging import exit_status, keep_report
 from kaput.cli.series import Result, Series
 
 if TYPE_CHECKING:

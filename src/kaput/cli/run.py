@@ -23,7 +23,7 @@ from kaput.cli.new_cluster import (
     cluster_block,
     naming,
 )
-from kaput.cli.run_folders import DEFAULT_RUNS, Runs
+from kaput.cli.verbs import DEFAULT_RUNS, Runs
 
 if TYPE_CHECKING:
     from kaput.cli.existing_cluster import ExistingClusterOptions

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
+    from kaput.api.scratch import Scratch
     from kaput.cli.existing_cluster import ExistingClusterOptions
     from kaput.cli.scenario_choice import Choice
-    from kaput.cli.scratch import Scratch
     from kaput.cli.series import Plan, Result, Series
     from kaput.dashboard.beside import Beside
     from kaput.evidence.findings import Findings
@@ -45,7 +45,7 @@ def run_all(
     Yields the results before Spark stops, so that they can be shown at once.
     """
     from kaput.analysis.spark.background import Background
-    from kaput.cli.scratch import Scratch
+    from kaput.api.scratch import Scratch
     from kaput.cli.series import play
     from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
@@ -171,9 +171,9 @@ def run_one(
     dashboard: Beside | None = None,
 ) -> tuple[RunFolder, Findings]:
     """One run, judged. If it fails half-way, a message names its evidence. `dashboard`: shows it live."""
+    from kaput.api.sealed import sealed_evidence
     from kaput.cli.judging import judge_folder
     from kaput.cli.progress import RunProgress
-    from kaput.cli.run_folders import open_evidence
     from kaput.errors import KaputError
     from kaput.run.experiment import Experiment
 
@@ -197,4 +197,4 @@ def run_one(
         except KaputError:
             progress.note(f"the evidence so far is in {experiment.folder.path} (kaput analyze judges it)")
             raise
-        return folder, judge_folder(open_evidence(folder, scratch), spark.session, scratch)
+        return folder, judge_folder(sealed_evidence(folder, scratch), spark.session, scratch)

@@ -91,15 +91,13 @@ def _here(
     """Runs the cluster in this process."""
     from kaput.cli.jars import distribution_for
     from kaput.cluster.network.reexec import enter
-    from kaput.java import find_java
     from kaput.operate.daemon import Daemon
     from kaput.operate.lab import lab
     from kaput.processes.signals import interrupts
 
     made = lab(scenario, folder=directory.folder, note=_note, **cluster)
-    java = find_java()
     # With a progress bar if jars have to be fetched.
-    made.runs_on(java, distribution_for(made.spec.kafka, java, kafka_home))
+    made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     if made.spec.network == "namespaces":
         enter(sys.argv[1:])
     with interrupts(), directory.locked():

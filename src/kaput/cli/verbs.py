@@ -5,10 +5,14 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+DEFAULT_RUNS = Path("runs")
+Runs = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the run folders.")]
 
 
 class Renamed(NamedTuple):

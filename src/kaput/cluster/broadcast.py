@@ -82,7 +82,7 @@ class Broadcaster:
         raise LabError(f"{what}: no node answered ({why})")
 
     def retry(self, look: Callable[[], _T], what: str) -> _T:
-        """What `look` returns once it raises no LabError. Raises LabError after the timeout, Refused at once."""
+        """Calls `look` until it raises no LabError. Raises LabError after the timeout, Refused at once."""
         limit = time.monotonic() + self._timeout_s
         while True:
             try:

@@ -20,12 +20,9 @@ _NO_ANSWER_FROM = 126
 
 
 class Command:
-    """One injection on the brokers of these numbers.
-
-    Proof: what `prove` says before the injection (no), after it (yes), just before the heal (yes still), and
-    after it (no). A fault without `heal` ends by itself: only its end must be seen.
-    It took effect at some moment from the start of `inject` on, which is the one that is recorded: nothing
-    that it caused can have come before.
+    """Proof: what `prove` says before the injection (no), after it (yes), just before the heal (still yes)
+    and after it (no). A fault without `heal` ends by itself: only its end must be seen. It took effect at
+    some moment from the start of `inject` on, which is recorded: nothing that it caused came before.
     """
 
     name = "command"

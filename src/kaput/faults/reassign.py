@@ -19,10 +19,8 @@ _IN_SYNC_S = 120.0
 
 
 class Reassign(Lasting):
-    """One injection of it.
-
-    Proof: each partition that had fewer replicas has as many as were wanted, all in sync, and has them still
-    at the end.
+    """Proof: each partition that had fewer replicas has as many as requested, all in sync, and still has
+    them at the end.
     """
 
     name = "reassign"

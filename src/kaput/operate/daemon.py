@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from kaput.errors import KaputError, LabError, UsageError
-from kaput.operate.fault_injection import Injected
+from kaput.operate.fault_injection import InjectedFault
 from kaput.operate.lab import Lab
 from kaput.operate.registry import ClusterDirectory, ClusterEntry
-from kaput.operate.status import status_of
 from kaput.processes.records import start_of
 
 _LONGEST_REQUEST = 1 << 20  # bytes
@@ -107,10 +106,10 @@ class Daemon:
             return {"error": f"invalid request: {error!r}", "usage": True}
 
     def _status(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {**status_of(self.lab), "cluster": self.directory.name}
+        return {**self.lab.status(), "cluster": self.directory.name}
 
     def _inject(self, request: dict[str, Any]) -> dict[str, Any]:
-        injected = self.lab.breaking.inject(request["fault"], request["target"], request["options"])
+        injected = self.lab.inject(request["fault"], request["target"], **request["options"])
         for_ms = request.get("for_ms")
         with self._lock:
             self._history[injected.id] = _entry(injected, for_ms)
@@ -137,7 +136,7 @@ class Daemon:
             if timer := self._timers.pop(name, None):
                 timer.cancel()
             try:
-                healed = self.lab.breaking.heal(name)
+                healed = self.lab.heal(name)
             except LabError as error:
                 with self._lock:
                     self._history[name].update(state="not proven", healed_ns=time.time_ns(), proof=str(error))
@@ -163,5 +162,5 @@ class Daemon:
         return {"down": self.directory.name}
 
 
-def _entry(injected: Injected, for_ms: int | None) -> dict[str, Any]:
+def _entry(injected: InjectedFault, for_ms: int | None) -> dict[str, Any]:
     return {**asdict(injected), "for_ms": for_ms, "healed_ns": None, "state": "active"}

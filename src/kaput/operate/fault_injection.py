@@ -34,7 +34,7 @@ _OF_RUNS = ("member", "any member", "producer", "transaction-coordinator-of", "t
 
 
 @dataclass(frozen=True)
-class Injected:
+class InjectedFault:
     """A fault that bit: whom it hit, since when (ns since the epoch), and the sentence that proves it."""
 
     id: str
@@ -57,7 +57,7 @@ class Healed:
 
 @dataclass(frozen=True)
 class _Active:
-    injected: Injected
+    injected: InjectedFault
     fault: Fault
     effect: Effect
     heal: Heal  # bound to the nodes that were hit
@@ -81,12 +81,12 @@ class FaultInjector:
         self._count = 0
 
     @property
-    def active(self) -> list[Injected]:
+    def active(self) -> list[InjectedFault]:
         """In the order in which they were injected."""
         with self._lock:
             return [each.injected for each in self._active.values()]
 
-    def inject(self, fault: str, target: str, options: Mapping[str, object]) -> Injected:
+    def inject(self, fault: str, target: str, options: Mapping[str, object]) -> InjectedFault:
         """Breaks something now. `options`: as in a scenario's step (`from`, `delay: 100ms`).
 
         Raises UsageError for what no such cluster can do, FaultError with the proof where it did not bite:
@@ -107,7 +107,8 @@ class FaultInjector:
         if not effect.bit or effect.effective_ns is None:
             _, after = healed_or_failed(heal, effect)
             raise FaultError(f"{step.fault} {step.target} did not bite: {after.proof}")
-        injected = Injected(name, step.fault, target, ids, injected_ns, effect.effective_ns, effect.proof)
+        times = injected_ns, effect.effective_ns
+        injected = InjectedFault(name, step.fault, target, ids, *times, effect.proof)
         with self._lock:
             self._active[name] = _Active(injected, found, effect, heal)
         return injected

@@ -1,8 +1,8 @@
 """Reads a partition from one replica, leader or not: the successor of Kafka's simple-consumer-shell.
 
-The broker is asked as Kafka's replica debugger does it. A follower shows new records a moment later (seen with
-Kafka 4.3.1). If the broker is down and belongs to kaput, its files are read instead. Not here: what is printed
-(cli/peek.py).
+The broker is asked as Kafka's replica debugger does it. A follower shows new records a moment later (seen
+with Kafka 4.3.1). If the broker is down and belongs to kaput, its files are read instead. Not here: what is
+printed (cli/peek.py).
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def beside_published(findings: Findings) -> list[str]:
 
 
 def _ours(findings: Findings, published: Published) -> str:
-    lost = sum(a.count for a in findings.anomaly("lost"))
+    lost = findings.lost
     share = f" ({percent(lost / findings.totals.acked)})" if lost else ""
     said = "; ".join(
         [f"{lost:,}{share} of {findings.totals.acked:,} acknowledged messages lost", *_stalls(findings)]
@@ -149,12 +149,8 @@ def _ours(findings: Findings, published: Published) -> str:
 def _readers(findings: Findings) -> Iterator[str]:
     """What each group was given, how often."""
     for group in findings.groups:
-        again, missed = (
-            sum(a.count for a in findings.anomaly(name) if a.group == group.group)
-            for name in ("redelivered", "unseen")
-        )
-        twice = f"{again:,} of them redelivered" if again else "each once"
-        never = f", {missed:,} never" if missed else ""
+        twice = f"{group.redelivered:,} of them redelivered" if group.redelivered else "each once"
+        never = f", {group.unseen:,} never" if group.unseen else ""
         yield f"{group.group} was delivered {group.delivered_messages:,} messages, {twice}{never}"
     for fault in findings.faults:
         for name, count in fault.stuck.items():

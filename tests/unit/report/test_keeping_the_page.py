@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cli.judging import has_report, keep_report
+from kaput.api.judging import has_report
+from kaput.cli.judging import keep_report
 from kaput.errors import BrokerError, Interrupted
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
@@ -37,7 +38,7 @@ def test_what_is_in_its_way_is_said(
     """A directory of its name; nothing is raised, nothing is left beside it."""
     (folder.path / "report.html").mkdir()
     keep_report(folder, findings)
-    assert "cannot write report.html (Is a directory)" in capsys.readouterr().err
+    assert "report.html cannot be written (Is a directory)" in capsys.readouterr().err
     assert sorted(path.name for path in folder.path.iterdir()) == ["findings.json", "report.html"]
 
 
@@ -48,7 +49,7 @@ def test_what_cannot_be_made_into_a_page_is_said(
     broken = findings.model_copy(update={"reasons": ["\ud800"]})
     keep_report(folder, broken)
     said = capsys.readouterr().err
-    assert "cannot create report.html (UnicodeEncodeError:" in said and said.count("\n") == 1
+    assert "report.html cannot be made (UnicodeEncodeError:" in said and said.count("\n") == 1
     assert [path.name for path in folder.path.iterdir()] == ["findings.json"]
 
 

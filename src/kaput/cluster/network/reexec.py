@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 
 from kaput.cluster.network.links import raise_loopback
 from kaput.cluster.network.preflight import namespace_command
+from kaput.errors import LabError
 from kaput.processes.records import own_marker
 
 # The mark names the process: a kaput started from inside is not marked itself.
@@ -21,6 +22,15 @@ MARK = "KAPUT_CLIENTS_NAMESPACE"
 def inside() -> bool:
     """Whether this process is in a namespace that kaput created for it."""
     return os.environ.get(MARK) == own_marker()
+
+
+def check_inside() -> None:
+    """Raises LabError unless this process is in such a namespace: a library cannot restart its program."""
+    if not inside():
+        raise LabError(
+            "network: namespaces needs a program that kaput started in its own network namespace: "
+            "kaput inside COMMAND ..."
+        )
 
 
 def enter(arguments: Sequence[str], needs: Collection[str] = ()) -> None:

@@ -47,7 +47,7 @@ class Figure:
 
 
 def _count(name: str) -> Callable[[Findings], float | None]:
-    return lambda findings: sum(anomaly.count for anomaly in findings.anomaly(name))
+    return lambda findings: findings.total(name)
 
 
 LOST = Figure("messages lost", _count("lost"))

@@ -1,6 +1,6 @@
-"""A temporary directory: created on first use, deleted when the program ends.
+"""A temporary directory: created when it is first needed, deleted at the end.
 
-It holds evidence fetched from a URL, and what cannot be written to a run folder.
+For evidence that comes from a URL, and for whatever cannot be written into its run folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import TracebackType
 
 
 class Scratch:
-    """A context manager. `where`: the directory to create it in (default: the system's temporary one)."""
+    """A context manager. `where`: the directory to make it in; None is the system's temporary one."""
 
     def __init__(self, where: Path | None = None) -> None:
         self.where = where
@@ -22,11 +22,11 @@ class Scratch:
 
     @property
     def used(self) -> bool:
-        """Whether it was created."""
+        """Whether anything was put there."""
         return self._made is not None
 
     def directory(self) -> Path:
-        """A new, empty directory. Raises OSError."""
+        """A new, empty directory. Raises OSError where there can be none."""
         from kaput.processes.ownership import Owner
 
         if self._made is None:

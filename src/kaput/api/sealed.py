@@ -1,31 +1,26 @@
-"""Opening run folders for analysis: nothing may be recording there any more, and all tables get sealed.
+"""The evidence of a run folder with all its tables sealed: what a crash left unsealed is sealed first.
 
-If the folder cannot be written to, what a crash left is sealed in a temporary copy.
+If the folder is read-only, that happens in a copy, which is deleted when the program ends.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kaput.cli.scratch import Scratch
+    from kaput.api.scratch import Scratch
     from kaput.evidence.folder import RunFolder
     from kaput.evidence.reading import Evidence
 
-DEFAULT_RUNS = Path("runs")
-Runs = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the run folders.")]
 _COPIED = ("manifest.json", "scenario.yaml", "evidence/*/*")
 
 
-def open_evidence(folder: RunFolder, scratch: Scratch) -> Evidence:
-    """The folder's evidence, sealed and checked.
+def sealed_evidence(folder: RunFolder, scratch: Scratch) -> Evidence:
+    """The folder's evidence, checked.
 
-    Raises EvidenceError naming the file, StillRecording while a run is still being recorded there.
+    Raises EvidenceError naming the file, StillRecording while it is still being recorded.
     """
     from kaput.evidence.reading import check
     from kaput.evidence.recording import left_behind
@@ -43,18 +38,18 @@ def open_evidence(folder: RunFolder, scratch: Scratch) -> Evidence:
         return check(_sealed_copy(folder, scratch, error))
 
 
-def os_reason(error: OSError) -> str:
-    """The system's own message for a failure, without a library's additions."""
+def reason(error: OSError) -> str:
+    """The system's own words for a failure."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _seal(folder: RunFolder) -> None:
     from kaput.evidence.sealing import seal
 
-    def note(sentences: list[str]) -> None:
-        # Read again under the lock: an interrupted sealing has already noted its sentences.
+    def note(said: list[str]) -> None:
+        # Read again now that nobody else seals: an interrupted sealing has noted its sentences already.
         manifest = folder.read_manifest()
-        new = [sentence for sentence in sentences if sentence not in manifest.troubles]
+        new = [sentence for sentence in said if sentence not in manifest.troubles]
         if new:
             folder.write_manifest(manifest.model_copy(update={"troubles": manifest.troubles + new}))
 
@@ -62,23 +57,23 @@ def _seal(folder: RunFolder) -> None:
 
 
 def _sealed_copy(folder: RunFolder, scratch: Scratch, why: OSError) -> RunFolder:
-    """A sealed copy. `why`: why the folder could not be sealed. Raises LabError if there is no room."""
+    """A copy that is sealed. `why`: what the folder itself said. Raises LabError where there is no room."""
     from kaput.errors import LabError
     from kaput.evidence.folder import RunFolder
 
     try:
         copy = RunFolder(scratch.directory() / folder.path.resolve().name, folder.title, unkept=why)
         for name in _COPIED:
-            # Files only: a copied directory would be as read-only as the original.
+            # Files alone: directories would bring along that they may not be written to.
             for path in folder.path.glob(name):
-                target = copy.path / path.relative_to(folder.path)
-                target.parent.mkdir(parents=True, exist_ok=True)
+                there = copy.path / path.relative_to(folder.path)
+                there.parent.mkdir(parents=True, exist_ok=True)
                 if path.is_file():
-                    shutil.copyfile(path, target)
+                    shutil.copyfile(path, there)
         _seal(copy)
     except OSError as error:
         raise LabError(
-            f"{folder.title}: the evidence a crash left cannot be sealed in place ({os_reason(why)}) "
-            f"or in a copy ({os_reason(error)}); give --scratch a directory with free space"
+            f"{folder.title}: what a crash left there cannot be sealed in place ({reason(why)}), "
+            f"nor in a copy ({reason(error)}); give --scratch a directory with room"
         ) from None
     return copy
