@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fakes.cluster import FakeNode, fake_scene
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Scene, now_ns
-from kaput.faults.members.member import Place
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class FakeMember(FakeNode):
 
     group: str = "billing"
     groups: FakeGroups | None = None
-    owned: list[tuple[int, frozenset[Place]]] = field(default_factory=list)
+    owned: list[tuple[int, frozenset[TopicPartition]]] = field(default_factory=list)
     stands: bool = False
     brisk: bool = False
     stubborn: bool = False
@@ -48,7 +48,7 @@ class FakeMember(FakeNode):
     def ready(self) -> bool:
         return self.running and not self.stands
 
-    def owns(self) -> frozenset[Place]:
+    def owns(self) -> frozenset[TopicPartition]:
         return self.owned[-1][1] if self.owned else frozenset()
 
     def start(self) -> None:

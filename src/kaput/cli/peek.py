@@ -37,6 +37,7 @@ def peek_command(
     """
     import json as library
 
+    from kaput.core import TopicPartition
     from kaput.errors import UsageError
     from kaput.operate.peeking import Wanted, peek
     from kaput.operate.rights import knock
@@ -50,7 +51,9 @@ def peek_command(
     access = access_of(bootstrap_servers, cluster, command_config)
     if bootstrap_servers is not None:  # kaput knows how to be let into a cluster of its own
         knock(servers, access)
-    found = peek(servers, (topic, int(partition)), replica, Wanted(offset, count), folder, access)
+    found = peek(
+        servers, TopicPartition(topic, int(partition)), replica, Wanted(offset, count), folder, access
+    )
     if json:
         typer.echo(library.dumps(_document(found)))
         return

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kaput.core import NULL_INT, NULL_LONG
 from kaput.evidence.identity import CRC_AT, CRC_BYTES, HEADER_BYTES, MAGIC, STAMP_AT, Codec
-from kaput.evidence.nulls import NULL_INT, NULL_LONG
 
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 Longs = np.ndarray[Any, np.dtype[np.int64]]

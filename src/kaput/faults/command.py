@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
+from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.commands import Commands, Ran
 from kaput.faults.fault import Effect, Scene, now_ns
@@ -49,7 +50,7 @@ class Command:
         self._commands.owe(self.scene.step, brokers, self.scene.options.heal, self._known)
         began = now_ns()
         runs = self._run("inject", self.scene.options.inject, brokers)
-        took_ms = (now_ns() - began) / 1e6
+        took_ms = (now_ns() - began) / MS
         said = f"{_named(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
         _must_succeed("inject", runs)
         lacking = self._wait_until(True, brokers)
@@ -59,7 +60,7 @@ class Command:
             return Effect(
                 some, False, f"{said}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
             )
-        shown_ms = (now_ns() - began) / 1e6
+        shown_ms = (now_ns() - began) / MS
         return Effect(began, True, f"{said}; {self._probe}, as was seen {shown_ms:,.0f} ms after its start")
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
@@ -82,7 +83,7 @@ class Command:
         self._commands.settled(self.scene.step)
         ended = now_ns()
         if options.heal:
-            said = f"healed; no more so {(ended - began) / 1e6:,.0f} ms after the start of heal"
+            said = f"healed; no more so {(ended - began) / MS:,.0f} ms after the start of heal"
             return began, effect.further(said, holds=True)
         return ended, effect.further("ended by itself", holds=True)
 

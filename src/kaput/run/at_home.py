@@ -15,6 +15,7 @@ from kaput.cluster.events import Collected
 from kaput.cluster.lab import Cluster
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
+from kaput.core import TopicPartition
 from kaput.evidence.folder import RunFolder
 from kaput.faults.commands import Commands
 from kaput.java import Java
@@ -110,7 +111,7 @@ class OwnCluster:
     def watch(self, stack: ExitStack, topics: Sequence[str]) -> None:
         """Nothing: the cluster records everything itself."""
 
-    def starts(self) -> Mapping[tuple[str, int], int]:
+    def starts(self) -> Mapping[TopicPartition, int]:
         """Every partition is new."""
         return {}
 

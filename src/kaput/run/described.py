@@ -14,7 +14,7 @@ from typing import Any
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.existing import ExistingCluster, version_of
 from kaput.cluster.existing_admin import ExistingAdmin, Settings
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import UsageError
 from kaput.scenario.model import Cluster, Scenario, Topic
 from kaput.scenario.options import COMMAND_FAULTS

@@ -22,6 +22,7 @@ from kaput.cluster.existing import ExistingCluster
 from kaput.cluster.existing_admin import ExistingAdmin
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.node import Node
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder, replace_text
 from kaput.faults.commands import Commands
@@ -82,7 +83,7 @@ class OthersCluster:
         )
         self.network = Loopback()
         self._poller: Poller | None = None
-        self._starts: dict[tuple[str, int], int] = {}
+        self._starts: dict[TopicPartition, int] = {}
         self._troubles: list[str] = []
 
     def __enter__(self) -> OthersCluster:
@@ -170,7 +171,7 @@ class OthersCluster:
         admin = stack.enter_context(self.admin(POLLING_S))
         self._poller = stack.enter_context(Poller(admin, topics))
 
-    def starts(self) -> Mapping[tuple[str, int], int]:
+    def starts(self) -> Mapping[TopicPartition, int]:
         """Of partitions that somebody else has written before."""
         return self._starts
 

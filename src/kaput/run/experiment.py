@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.identity import Codec
@@ -34,7 +35,6 @@ from kaput.scenario.pipes import pipes
 from kaput.scenario.timeline import timeline, total_messages
 from kaput.workload.crew import Crew
 from kaput.workload.drain import LogReader, await_groups, come_to_rest
-from kaput.workload.shown import Place
 
 TICK_S = 0.05
 READY_TIMEOUT_S = 60
@@ -243,7 +243,7 @@ class Experiment:
         return drained
 
     def _drained(
-        self, groups: Sequence[Group], ends: Callable[[Group], dict[Place, int]], timeout_s: float
+        self, groups: Sequence[Group], ends: Callable[[Group], dict[TopicPartition, int]], timeout_s: float
     ) -> dict[str, bool]:
         """Whether each group has read everything; one whose members are all gone is not waited for."""
         left = [group for group in groups if self._crew.has_members(group.id)]

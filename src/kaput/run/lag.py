@@ -10,20 +10,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.run.sampling import SAMPLE_S, SOURCE, Sampler
-
-_Place = tuple[str, int]
 
 
 class Asked(Protocol):
     """What is asked of the cluster: cluster.admin.Admin."""
 
-    def committed(self, group: str) -> dict[_Place, int]:
+    def committed(self, group: str) -> dict[TopicPartition, int]:
         """The group's committed offsets; partitions without one are left out."""
 
-    def reachable_log_ends(self, topics: Sequence[str]) -> dict[_Place, int]:
+    def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
         """The leaders' own ends, of those that answer right now."""
 
 
@@ -55,7 +54,7 @@ class LagSampler(Sampler):
             return
         at_ns = time.time_ns()
         for place, end in sorted(ends.items()):
-            labels = [("group", group), ("topic", place[0]), ("partition", str(place[1]))]
+            labels = [("group", group), ("topic", place.topic), ("partition", str(place.partition))]
             for name, value in _values(committed.get(place), end):
                 self._recorder.row(at_ns, SOURCE, name, labels, float(value))
         self._recorder.flush()

@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from kaput.cluster.admin import PartitionState
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.run.sampling import SAMPLE_S, SOURCE, Sampler
 
 NOBODY = -1
-_Place = tuple[str, int]
 
 
 class Asked(Protocol):
     """What is asked of the cluster: cluster.admin.Admin."""
 
-    def partitions(self, topics: Iterable[str]) -> dict[_Place, PartitionState]:
+    def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         """Every partition of the topics."""
 
 
@@ -33,7 +33,7 @@ class LeaderSampler(Sampler):
         self, admin: Asked, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
     ) -> None:
         self._admin, self._topics, self._recorder = admin, list(topics), recorder
-        self._known: Mapping[_Place, PartitionState] = {}
+        self._known: Mapping[TopicPartition, PartitionState] = {}
         super().__init__("leaders", every_s, at_once=True)
 
     def look(self) -> None:
@@ -43,11 +43,11 @@ class LeaderSampler(Sampler):
         except LabError:
             return
         at_ns = time.time_ns()
-        for (topic, partition), state in states.items():
-            if self._known.get((topic, partition)) != state:
+        for place, state in states.items():
+            if self._known.get(place) != state:
                 labels = [
-                    ("topic", topic),
-                    ("partition", str(partition)),
+                    ("topic", place.topic),
+                    ("partition", str(place.partition)),
                     ("leader_epoch", str(state.leader_epoch)),
                     ("isr", ",".join(map(str, sorted(state.isr)))),
                 ]

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.events import POLLING, ClusterEvent
 from kaput.cluster.existing_admin import ExistingAdmin
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.run.sampling import Sampler
 

@@ -15,6 +15,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.cluster.events import Collected
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
+from kaput.core import TopicPartition
 from kaput.evidence.folder import RunFolder
 from kaput.faults.commands import Commands
 from kaput.processes.ownership import Owner
@@ -61,7 +62,7 @@ class Site(AbstractContextManager[object], Protocol):
     def watch(self, stack: ExitStack, topics: Sequence[str]) -> None:
         """What is to be observed from now on until `events`, if that is all there will be to tell of."""
 
-    def starts(self) -> Mapping[tuple[str, int], int]:
+    def starts(self) -> Mapping[TopicPartition, int]:
         """From which offset on partitions hold what this run wrote, where that is not 0."""
 
     def grow(self, count: int) -> list[int]:

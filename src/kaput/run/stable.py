@@ -10,18 +10,18 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.run.sampling import SOURCE, Sampler
 
 STABLE_S = 0.25  # transactions may time out after seconds
-_Place = tuple[str, int]
 
 
 class Asked(Protocol):
     """What is asked of the cluster: cluster.admin.Admin."""
 
-    def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[_Place, tuple[int, int]]:
+    def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
         """(last stable offset, high watermark), of those whose leaders answer right now."""
 
 

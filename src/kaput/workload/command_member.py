@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from kaput.core import TopicPartition
 from kaput.evidence.schemas import SEEK
 from kaput.workload.command_producer import READY_S
 from kaput.workload.commanded import Commanded, CommandError, Line, integer, line_of, places
@@ -104,7 +105,7 @@ class CommandMember:
         found = places(value, 1)
         if found is None:
             return f"{kind} is a list of [topic, partition]"
-        self.record.changed(kind, [(topic, partition) for topic, partition in found], at_ns)
+        self.record.changed(kind, [TopicPartition(*each) for each in found], at_ns)
         return None
 
     def _located(self, kind: str, value: Any, at_ns: int) -> str | None:

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as PartitionOffset
 
-from kaput.workload.deliveries import Place
+from kaput.core import TopicPartition
 from kaput.workload.order import MemberOrder
 
 COMMIT_S = 0.5
@@ -29,19 +30,19 @@ class Commits:
     def __init__(
         self,
         order: MemberOrder,
-        committed: Callable[[TopicPartition], None],
-        refused: Callable[[TopicPartition], None],
+        committed: Callable[[PartitionOffset], None],
+        refused: Callable[[PartitionOffset], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._order, self._clock = order, clock
         self._committed, self._refused = committed, refused
-        self._positions: dict[Place, int] = {}
+        self._positions: dict[TopicPartition, int] = {}
         # Asked for and not answered yet. An answer that comes after the partition was taken away, and perhaps
         # given back, must not be tried again: it would throw the group back.
-        self._asked: dict[Place, int] = {}
+        self._asked: dict[TopicPartition, int] = {}
         self._records, self._at = 0, self._clock()
 
-    def note(self, positions: dict[Place, int], records: int) -> None:
+    def note(self, positions: dict[TopicPartition, int], records: int) -> None:
         """So many more records are done with; each partition goes on at its position."""
         self._positions.update(positions)
         self._records += records
@@ -65,7 +66,7 @@ class Commits:
         self._records, self._at = 0, self._clock()
         if not positions:
             return
-        offsets = [TopicPartition(t, p, o) for (t, p), o in positions.items()]
+        offsets = [PartitionOffset(t, p, o) for (t, p), o in positions.items()]
         try:
             if self._order.commit == "auto":
                 self.client.store_offsets(offsets=offsets)
@@ -81,10 +82,10 @@ class Commits:
                 self._refused(at)
             self._again(positions)
 
-    def answered(self, error: Any, partitions: Iterable[TopicPartition]) -> None:
+    def answered(self, error: Any, partitions: Iterable[PartitionOffset]) -> None:
         """What became of a commit: the client's `on_commit`."""
         for at in partitions:
-            place = (at.topic, at.partition)
+            place = TopicPartition(at.topic, at.partition)
             if error is None and at.error is None:
                 if at.offset >= 0:
                     self._committed(at)
@@ -96,12 +97,12 @@ class Commits:
             if self._asked.get(place) == at.offset:
                 del self._asked[place]
 
-    def _again(self, positions: dict[Place, int]) -> None:
+    def _again(self, positions: dict[TopicPartition, int]) -> None:
         """With the next commit, unless newer ones took their place."""
         for place, offset in positions.items():
             self._positions.setdefault(place, offset)
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: TopicPartition) -> None:
         """The partition is another member's from now on."""
         self._positions.pop(place, None)
         self._asked.pop(place, None)

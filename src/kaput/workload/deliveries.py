@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from confluent_kafka import Message
 
+from kaput.core import TopicPartition
 from kaput.evidence.bulk import BulkDecoder, Identities, Ints, Longs
 from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder, Values
 from kaput.workload.order import MemberOrder
-
-Place = tuple[str, int]  # (topic, partition)
 
 # Bound to the class: C calls them for a whole list, without a look-up for each message.
 _value: Any = Message.value
@@ -25,9 +24,10 @@ _partition: Any = Message.partition
 _topic: Any = Message.topic
 
 
-def positions_after(messages: list[Message]) -> dict[Place, int]:
+def positions_after(messages: list[Message]) -> dict[TopicPartition, int]:
     """Where each partition goes on behind these, which are in the order in which they were handed out."""
-    return {(_topic(m), _partition(m)): _offset(m) + 1 for m in messages}
+    after = {(_topic(m), _partition(m)): _offset(m) + 1 for m in messages}
+    return {TopicPartition(*each): offset for each, offset in after.items()}
 
 
 class _Batch(NamedTuple):
@@ -50,21 +50,21 @@ class Deliveries:
         # Arrow loads much at its first use, which would hold up the first deliveries.
         self._write("", [_Batch("", 0, 0, np.empty(0, np.int64))], self._codec.gathered())
 
-    def take(self, messages: list[Message], polled_ns: int) -> dict[Place, int]:
+    def take(self, messages: list[Message], polled_ns: int) -> dict[TopicPartition, int]:
         """Takes down messages without errors, in their order; says where each partition goes on."""
-        positions: dict[Place, int] = {}
+        positions: dict[TopicPartition, int] = {}
         for topic, some in self._by_topic(messages).items():
             offset = self._offsets(some)
             places = list(map(_partition, some))
             self._codec.gather(list(map(_value, some)))
             if places.count(places[0]) == len(places):
                 self._batches.append(_Batch(topic, _moments(polled_ns, None, offset), places[0], offset))
-                positions[(topic, places[0])] = int(offset[-1]) + 1
+                positions[TopicPartition(topic, places[0])] = int(offset[-1]) + 1
                 continue
             partition = np.array(places, np.int32)
             self._batches.append(_Batch(topic, _moments(polled_ns, partition, offset), partition, offset))
             for place, last in zip(*np.unique(partition[::-1], return_index=True), strict=True):
-                positions[(topic, int(place))] = int(offset[len(some) - 1 - last]) + 1
+                positions[TopicPartition(topic, int(place))] = int(offset[len(some) - 1 - last]) + 1
         self.pending += len(messages)
         return positions
 

@@ -13,10 +13,10 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from kaput.core import MS, SECOND, TopicPartition
 from kaput.scenario.vocabulary import Outcome
 from kaput.workload.commanded import Line, integer
 
-MS = 1_000_000
 _APPEND = re.compile(r"Attempting to append record .*, value=([^,]*), timestamp=.* partition (\d+)")
 _LATEST_MS = 2**43  # the year 2248
 
@@ -85,7 +85,7 @@ class LogTimes:
         """`2026-01-02 03:04:05,678` (UTC) since the epoch. Raises ValueError."""
         second, comma, ms = text.partition(",")
         if second != self._second:
-            self._second_ns = calendar.timegm(time.strptime(second, "%Y-%m-%d %H:%M:%S")) * 1_000_000_000
+            self._second_ns = calendar.timegm(time.strptime(second, "%Y-%m-%d %H:%M:%S")) * SECOND
             self._second = second
         if not comma or len(ms) != 3 or not ms.isdigit():
             raise ValueError(text)
@@ -134,26 +134,23 @@ def outcome_of(kind: str, message: str, retries_disabled: bool) -> Outcome:
     return "unknown"
 
 
-Place = tuple[str, int]
-
-
-def place_of(value: Any) -> Place | None:
+def place_of(value: Any) -> TopicPartition | None:
     """`{"topic": ..., "partition": ...}`; None for anything else."""
     if not isinstance(value, Mapping):
         return None
     topic, partition = value.get("topic"), value.get("partition")
     if not isinstance(topic, str) or not integer(partition) or partition >= 2**31:
         return None
-    return topic, partition
+    return TopicPartition(topic, partition)
 
 
-def places_of(value: Any) -> list[Place] | None:
+def places_of(value: Any) -> list[TopicPartition] | None:
     """A list of those; None for anything else."""
     found = [place_of(each) for each in value] if isinstance(value, list) else [None]
     return None if None in found else [place for place in found if place is not None]
 
 
-def offsets_of(value: Any) -> list[tuple[Place, int]] | None:
+def offsets_of(value: Any) -> list[tuple[TopicPartition, int]] | None:
     """A list of those, each with its `offset`; None for anything else."""
     places = places_of(value)
     if places is None or not all(integer(each.get("offset")) for each in value):
@@ -161,7 +158,7 @@ def offsets_of(value: Any) -> list[tuple[Place, int]] | None:
     return [(place, each["offset"]) for place, each in zip(places, value, strict=True)]
 
 
-def sets_of(value: Any) -> list[tuple[Place, list[int]]] | None:
+def sets_of(value: Any) -> list[tuple[TopicPartition, list[int]]] | None:
     """A list of those, each with its `offsets`; None for anything else."""
     places = places_of(value)
     if places is None:

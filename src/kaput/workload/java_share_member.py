@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.workload.command_producer import READY_S
 from kaput.workload.commanded import Line, integer
-from kaput.workload.java_lines import Place, place_of, sets_of
+from kaput.workload.java_lines import place_of, sets_of
 from kaput.workload.java_member import JavaMember, serve
 from kaput.workload.order import JavaMemberOrder
 
@@ -71,7 +72,7 @@ class JavaShareMember(JavaMember):
         return None
 
     def _rows(
-        self, kind: str, place: Place, offsets: list[int], at_ns: int, error: str | None = None
+        self, kind: str, place: TopicPartition, offsets: list[int], at_ns: int, error: str | None = None
     ) -> None:
         self._asks.batch(
             len(offsets),

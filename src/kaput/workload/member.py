@@ -15,13 +15,15 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, Message
+from confluent_kafka import TopicPartition as PartitionOffset
 
+from kaput.core import TopicPartition
 from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.processes.lean import leave_out_pandas
 from kaput.workload.commits import Commits
-from kaput.workload.deliveries import Deliveries, Place, positions_after
+from kaput.workload.deliveries import Deliveries, positions_after
 from kaput.workload.garbage import collect_seldom
 from kaput.workload.order import MemberOrder, say, settings_of
 from kaput.workload.pace import Pace
@@ -51,7 +53,7 @@ class Member:
         self.pace = Pace(order.processing_ms)
         self._ready = False
         self._flushed_at = time.monotonic()
-        self._assigned: set[Place] = set()
+        self._assigned: set[TopicPartition] = set()
         self._gave_up = False  # whether a partition was taken away since the last delivery
         self._commits = Commits(
             order, lambda at: self._event("committed", at), lambda at: self._event("refused", at)
@@ -163,7 +165,7 @@ class Member:
         self.deliveries.flush()
         self.events.flush()
 
-    def _event(self, kind: str, at: TopicPartition | None = None) -> None:
+    def _event(self, kind: str, at: PartitionOffset | None = None) -> None:
         if at is None:
             self.events.row(self.order.group, self.order.member, kind, None, None, None, time.time_ns())
         else:
@@ -184,12 +186,13 @@ class Member:
         self._say_owned()
         say("ready")
 
-    def _on_assign(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_assign(self, _client: Consumer, partitions: list[PartitionOffset]) -> None:
         if not self._ready and partitions:
             self._event("joined")
         for at in partitions:
-            self._assigned.add((at.topic, at.partition))
-            self._commits.forget((at.topic, at.partition))
+            place = TopicPartition(at.topic, at.partition)
+            self._assigned.add(place)
+            self._commits.forget(place)
             self._event("assigned", at)
         if self._ready and not self._assigned:
             self._event("assigned")
@@ -198,20 +201,21 @@ class Member:
             self._say_owned()
         self._enter()
 
-    def _on_revoke(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_revoke(self, _client: Consumer, partitions: list[PartitionOffset]) -> None:
         self._flush()
         self._commits.now(wait=True)
         self._gone("revoked", partitions)
 
-    def _on_lost(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_lost(self, _client: Consumer, partitions: list[PartitionOffset]) -> None:
         self._gone("lost", partitions)
 
-    def _gone(self, kind: str, partitions: list[TopicPartition]) -> None:
+    def _gone(self, kind: str, partitions: list[PartitionOffset]) -> None:
         self._gave_up = True
         for at in partitions:
-            self._assigned.discard((at.topic, at.partition))
-            self._commits.forget((at.topic, at.partition))
-            self._event(kind, TopicPartition(at.topic, at.partition))
+            place = TopicPartition(at.topic, at.partition)
+            self._assigned.discard(place)
+            self._commits.forget(place)
+            self._event(kind, PartitionOffset(*place))
         self._flush()
         self._say_owned()
 

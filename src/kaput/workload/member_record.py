@@ -11,11 +11,10 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from kaput.core import TopicPartition
 from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.workload.order import MemberOrder, say
-
-Place = tuple[str, int]  # (topic, partition)
 
 
 class MemberRecord:
@@ -28,7 +27,7 @@ class MemberRecord:
         self._events = Recorder(folder, "group_events", order.writer)
         self._codec = Codec(uuid.UUID(order.run_id))
         self._recording = threading.Lock()
-        self._assigned: set[Place] = set()
+        self._assigned: set[TopicPartition] = set()
 
     def joined(self, at_ns: int) -> None:
         """It has its place in the group, with partitions or without."""
@@ -36,7 +35,7 @@ class MemberRecord:
         if not self._assigned:
             self.event("assigned", at_ns)
 
-    def changed(self, kind: str, places: Sequence[Place], at_ns: int) -> None:
+    def changed(self, kind: str, places: Sequence[TopicPartition], at_ns: int) -> None:
         """Partitions were `assigned` to it, `revoked` or `lost`; tells kaput what it has now."""
         for place in places:
             if kind == "assigned":

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, Message
+from confluent_kafka import TopicPartition as PartitionOffset
 
+from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.workload.counters import Counters
-from kaput.workload.deliveries import Place
 from kaput.workload.order import PipeOrder, ProducerOrder
 from kaput.workload.producer import Sender
 from kaput.workload.refusals import RefusedError
@@ -31,16 +32,16 @@ class Outputs(TransactionalSender):
         super().__init__(made)
         self._of = (order.group, order.member)
         self._rows = Recorder(Path(order.folder), "outputs", order.writer)
-        self._done: tuple[list[TopicPartition], Any] = ([], None)
+        self._done: tuple[list[PartitionOffset], Any] = ([], None)
 
-    def make(self, inputs: list[Message], positions: Mapping[Place, int], metadata: Any) -> bool:
+    def make(self, inputs: list[Message], positions: Mapping[TopicPartition, int], metadata: Any) -> bool:
         """One message of each input, in one transaction with the offsets; whether it was committed.
 
         `positions`: where each partition goes on; `metadata`: the consumer's, of its group.
         """
         first = seq = self.counts[0]
         end = first + len(inputs)
-        self._done = [TopicPartition(t, p, offset) for (t, p), offset in positions.items()], metadata
+        self._done = [PartitionOffset(t, p, offset) for (t, p), offset in positions.items()], metadata
         self.begin(first)
         while seq < end and not self.broken and not self.stopping.is_set():
             seq = Sender.send(self, seq, end)

@@ -12,7 +12,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message
+from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.evidence.schemas import SEEK
 from kaput.processes.lean import leave_out_pandas
@@ -59,7 +60,7 @@ class PipeMember(Member):
         if not self.outputs.make(messages, positions, self.client.consumer_group_metadata()):
             return False
         for (topic, partition), offset in positions.items():
-            self._event("committed", TopicPartition(topic, partition, offset))
+            self._event("committed", PartitionOffset(topic, partition, offset))
         self.events.flush()
         return True
 
@@ -68,13 +69,13 @@ class PipeMember(Member):
         meanwhile is no longer ours to read, and the next poll says so. That we are delivered records again is
         our own doing, and so on record before we do it.
         """
-        owned = [TopicPartition(topic, partition) for topic, partition in sorted(self._assigned)]
+        owned = [PartitionOffset(topic, partition) for topic, partition in sorted(self._assigned)]
         with suppress(KafkaException):
             for at in self.client.committed(owned, timeout=_ASK_S):
                 self._event(SEEK, at)
                 self.events.flush()
                 self.client.seek(
-                    TopicPartition(at.topic, at.partition, at.offset if at.offset >= 0 else OFFSET_BEGINNING)
+                    PartitionOffset(at.topic, at.partition, at.offset if at.offset >= 0 else OFFSET_BEGINNING)
                 )
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Message
 
+from kaput.core import NULL_LONG
 from kaput.evidence.bulk import Ints, Longs, Stamps
 from kaput.evidence.identity import HEADER_BYTES, STAMP_AT, STAMP_BYTES
-from kaput.evidence.nulls import NULL_LONG
 from kaput.evidence.recorder import Recorder, Values
 from kaput.evidence.text import headers
 from kaput.workload.order import ProducerOrder

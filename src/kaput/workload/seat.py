@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.processes.ownership import OwnedProcess
@@ -21,7 +22,6 @@ from kaput.processes.states import cpu_seconds, is_stopped
 from kaput.workload.client import Client, OnSaid
 from kaput.workload.order import file_name
 
-Place = tuple[str, int]  # (topic, partition)
 Launch = Callable[[int, str, OnSaid], Client]  # (number, member, who listens)
 
 
@@ -43,7 +43,7 @@ class Seat:
         self._clients: list[Client] = []
         self._intended = True
         self.troubles: list[str] = []
-        self.owned: list[tuple[int, frozenset[Place]]] = []
+        self.owned: list[tuple[int, frozenset[TopicPartition]]] = []
         """Its partitions from each moment (ns) on, in the order of time."""
         self.worked: Worked | None = None
 
@@ -90,7 +90,7 @@ class Seat:
         """Whether its process has its place in the group."""
         return bool(self._clients) and self.client.said["ready"].is_set()
 
-    def owns(self) -> frozenset[Place]:
+    def owns(self) -> frozenset[TopicPartition]:
         """Its partitions, as it said last."""
         return self.owned[-1][1] if self.owned else frozenset()
 
@@ -166,7 +166,7 @@ class Seat:
 
     def _on_said(self, said: Mapping[str, Any]) -> None:
         if said["kind"] == "owns":
-            places = frozenset((topic, partition) for topic, partition in said["partitions"])
+            places = frozenset(TopicPartition(*each) for each in said["partitions"])
             self.owned.append((said["at_ns"], places))
         elif said["kind"] == "pace":
             self.worked = Worked(said["ms"], said["records"], said["spent_ns"])

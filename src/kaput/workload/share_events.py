@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, Message
+from confluent_kafka import TopicPartition as PartitionOffset
 
-from kaput.evidence.nulls import NULL_INT
+from kaput.core import NULL_INT, TopicPartition
 from kaput.evidence.recorder import Recorder
-from kaput.workload.deliveries import Place
 from kaput.workload.order import Ask, MemberOrder
 
 _CONFIRMED: Mapping[Ask, str] = {
@@ -27,7 +27,7 @@ class ShareEvents:
 
     def __init__(self, recorder: Recorder, order: MemberOrder) -> None:
         self._recorder, self._order = recorder, order
-        self._open: dict[Place, dict[int, Ask]] = {}  # by offset, what has no answer yet
+        self._open: dict[TopicPartition, dict[int, Ask]] = {}  # by offset, what has no answer yet
 
     def acquired(self, messages: Iterable[Message], at_ns: int) -> None:
         """Takes down what was handed out, each with the delivery count that Kafka told."""
@@ -47,11 +47,11 @@ class ShareEvents:
                 self._rows(ask, place, offsets, at_ns)
 
     def answered(
-        self, offsets: Mapping[TopicPartition, Iterable[int]], error: KafkaException | None, at_ns: int
+        self, offsets: Mapping[PartitionOffset, Iterable[int]], error: KafkaException | None, at_ns: int
     ) -> None:
         """Takes down an answer: confirmed, or an error, after which nobody knows whether it took effect."""
         for at, some in offsets.items():
-            place = at.topic, at.partition
+            place = TopicPartition(at.topic, at.partition)
             asked = self._open.get(place, {})
             by_kind: dict[str, list[int]] = {}
             for offset in sorted(some):
@@ -64,7 +64,7 @@ class ShareEvents:
     def _rows(
         self,
         kind: str,
-        place: Place,
+        place: TopicPartition,
         offsets: list[int],
         at_ns: int,
         counts: list[int] | None = None,
@@ -86,12 +86,12 @@ class ShareEvents:
         )
 
 
-def _by_place(messages: Iterable[Message]) -> dict[Place, list[Message]]:
-    found: dict[Place, list[Message]] = {}
+def _by_place(messages: Iterable[Message]) -> dict[TopicPartition, list[Message]]:
+    found: dict[TopicPartition, list[Message]] = {}
     for message in messages:
         topic, partition = message.topic(), message.partition()
         assert topic is not None and partition is not None
-        found.setdefault((topic, partition), []).append(message)
+        found.setdefault(TopicPartition(topic, partition), []).append(message)
     return found
 
 

@@ -21,7 +21,9 @@ from confluent_kafka import (
     KafkaException,
     Message,
     ShareConsumer,
-    TopicPartition,
+)
+from confluent_kafka import (
+    TopicPartition as PartitionOffset,
 )
 
 from kaput.evidence.identity import Codec
@@ -132,7 +134,7 @@ class ShareMember:
             return
 
     def _on_answer(
-        self, offsets: Mapping[TopicPartition, Iterable[int]], error: KafkaException | None
+        self, offsets: Mapping[PartitionOffset, Iterable[int]], error: KafkaException | None
     ) -> None:
         self._events.answered(offsets, error, time.time_ns())
 

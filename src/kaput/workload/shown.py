@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-Place = tuple[str, int]  # (topic, partition)
+from kaput.core import TopicPartition
 
 
 class Shown:
     """What was given, partition by partition."""
 
     def __init__(self) -> None:
-        self._stretches: defaultdict[Place, list[list[int]]] = defaultdict(list)  # [first, after the last]
-        self._at: defaultdict[Place, int] = defaultdict(int)
+        self._stretches: defaultdict[TopicPartition, list[list[int]]] = defaultdict(
+            list
+        )  # [first, after the last]
+        self._at: defaultdict[TopicPartition, int] = defaultdict(int)
 
-    def add(self, place: Place, offset: int) -> None:
+    def add(self, place: TopicPartition, offset: int) -> None:
         """The record at that offset; in the order of offsets."""
         stretches = self._stretches[place]
         if stretches and stretches[-1][1] == offset:
@@ -25,7 +27,7 @@ class Shown:
         else:
             stretches.append([offset, offset + 1])
 
-    def has(self, place: Place, offset: int) -> bool:
+    def has(self, place: TopicPartition, offset: int) -> bool:
         """Whether it was given; asked in the order of offsets."""
         stretches, at = self._stretches[place], self._at[place]
         while at < len(stretches) and stretches[at][1] <= offset:
@@ -33,7 +35,7 @@ class Shown:
         self._at[place] = at
         return at < len(stretches) and stretches[at][0] <= offset
 
-    def end(self, place: Place) -> int:
+    def end(self, place: TopicPartition) -> int:
         """The offset after the last one that was given; 0 where none was."""
         stretches = self._stretches[place]
         return stretches[-1][1] if stretches else 0

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kaput.core import NULL_INT, NULL_LONG
 from kaput.evidence.bulk import BulkDecoder, Stamps
 from kaput.evidence.identity import Codec
-from kaput.evidence.nulls import NULL_INT, NULL_LONG
 
 RUN, OTHER = uuid.UUID(int=5), uuid.UUID(int=6)
 NOW = 1_700_000_000_000_000_000

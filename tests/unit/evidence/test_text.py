@@ -7,9 +7,9 @@ import uuid
 
 import pytest
 
+from kaput.core import NULL_INT
 from kaput.evidence.bulk import BulkDecoder
 from kaput.evidence.identity import CORRUPT, FOREIGN, HEADER_BYTES, Codec, Decoded, Identity
-from kaput.evidence.nulls import NULL_INT
 from kaput.evidence.text import ARMOURED_BYTES, LAST_PRODUCER, headers, prefix_of
 
 RUN, OTHER = uuid.UUID(int=12345), uuid.UUID(int=12346)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.victim import Victim
 
-Place = tuple[str, int]  # (topic, partition)
 # Who owned what: from each moment (ns) on these partitions, in the order of time.
-Owned = Sequence[tuple[int, frozenset[Place]]]
+Owned = Sequence[tuple[int, frozenset[TopicPartition]]]
 
 
 class Worked(Protocol):
@@ -47,7 +47,7 @@ class Member(Victim, Protocol):
     def owned(self) -> Owned:
         """Its partitions, over all of its processes."""
 
-    def owns(self) -> frozenset[Place]:
+    def owns(self) -> frozenset[TopicPartition]:
         """Its partitions right now."""
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.faults.fault import Effect, Scene, now_ns
 from kaput.faults.members.fault import MemberFault
 from kaput.faults.members.member import Member, Worked
@@ -72,7 +73,7 @@ def slows(worked: Worked | None, ms: int) -> bool:
     """Whether records really took that long: on average, and at least one of them was seen."""
     if worked is None or worked.ms != ms or worked.records == 0:
         return False
-    return worked.spent_ns >= worked.records * ms * 1_000_000
+    return worked.spent_ns >= worked.records * ms * MS
 
 
 def _has_pace(worked: Worked | None, ms: int) -> bool:
@@ -83,5 +84,5 @@ def _told(member: Member) -> str:
     worked = member.worked
     if worked is None or worked.records == 0:
         return f"{member.title} has worked on no record at that pace"
-    each = worked.spent_ns / worked.records / 1e6
+    each = worked.spent_ns / worked.records / MS
     return f"{member.title} took {each:,.1f} ms for each of {worked.records} records"
