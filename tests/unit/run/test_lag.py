@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.run.lag import LagSampler
@@ -19,14 +20,14 @@ class _Cluster:
     def __init__(self, answers: bool = True) -> None:
         self.answers, self.asked = answers, 0
 
-    def committed(self, group: str) -> dict[tuple[str, int], int]:
+    def committed(self, group: str) -> dict[TopicPartition, int]:
         self.asked += 1
         if not self.answers:
             raise LabError("no coordinator")
-        return {("orders", 0): 7, ("orders", 2): 1}
+        return {TopicPartition("orders", 0): 7, TopicPartition("orders", 2): 1}
 
-    def reachable_log_ends(self, topics: Sequence[str]) -> dict[tuple[str, int], int]:
-        return {(topic, partition): 10 for topic in topics for partition in (0, 1)}
+    def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        return {TopicPartition(topic, partition): 10 for topic in topics for partition in (0, 1)}
 
 
 def _rows(path: Path) -> list[tuple[str, dict[str, str], float]]:

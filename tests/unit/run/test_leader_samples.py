@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kaput.cluster.admin import PartitionState
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.run.leaders import LeaderSampler
@@ -20,11 +21,11 @@ class _Cluster:
     def __init__(self, answers: bool = True) -> None:
         self.answers, self.asked = answers, 0
         self.states = {
-            ("orders", 0): PartitionState(1, [1, 2], [2, 1], 4),
-            ("orders", 1): PartitionState(2, [1, 2], [1, 2], 0),
+            TopicPartition("orders", 0): PartitionState(1, [1, 2], [2, 1], 4),
+            TopicPartition("orders", 1): PartitionState(2, [1, 2], [1, 2], 0),
         }
 
-    def partitions(self, topics: Iterable[str]) -> dict[tuple[str, int], PartitionState]:
+    def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         self.asked += 1
         if not self.answers:
             raise LabError("no broker answered")
@@ -45,7 +46,7 @@ def test_what_changed_is_sampled_and_nothing_else(tmp_path: Path) -> None:
         sampler = LeaderSampler(cluster, ["orders"], recorder)
         sampler.look()
         sampler.look()
-        cluster.states["orders", 1] = PartitionState(None, [1, 2], [], 1)
+        cluster.states[TopicPartition("orders", 1)] = PartitionState(None, [1, 2], [], 1)
         sampler.look()
     assert _rows(tmp_path) == [("0", "4", "1,2", 1.0), ("1", "0", "1,2", 2.0), ("1", "1", "", -1.0)]
 
