@@ -13,7 +13,7 @@ from kaput.faults.fault import Scene, now_ns
 
 
 @dataclass(frozen=True)
-class FakeWorked:
+class FakePaceReport:
     """What a member says of its pace."""
 
     ms: int
@@ -38,7 +38,7 @@ class FakeMember(FakeNode):
     handed: bool = True
     pace: int = 1
     records: int = 0
-    worked: FakeWorked | None = None
+    pace_report: FakePaceReport | None = None
 
     @property
     def title(self) -> str:
@@ -72,7 +72,7 @@ class FakeMember(FakeNode):
             self.pace, self.records = ms, 0
         self.records += int(self.handed)
         took_ms = 0 if self.brisk else self.pace
-        self.worked = FakeWorked(self.pace, self.records, self.records * took_ms * 1_000_000)
+        self.pace_report = FakePaceReport(self.pace, self.records, self.records * took_ms * 1_000_000)
 
     def _ended(self) -> None:
         if not self.running and self.groups is not None:

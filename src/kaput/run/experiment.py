@@ -17,7 +17,6 @@ from pydantic import JsonValue
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
-from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
@@ -33,8 +32,9 @@ from kaput.run.stable import StableSampler
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.pipes import pipes
 from kaput.scenario.timeline import timeline, total_messages
-from kaput.workload.crew import Crew
 from kaput.workload.drain import LogReader, await_groups, come_to_rest
+from kaput.workload.payload.identity import Codec
+from kaput.workload.supervision.supervisor import Supervisor
 
 TICK_S = 0.05
 READY_TIMEOUT_S = 60
@@ -137,12 +137,12 @@ class Experiment:
             stack.enter_context(Recorder(path, "faults", "nemesis")),
             self._progress.fault,
             witness=self._replica_log,
-            groups=lambda: self._crew,
+            groups=lambda: self._supervisor,
             grow=self._site.grow,
             upgrade=self._site.upgrade,
             commands=self._site.commands,
         )
-        self._crew = Crew(
+        self._supervisor = Supervisor(
             owner,
             self._scenario,
             self.folder,
@@ -153,7 +153,7 @@ class Experiment:
             access=self._site.access,
             distribution=self._site.distribution,
         )
-        self._crew.start()
+        self._supervisor.start()
         self._samplers(stack)
 
     def _samplers(self, stack: ExitStack) -> None:
@@ -175,14 +175,14 @@ class Experiment:
     def _inject(self) -> None:
         """Load and faults, until every attempt is made and every fault has ended."""
         self._begin("inject")
-        started = self._crew.go()
+        started = self._supervisor.go()
         self._nemesis.start()
         self._on_load()
         self._update(started_ns=started)
         sent = healed = False
         while not (sent and healed):
             self._tick()
-            if not sent and self._crew.all_said("sent"):
+            if not sent and self._supervisor.all_reported("sent"):
                 sent = True
                 self._nemesis.workload_over()
             if not healed and self._nemesis.all_healed():
@@ -196,7 +196,7 @@ class Experiment:
             self._site.revive(READY_TIMEOUT_S)
         except LabError as error:
             self._troubles.append(str(error))
-        while not self._crew.all_said("done"):
+        while not self._supervisor.all_reported("done"):
             self._tick()
         # Nothing is acknowledged any more: what leaders had is in their logs, or was thrown away.
         if self._replica_log is not None:
@@ -226,10 +226,10 @@ class Experiment:
             self._troubles += reader.read(rest.ends, left_s, self._progress.drained)
             left_s = max(5.0, limit - time.monotonic())
             readers = [group for group in self._scenario.workload.groups if group.id not in processed]
-            drained = processed | self._drained(readers, reader.shown_to, left_s)
+            drained = processed | self._drained(readers, reader.readable_ends, left_s)
             self._events, missing = events.result()
             self._troubles += missing
-        self._crew.stop_members()
+        self._supervisor.stop_members()
         isolations = {group.id: group.isolation for group in self._scenario.workload.groups}
         return [GroupDrain(group=g, drained=done, isolation=isolations[g]) for g, done in drained.items()]
 
@@ -239,14 +239,14 @@ class Experiment:
         inputs = sorted({topic for group in made for topic in group.topics})
         ends = come_to_rest(self._admin, inputs, limit - time.monotonic()).ends if made else {}
         drained = self._drained(made, lambda _group: ends, max(5.0, limit - time.monotonic()))
-        self._crew.stop_members([group.id for group in made])
+        self._supervisor.stop_members([group.id for group in made])
         return drained
 
     def _drained(
         self, groups: Sequence[Group], ends: Callable[[Group], dict[TopicPartition, int]], timeout_s: float
     ) -> dict[str, bool]:
         """Whether each group has read everything; one whose members are all gone is not waited for."""
-        left = [group for group in groups if self._crew.has_members(group.id)]
+        left = [group for group in groups if self._supervisor.has_members(group.id)]
         self._troubles += [f"group {group.id} has no member left" for group in groups if group not in left]
         drained = await_groups(self._admin, left, ends, timeout_s)
         return {group.id: drained.get(group.id, False) for group in groups}
@@ -254,7 +254,7 @@ class Experiment:
     def _collect(self, groups: list[GroupDrain]) -> None:
         """What the cluster itself knows: leader epochs, ISR changes and fencing, with its own times."""
         self._begin("collect")
-        self._troubles += self._site.troubles() + self._crew.troubles()
+        self._troubles += self._site.troubles() + self._supervisor.troubles()
         with Recorder(self.folder.path, "cluster_events", "collect") as table:
             for event in self._events:
                 table.row(*event)
@@ -264,8 +264,8 @@ class Experiment:
 
     def _seal(self) -> None:
         self._begin("seal")
-        self._crew.tidy()
-        seal(self.folder, self._hold, self._sealed, self._crew.killed_producers())
+        self._supervisor.tidy()
+        seal(self.folder, self._hold, self._sealed, self._supervisor.killed_producers())
 
     def _sealed(self, said: list[str]) -> None:
         self._begin("judge")
@@ -286,7 +286,7 @@ class Experiment:
 
     def _tick(self) -> None:
         time.sleep(TICK_S)
-        counts = {name: self._crew.count(name) for name in ("attempted", "acked", "failed", "unknown")}
+        counts = {name: self._supervisor.count(name) for name in ("attempted", "acked", "failed", "unknown")}
         self._progress.messages(counts["attempted"], counts["acked"], self._total)
         if time.monotonic() - self._sampled_at >= SAMPLE_S:
             self._sampled_at = time.monotonic()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kaput.core import MS
-from kaput.evidence.identity import Codec
+from kaput.workload.payload.identity import Codec
 
 _TOGETHER = 10_000  # lines of a write where there is no rate
 _TICK_S = 0.001

@@ -16,9 +16,9 @@ import numpy as np
 
 from kaput.core import INT64_MAX, MS, NULL_LONG
 from kaput.errors import UsageError
-from kaput.evidence.bulk import BulkDecoder, Stamps
-from kaput.evidence.identity import HEADER_BYTES, MAGIC, Codec
 from kaput.sequence.intervals import Bools, Longs
+from kaput.workload.payload.bulk import BulkDecoder, Stamps
+from kaput.workload.payload.identity import HEADER_BYTES, MAGIC, Codec
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 

@@ -1,6 +1,6 @@
-"""The drain: once the healed cluster has come to rest, read every partition to its end into the log table.
+"""The drain: once the healed cluster has settled, reads every partition to its end into the log table.
 
-At rest means: every replica in the ISR, and the high watermark (what a consumer is shown) equal to the
+Settled means: every replica in the ISR, and the high watermark (what a consumer is shown) equal to the
 leader's log end; where there are transactions, that none is open. A partition that does not get there in
 time is read as far as it goes, and is `unread`.
 """
@@ -20,12 +20,12 @@ from kaput.cluster.admin import Admin
 from kaput.core import NULL_INT, NULL_LONG, TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.scenario.model import Group
 from kaput.scenario.vocabulary import Isolation
-from kaput.workload.quiet import quiet_logger
-from kaput.workload.shown import Shown
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.payload.identity import Codec
+from kaput.workload.visible_offsets import VisibleOffsets
 
 _BATCH = 5000
 _POLL_S = 0.1
@@ -101,7 +101,7 @@ class LogReader:
         self._settings = {"bootstrap.servers": bootstrap_servers, **access.librdkafka()}
         self._codec = Codec(run_id)
         self._transactional = transactional
-        self._shown, self._stored = Shown(), Shown()
+        self._shown, self._stored = VisibleOffsets(), VisibleOffsets()
 
     def read(
         self, ends: dict[TopicPartition, int], timeout_s: float, progress: Callable[[int, int], None]
@@ -138,7 +138,7 @@ class LogReader:
             if start > self._starts.get(place, 0)
         ]
 
-    def shown_to(self, group: Group) -> dict[TopicPartition, int]:
+    def readable_ends(self, group: Group) -> dict[TopicPartition, int]:
         """Up to where a group has something to read: markers of transactions and, to one with read_committed,
         aborted messages are no records.
         """

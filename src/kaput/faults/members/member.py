@@ -1,4 +1,4 @@
-"""Members of groups as faults see them. The real ones are the places in workload/seat.py.
+"""Members of groups as faults see them. The real ones are the places in workload/supervision/member_slot.py.
 
 A place outlives its process: `member 2 of billing` may be killed, and another process take it.
 """
@@ -16,7 +16,7 @@ from kaput.faults.victim import Victim
 Owned = Sequence[tuple[int, frozenset[TopicPartition]]]
 
 
-class Worked(Protocol):
+class PaceReport(Protocol):
     """What a member said of its pace: how long a record is to take, and what so many took."""
 
     @property
@@ -51,7 +51,7 @@ class Member(Victim, Protocol):
         """Its partitions right now."""
 
     @property
-    def worked(self) -> Worked | None:
+    def pace_report(self) -> PaceReport | None:
         """Its last answer to `work`."""
 
     def work(self, ms: int | None) -> None:
