@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from kaput.run.site import Ground
+    from kaput.run.run_cluster import ClusterProvider
     from kaput.scenario.model import Scenario
 
 
@@ -23,14 +23,14 @@ class Existing:
     command_config: Path | None = None
     use_topics: bool = False
 
-    def ground_for(self, scenario: Scenario) -> tuple[Ground, Scenario]:
+    def ground_for(self, scenario: Scenario) -> tuple[ClusterProvider, Scenario]:
         """Where to run it, and how it reads there. Raises UsageError, and LabError where nobody answers."""
         from kaput.cluster.access import OPEN, Access
         from kaput.cluster.existing import ExistingCluster
         from kaput.cluster.existing_admin import ExistingAdmin
         from kaput.operate.rights import knock
-        from kaput.run.described import as_it_is, check_unused, describe
-        from kaput.run.existing import OnExisting
+        from kaput.run.cluster_facts import check_unused, collect_facts, with_cluster_facts
+        from kaput.run.existing_cluster import ExistingClusterProvider
 
         access = Access.read(self.command_config) if self.command_config else OPEN
         knock(self.servers, access)
@@ -39,9 +39,9 @@ class Existing:
         with ExistingAdmin(cluster) as admin:
             topics = admin.ids(topic.name for topic in scenario.topics)
             kept = check_unused(scenario, topics, admin.every_group(), self.use_topics)
-            found = describe(cluster, admin)
-            true = as_it_is(scenario, found, kept)
-        return OnExisting(cluster, found, kept), true
+            found = collect_facts(cluster, admin)
+            true = with_cluster_facts(scenario, found, kept)
+        return ExistingClusterProvider(cluster, found, kept), true
 
 
 def cleanup_command(
@@ -59,11 +59,11 @@ def cleanup_command(
 
     from kaput.errors import LabError
     from kaput.evidence.recording import hold_alone, left_behind
-    from kaput.run.cleaning import clean_folder
+    from kaput.run.cleanup import clean_up_folder
 
     # Whoever records still needs what there is.
     with hold_alone(run, "kaput cleanup") if left_behind(run) else nullcontext():
-        said = clean_folder(run)
+        said = clean_up_folder(run)
     for text in said:
         typer.echo(text, err=True)
     if not said:

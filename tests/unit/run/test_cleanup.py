@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from pathlib import Path
 from types import TracebackType
@@ -10,8 +11,8 @@ from typing import Any
 import pytest
 
 from kaput.errors import EvidenceError, LabError
-from kaput.run.cleaning import clean, clean_folder
-from kaput.run.made import Journal, Made, Owed, read_made
+from kaput.run.cleanup import clean_up, clean_up_folder
+from kaput.run.cleanup_journal import CreatedResources, Journal, PendingHeal, read_journal
 
 MINE, THEIRS = uuid.uuid4(), uuid.uuid4()
 
@@ -55,13 +56,13 @@ class Cluster:
 
 def cleaned(kept: Journal, cluster: Cluster) -> list[str]:
     """What could not be undone."""
-    return clean(kept, cluster, lambda _cluster, _timeout_s: cluster)  # type: ignore[arg-type, return-value]
+    return clean_up(kept, cluster, lambda _cluster, _timeout_s: cluster)  # type: ignore[arg-type, return-value]
 
 
 def journal(tmp_path: Path, **more: Any) -> Journal:
     """Of a run that made a topic and a group."""
     given = {"topics": {"mine": MINE}, "groups": {"billing": []}} | more
-    kept = Journal(tmp_path, Made(bootstrap_servers="kafka:9092", cluster_id="c", **given))
+    kept = Journal(tmp_path, CreatedResources(bootstrap_servers="kafka:9092", cluster_id="c", **given))
     kept.note()
     return kept
 
@@ -71,7 +72,7 @@ def test_what_was_made_is_gone_and_nothing_else(tmp_path: Path) -> None:
     cluster, kept = Cluster(), journal(tmp_path)
     assert cleaned(kept, cluster) == []
     assert (set(cluster.topics), cluster.groups) == ({"theirs"}, {"others"})
-    assert read_made(tmp_path).nothing
+    assert read_journal(tmp_path).nothing
 
 
 def test_a_topic_that_somebody_has_made_anew_is_theirs(tmp_path: Path) -> None:
@@ -84,9 +85,9 @@ def test_a_topic_of_unknown_origin_is_left_and_said(tmp_path: Path) -> None:
     """kaput was killed before it heard whether its own was made; what is not there needs nothing."""
     cluster, kept = Cluster(), journal(tmp_path, topics={"mine": None, "never": None}, groups={})
     (said, hint) = cleaned(kept, cluster)
-    assert said.startswith("topic mine may be of this run, or of somebody else")
+    assert said.startswith("topic mine may belong to this run or to somebody else")
     assert "kafka-topics --delete --topic mine" in said and "kaput cleanup RUN_DIR" in hint
-    assert "mine" in cluster.topics and list(read_made(tmp_path).topics) == ["mine"]
+    assert "mine" in cluster.topics and list(read_journal(tmp_path).topics) == ["mine"]
 
 
 @pytest.mark.parametrize("refuses", ["mine", "billing"])
@@ -94,10 +95,10 @@ def test_what_cannot_be_deleted_stays_noted(tmp_path: Path, refuses: str) -> Non
     """The rest is deleted all the same; the next time only that is left."""
     cluster, kept = Cluster(refuses=refuses), journal(tmp_path)
     assert cleaned(kept, cluster)[0].startswith(("topic mine cannot", "group billing cannot"))
-    left = read_made(tmp_path)
+    left = read_journal(tmp_path)
     assert [*left.topics, *left.groups] == [refuses]
     cluster.refuses = ""
-    assert cleaned(kept, cluster) == [] and read_made(tmp_path).nothing
+    assert cleaned(kept, cluster) == [] and read_journal(tmp_path).nothing
 
 
 def test_another_cluster_at_that_address_is_left_alone(tmp_path: Path) -> None:
@@ -105,9 +106,9 @@ def test_another_cluster_at_that_address_is_left_alone(tmp_path: Path) -> None:
     cluster, kept = Cluster(cluster_id="d"), journal(tmp_path)
     said = cleaned(kept, cluster)
     assert (
-        "topic mine, group billing may be left in kafka:9092: kafka:9092 is another cluster by now" in said[0]
+        "topic mine, group billing may be left in kafka:9092: kafka:9092 is now another cluster" in said[0]
     )
-    assert "mine" in cluster.topics and not read_made(tmp_path).nothing
+    assert "mine" in cluster.topics and not read_journal(tmp_path).nothing
 
 
 def test_a_cluster_out_of_reach_is_said(tmp_path: Path) -> None:
@@ -122,15 +123,22 @@ def test_a_cluster_out_of_reach_is_said(tmp_path: Path) -> None:
 def test_what_is_broken_is_healed_first(tmp_path: Path) -> None:
     """In the words that were noted; a heal that fails stays noted and is said."""
     mark = tmp_path / "mended"
-    owed = [
-        Owed(step="1-command", brokers=[1], heals=[["touch", str(mark)]]),
-        Owed(step="2-command", brokers=[1]),
+    heals = [
+        PendingHeal(step="1-command", brokers=[1], heals=[["touch", str(mark)]]),
+        PendingHeal(step="2-command", brokers=[1]),
     ]
-    kept = journal(tmp_path, owed=owed)
-    assert cleaned(kept, Cluster()) == [] and mark.exists() and read_made(tmp_path).nothing
-    kept = journal(tmp_path, owed=[Owed(step="1-command", brokers=[1], heals=[["false"]])])
+    kept = journal(tmp_path, pending_heals=heals)
+    assert cleaned(kept, Cluster()) == [] and mark.exists() and read_journal(tmp_path).nothing
+    kept = journal(tmp_path, pending_heals=[PendingHeal(step="1-command", brokers=[1], heals=[["false"]])])
     assert cleaned(kept, Cluster())[0] == "1-command is not healed: false ended with exit status 1"
-    assert [each.step for each in read_made(tmp_path).owed] == ["1-command"]
+    assert [each.step for each in read_journal(tmp_path).pending_heals] == ["1-command"]
+
+
+def test_heals_that_an_earlier_version_noted_are_known(tmp_path: Path) -> None:
+    """It called them `owed`."""
+    noted = {"bootstrap_servers": "kafka:9092", "owed": [{"step": "1-command", "brokers": [1], "heals": []}]}
+    (tmp_path / "made.json").write_text(json.dumps(noted))
+    assert [each.step for each in read_journal(tmp_path).pending_heals] == ["1-command"]
 
 
 def test_a_share_group_loses_its_settings(tmp_path: Path) -> None:
@@ -145,7 +153,7 @@ def test_a_folder_of_another_kind_of_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         EvidenceError, match=r"made\.json: cannot be read .* is this the folder of a run with"
     ):
-        clean_folder(tmp_path)
+        clean_up_folder(tmp_path)
     (tmp_path / "made.json").write_text("{}")
-    with pytest.raises(EvidenceError, match=r"made\.json: not as kaput writes it"):
-        clean_folder(tmp_path)
+    with pytest.raises(EvidenceError, match=r"made\.json: malformed"):
+        clean_up_folder(tmp_path)

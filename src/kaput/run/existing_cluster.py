@@ -1,9 +1,9 @@
 """The ground of a run on a cluster that was there before kaput, and stays when it has gone.
 
 What the scenario says of its cluster is compared with what there is, before anything is made; what the run
-then makes (topics, groups) is noted in its folder, and unmade at its end, whatever that is.
-Not here: faults (commanding.py), how leaders are observed (polling.py), what is left after a SIGKILL
-(cleaning.py).
+then makes (topics, groups) is noted in its folder, and unmade at its end, whatever that is. Not here:
+faults (command_runner.py), how leaders are observed (cluster_poller.py), what is left after a SIGKILL
+(cleanup.py).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from kaput.evidence.folder import RunFolder, replace_text
 from kaput.faults.commands import Commands
 from kaput.processes.ownership import Owner
 from kaput.processes.signals import shielded
-from kaput.run.at_home import configure_groups, share_config
-from kaput.run.cleaning import clean
-from kaput.run.commanding import Commanding
-from kaput.run.described import Description, with_settings
-from kaput.run.made import Journal, Made
-from kaput.run.polling import Poller
+from kaput.run.cleanup import clean_up
+from kaput.run.cleanup_journal import CreatedResources, Journal
+from kaput.run.cluster_facts import ClusterFacts, with_settings
+from kaput.run.cluster_poller import Poller
+from kaput.run.command_runner import CommandRunner
+from kaput.run.own_cluster import configure_groups, share_config
 from kaput.run.progress import Progress
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import CLIENT_USER
@@ -44,11 +44,11 @@ DESCRIBED = "cluster.json"
 
 
 @dataclass(frozen=True)
-class OnExisting:
+class ExistingClusterProvider:
     """A cluster, as it was described before the run. `kept`: topics that are there and may be used."""
 
     cluster: ExistingCluster
-    description: Description
+    description: ClusterFacts
     kept: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -56,25 +56,29 @@ class OnExisting:
         """For the manifest: what brokers say that they understand."""
         return {"kafka": self.description.kafka}
 
-    def site(self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress) -> OthersCluster:
+    def run_cluster(
+        self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
+    ) -> RunOnExistingCluster:
         """The cluster, with what the scenario needs there from `prepare` to leaving."""
-        return OthersCluster(self, owner, folder, progress)
+        return RunOnExistingCluster(self, owner, folder, progress)
 
 
-class OthersCluster:
+class RunOnExistingCluster:
     """Somebody else's cluster, during one run."""
 
-    def __init__(self, ground: OnExisting, owner: Owner, folder: RunFolder, progress: Progress) -> None:
-        self._ground, self._cluster, self._progress = ground, ground.cluster, progress
+    def __init__(
+        self, provider: ExistingClusterProvider, owner: Owner, folder: RunFolder, progress: Progress
+    ) -> None:
+        self._provider, self._cluster, self._progress = provider, provider.cluster, progress
         self._folder = folder
         config = self._cluster.access.path
-        made = Made(
+        created = CreatedResources(
             bootstrap_servers=self._cluster.bootstrap_servers,
             cluster_id=self._cluster.cluster_id,
             command_config=None if config is None else str(config.absolute()),
         )
-        self._journal = Journal(folder.path, made)
-        self.commands: Commands | None = Commanding(
+        self._journal = Journal(folder.path, created)
+        self.commands: Commands | None = CommandRunner(
             owner,
             folder.path / "commands",
             self._cluster.bootstrap_servers,
@@ -86,8 +90,10 @@ class OthersCluster:
         self._starts: dict[TopicPartition, int] = {}
         self._troubles: list[str] = []
 
-    def __enter__(self) -> OthersCluster:
-        replace_text(self._folder.path / DESCRIBED, json.dumps(self._ground.description.document(), indent=2))
+    def __enter__(self) -> RunOnExistingCluster:
+        replace_text(
+            self._folder.path / DESCRIBED, json.dumps(self._provider.description.document(), indent=2)
+        )
         return self
 
     def __exit__(
@@ -95,10 +101,10 @@ class OthersCluster:
     ) -> None:
         """It stays."""
 
-    def leave(self) -> None:
+    def clean_up(self) -> None:
         """What the run has made is unmade, as far as that can be done now."""
         with shielded():
-            for said in clean(self._journal, self._cluster):
+            for said in clean_up(self._journal, self._cluster):
                 self._progress.note(said)
 
     @property
@@ -131,10 +137,10 @@ class OthersCluster:
     def prepare(self, admin: Admin, scenario: Scenario) -> Scenario:
         """Topics and groups, each noted before it is made; the scenario with the topics' true settings."""
         assert isinstance(admin, ExistingAdmin)
-        new = [topic for topic in scenario.topics if topic.name not in self._ground.kept]
-        made = self._journal.made
-        made.topics = dict.fromkeys(topic.name for topic in new)
-        made.groups = {
+        new = [topic for topic in scenario.topics if topic.name not in self._provider.kept]
+        created = self._journal.created
+        created.topics = dict.fromkeys(topic.name for topic in new)
+        created.groups = {
             group.id: sorted(share_config(group.group_config)) if group.type == "share" else []
             for group in scenario.workload.groups
         }
@@ -144,18 +150,18 @@ class OthersCluster:
                 ids, refused = admin.make_topics(new) if new else ({}, [])
         except LabError:
             # Nobody answered: whether they were made is not known.
-            made.groups = {}
+            created.groups = {}
             self._journal.note()
             raise
-        made.topics = dict(ids)
+        created.topics = dict(ids)
         self._journal.note()
         if refused:
-            made.groups = {}
+            created.groups = {}
             raise LabError("; ".join(refused))
         names = [topic.name for topic in scenario.topics]
         admin.await_in_sync(names)
         configure_groups(admin, scenario)
-        old = [place for place in admin.partitions(names) if place[0] in self._ground.kept]
+        old = [place for place in admin.partitions(names) if place[0] in self._provider.kept]
         self._starts = {place: end for place, end in admin.log_end_offsets(old).items() if end}
         settings = admin.topic_settings(names)
         unknown = sorted(set(names) - set(settings))
@@ -171,7 +177,7 @@ class OthersCluster:
         admin = stack.enter_context(self.admin(POLLING_S))
         self._poller = stack.enter_context(Poller(admin, topics))
 
-    def starts(self) -> Mapping[TopicPartition, int]:
+    def start_offsets(self) -> Mapping[TopicPartition, int]:
         """Of partitions that somebody else has written before."""
         return self._starts
 
@@ -183,7 +189,7 @@ class OthersCluster:
         """Raises LabError: the nodes are processes of others."""
         raise LabError(f"the nodes of this cluster cannot become Kafka {version}")
 
-    def revive(self, timeout_s: float) -> None:
+    def restart_all(self, timeout_s: float) -> None:
         """Waits for everybody who was there at the beginning. Raises LabError."""
         self._cluster.wait_ready(set(self.broker_ids()), timeout_s)
 

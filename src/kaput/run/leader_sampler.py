@@ -19,7 +19,7 @@ from kaput.run.sampling import SAMPLE_S, SOURCE, Sampler
 NOBODY = -1
 
 
-class Asked(Protocol):
+class OffsetSource(Protocol):
     """What is asked of the cluster: cluster.admin.Admin."""
 
     def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
@@ -30,7 +30,7 @@ class LeaderSampler(Sampler):
     """Records into `recorder` from entering to leaving the block."""
 
     def __init__(
-        self, admin: Asked, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
+        self, admin: OffsetSource, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
     ) -> None:
         self._admin, self._topics, self._recorder = admin, list(topics), recorder
         self._known: Mapping[TopicPartition, PartitionState] = {}

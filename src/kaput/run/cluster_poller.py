@@ -3,7 +3,7 @@
 What is seen has happened between the look before and this one: an event's time is the moment of the look
 that saw it, and `within_ns` says how much earlier it may have been. An epoch that began and ended between two
 looks has an event without a leader, because nobody knows who that was.
-Its place: existing.py opens it; its events become the cluster_events table.
+Its place: existing_cluster.py opens it; its events become the cluster_events table.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.run.sampling import SAMPLE_S, SOURCE, Sampler
 
 
-class Asked(Protocol):
+class OffsetSource(Protocol):
     """What is asked of the cluster: cluster.admin.Admin."""
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
@@ -31,7 +31,7 @@ class LagSampler(Sampler):
 
     def __init__(
         self,
-        admin: Asked,
+        admin: OffsetSource,
         groups: Mapping[str, Sequence[str]],
         recorder: Recorder,
         every_s: float = SAMPLE_S,

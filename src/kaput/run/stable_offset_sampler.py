@@ -18,7 +18,7 @@ from kaput.run.sampling import SOURCE, Sampler
 STABLE_S = 0.25  # transactions may time out after seconds
 
 
-class Asked(Protocol):
+class OffsetSource(Protocol):
     """What is asked of the cluster: cluster.admin.Admin."""
 
     def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
@@ -29,7 +29,7 @@ class StableSampler(Sampler):
     """Records into `recorder` from entering to leaving the block."""
 
     def __init__(
-        self, admin: Asked, topics: Sequence[str], recorder: Recorder, every_s: float = STABLE_S
+        self, admin: OffsetSource, topics: Sequence[str], recorder: Recorder, every_s: float = STABLE_S
     ) -> None:
         self._admin, self._topics, self._recorder = admin, topics, recorder
         super().__init__("stable", every_s)

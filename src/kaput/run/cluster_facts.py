@@ -1,8 +1,8 @@
-"""What a cluster that was there before really is, and a scenario that says so.
+"""The facts about an existing cluster, and a scenario that agrees with them.
 
-What decides whether a loss is permitted (min.insync.replicas, unclean elections, ...) comes from the cluster,
-never from the file: the recorded scenario has the effective settings. What the file says that is not true is
-a mistake, before anything is made.
+What decides whether a loss is permitted (min.insync.replicas, unclean elections, ...) comes from the
+cluster, never from the file: the recorded scenario has the effective settings. Where the file contradicts
+the cluster it is a mistake, reported before anything is created.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kaput.scenario.model import Cluster, Scenario, Topic
 from kaput.scenario.options import COMMAND_FAULTS
 from kaput.scenario.values import TARGET
 
-# Of topics, what the verdict asks for, and what may take messages away by itself.
+# Topic settings that the verdict needs, or that may delete messages.
 _OF_TOPICS = (
     "min.insync.replicas", "unclean.leader.election.enable", "flush.messages", "cleanup.policy",
     "retention.ms", "retention.bytes",
 )  # fmt: skip
-# Of brokers, what decides about failover.
+# Broker settings that decide about failover.
 _OF_BROKERS = (
     "auto.leader.rebalance.enable", "broker.heartbeat.interval.ms", "broker.session.timeout.ms",
     "default.replication.factor", "group.share.delivery.count.limit", "log.cleanup.policy",
@@ -35,8 +35,8 @@ _OF_BROKERS = (
 
 
 @dataclass(frozen=True)
-class Description:
-    """A cluster. `settings`: of each broker that tells; `features`: levels by name."""
+class ClusterFacts:
+    """`settings`: of each broker that discloses them; `features`: levels by name."""
 
     cluster_id: str | None
     kafka: str | None
@@ -47,20 +47,20 @@ class Description:
     settings: Mapping[int, Settings] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """RUN_DIR/cluster.json: everything but settings that nobody has made."""
+        """For RUN_DIR/cluster.json: everything except default settings."""
         whole = asdict(self)
         whole["settings"] = {broker: dict(found.own) for broker, found in self.settings.items()}
         return whole
 
     def everywhere(self, key: str) -> set[str | None]:
-        """The values that a setting has among the brokers that tell; None where one does not know it."""
+        """The values of a setting over all brokers that disclose them; None if a broker does not know it."""
         return {settings.every.get(key) for settings in self.settings.values()}
 
 
-def describe(cluster: ExistingCluster, admin: ExistingAdmin) -> Description:
-    """Looks at everything. Raises LabError where the cluster does not answer."""
+def collect_facts(cluster: ExistingCluster, admin: ExistingAdmin) -> ClusterFacts:
+    """Asks the cluster. Raises LabError if it does not answer."""
     kafka, features = version_of(next(iter(cluster.broker_endpoints.values())))
-    return Description(
+    return ClusterFacts(
         cluster.cluster_id,
         kafka,
         "kraft" if admin.in_kraft_mode() else "zookeeper",
@@ -71,12 +71,15 @@ def describe(cluster: ExistingCluster, admin: ExistingAdmin) -> Description:
     )
 
 
-def as_it_is(scenario: Scenario, found: Description, kept: Collection[str] = ()) -> Scenario:
-    """The scenario with the cluster that there is. `kept`: topics that need not be made.
+def with_cluster_facts(scenario: Scenario, found: ClusterFacts, kept: Collection[str] = ()) -> Scenario:
+    """The scenario with the cluster's facts. `kept`: existing topics that the run may use.
 
-    Raises UsageError with all that cannot be so.
+    Raises UsageError with everything that contradicts them.
     """
-    if mistakes := [*_untrue(scenario.cluster, found), *_nobody(scenario, set(found.addresses), kept)]:
+    if mistakes := [
+        *_contradictions(scenario.cluster, found),
+        *_missing_brokers(scenario, set(found.addresses), kept),
+    ]:
         raise UsageError("\n".join(mistakes))
     known = {key: values.pop() for key in _OF_BROKERS if len(values := found.everywhere(key)) == 1}
     cluster = Cluster(
@@ -92,17 +95,17 @@ def as_it_is(scenario: Scenario, found: Description, kept: Collection[str] = ())
 def check_unused(
     scenario: Scenario, topics: Collection[str], groups: Collection[str], may_use: bool
 ) -> frozenset[str]:
-    """The topics that are there and may be used. Raises UsageError for all others."""
+    """The topics that exist and may be used. Raises UsageError if others exist."""
     there = sorted({topic.name for topic in scenario.topics} & set(topics))
     mistakes = []
     if not may_use:
         mistakes += [
-            f"topic {name} is there already, and is not kaput's: choose another name, or say "
-            "--use-existing-topic (if a run that was killed has left it: kaput cleanup RUN_DIR)"
+            f"topic {name} already exists, and kaput did not create it: choose another name, or add "
+            "--use-existing-topic (if a killed run left it behind: kaput cleanup RUN_DIR)"
             for name in there
         ]
     mistakes += [
-        f"group {name} is there already: what it has read counts as read; give it another id"
+        f"group {name} already exists, and would continue at its committed offsets; use another id"
         for name in sorted({group.id for group in scenario.workload.groups} & set(groups))
     ]
     if mistakes:
@@ -113,11 +116,13 @@ def check_unused(
 def with_settings(
     scenario: Scenario, settings: Mapping[str, Settings], states: Mapping[TopicPartition, PartitionState]
 ) -> Scenario:
-    """The scenario with its topics as they are there: partitions, replicas and effective settings."""
-    return scenario.model_copy(update={"topics": [_true(t, settings, states) for t in scenario.topics]})
+    """The scenario with the partitions, replicas and effective settings of its topics."""
+    return scenario.model_copy(
+        update={"topics": [_with_effective_settings(t, settings, states) for t in scenario.topics]}
+    )
 
 
-def _true(
+def _with_effective_settings(
     topic: Topic, settings: Mapping[str, Settings], states: Mapping[TopicPartition, PartitionState]
 ) -> Topic:
     effective = settings[topic.name].every if topic.name in settings else {}
@@ -131,25 +136,25 @@ def _true(
     )
 
 
-def _untrue(said: Cluster, found: Description) -> Iterator[str]:
-    for key, value in said.config.items():
+def _contradictions(wanted_cluster: Cluster, found: ClusterFacts) -> Iterator[str]:
+    for key, value in wanted_cluster.config.items():
         wanted = str(value).lower() if isinstance(value, bool) else str(value)
-        # What no broker has heard of changes nothing, such as settings of ZooKeeper's in KRaft mode.
+        # A setting that no broker knows has no effect, such as ZooKeeper's in KRaft mode.
         others = sorted(value for value in found.everywhere(key) if value not in (wanted, None))
         if others:
             yield (
                 f"cluster.config.{key}: the scenario has {wanted}, the cluster {', '.join(others)}; "
-                "kaput changes no broker that it has not started: --set cluster.config={} takes it as it is"
+                "kaput does not change existing brokers; --set cluster.config={} accepts them as they are"
             )
-    for name, level in said.features.items():
+    for name, level in wanted_cluster.features.items():
         if found.features.get(name, 0) != level:
             yield (
                 f"cluster.features.{name}: the scenario has {level}, the cluster "
-                f"{found.features.get(name, 0)}; --set cluster.features={{}} takes it as it is"
+                f"{found.features.get(name, 0)}; --set cluster.features={{}} accepts it as it is"
             )
 
 
-def _nobody(scenario: Scenario, brokers: set[int], kept: Collection[str]) -> Iterator[str]:
+def _missing_brokers(scenario: Scenario, brokers: set[int], kept: Collection[str]) -> Iterator[str]:
     named = ", ".join(map(str, sorted(brokers)))
     for index, topic in enumerate(scenario.topics):
         if topic.name in kept:

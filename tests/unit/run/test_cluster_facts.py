@@ -10,21 +10,21 @@ from kaput.cluster.admin import PartitionState
 from kaput.cluster.existing import addresses
 from kaput.cluster.existing_admin import Settings
 from kaput.errors import UsageError
-from kaput.run.described import Description, as_it_is, check_unused, with_settings
+from kaput.run.cluster_facts import ClusterFacts, check_unused, with_cluster_facts, with_settings
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import Scenario
 
 KEY = "unclean.leader.election.enable"
 
 
-def found(*brokers: int, **config: str) -> Description:
+def found(*brokers: int, **config: str) -> ClusterFacts:
     """A cluster of these brokers, with settings that all have (`_` for a dot)."""
     every = {key.replace("_", "."): value for key, value in config.items()}
     settings = {
         broker: Settings({"min.insync.replicas": "1", KEY: "false", **every}, every) for broker in brokers
     }
     places = {broker: (f"kafka-{broker}", 9092) for broker in brokers}
-    return Description(
+    return ClusterFacts(
         "id", "4.3", "kraft", places, dict.fromkeys(brokers), {"metadata.version": 29}, settings
     )
 
@@ -37,7 +37,7 @@ def scenario(**cluster: Any) -> Scenario:
 
 def test_the_recorded_cluster_is_the_one_that_there_is() -> None:
     """Whatever the file says of its own."""
-    true = as_it_is(
+    true = with_cluster_facts(
         scenario(kafka="3.9.2", brokers=7, controllers=3), found(0, 1, 2, log_cleanup_policy="compact")
     )
     assert (true.cluster.kafka, true.cluster.brokers, true.cluster.controllers) == ("4.3", 3, "combined")
@@ -50,23 +50,23 @@ def test_a_setting_that_the_brokers_do_not_have_is_refused() -> None:
     """kaput changes no broker; what they do not know of at all (ZooKeeper's) changes nothing."""
     wanted = scenario(config={KEY: True, "zookeeper.session.timeout.ms": 9000, "min.insync.replicas": 1})
     with pytest.raises(UsageError) as raised:
-        as_it_is(wanted, found(1, 2, 3))
+        with_cluster_facts(wanted, found(1, 2, 3))
     assert str(raised.value) == (
-        f"cluster.config.{KEY}: the scenario has true, the cluster false; kaput changes no broker that it "
-        "has not started: --set cluster.config={} takes it as it is"
+        f"cluster.config.{KEY}: the scenario has true, the cluster false; kaput does not "
+        "change existing brokers; --set cluster.config={} accepts them as they are"
     )
     with pytest.raises(UsageError, match=r"cluster.features.x: the scenario has 1, the cluster 0"):
-        as_it_is(scenario(features={"x": 1}), found(1, 2, 3))
+        with_cluster_facts(scenario(features={"x": 1}), found(1, 2, 3))
 
 
 def test_who_is_not_there_is_refused() -> None:
     """Every mistake at once."""
     wanted = load_builtin("leader-kill-acks-all").model_copy(update={"cluster": scenario().cluster})
     with pytest.raises(UsageError, match=r"topics.0.assignment: no such broker: 3; the cluster has 0, 1, 2"):
-        as_it_is(wanted, found(0, 1, 2))
+        with_cluster_facts(wanted, found(0, 1, 2))
     with pytest.raises(UsageError, match=r"topics.0.replication-factor: 3 replicas need as many brokers"):
-        as_it_is(scenario(), found(0, 1))
-    assert as_it_is(scenario(), found(0, 1), kept={"orders"}).cluster.brokers == 2
+        with_cluster_facts(scenario(), found(0, 1))
+    assert with_cluster_facts(scenario(), found(0, 1), kept={"orders"}).cluster.brokers == 2
 
 
 def test_what_is_there_is_not_touched_unless_told() -> None:
@@ -74,8 +74,8 @@ def test_what_is_there_is_not_touched_unless_told() -> None:
     with pytest.raises(UsageError) as raised:
         check_unused(scenario(), {"orders", "others"}, {"billing"}, may_use=False)
     topic, group = str(raised.value).splitlines()
-    assert topic.startswith("topic orders is there already") and "--use-existing-topic" in topic
-    assert group.startswith("group billing is there already")
+    assert topic.startswith("topic orders already exists") and "--use-existing-topic" in topic
+    assert group.startswith("group billing already exists")
     assert check_unused(scenario(), {"orders", "others"}, {"others"}, may_use=True) == {"orders"}
     assert check_unused(scenario(), {"others"}, {"others"}, may_use=False) == frozenset()
 

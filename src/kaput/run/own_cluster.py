@@ -1,4 +1,4 @@
-"""The ground of a run on a cluster that kaput starts for it, and ends with it."""
+"""A cluster that kaput starts for a run, and ends with it."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ from kaput.scenario.vocabulary import CLIENT_USER
 
 
 @dataclass(frozen=True)
-class AtHome:
-    """Brokers of this distribution, under this Java."""
+class OwnClusterProvider:
+    """Runs brokers of this distribution on this Java."""
 
     distribution: Distribution
     java: Java
-    successors: Sequence[Distribution] = ()  # what its nodes are upgraded to
+    successors: Sequence[Distribution] = ()  # versions that nodes are upgraded to
 
     @property
     def versions(self) -> Mapping[str, str | None]:
         """For the manifest."""
         return {"kafka": self.distribution.version, "java": self.java.text}
 
-    def site(self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress) -> OwnCluster:
-        """A cluster as the scenario has it, from entering to leaving."""
+    def run_cluster(
+        self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
+    ) -> RunOnOwnCluster:
+        """The scenario's cluster, which runs inside its `with` block."""
         spec = scenario.cluster
         cluster = Cluster(
             owner,
@@ -50,10 +52,10 @@ class AtHome:
             progress.note,
             successors=self.successors,
         )
-        return OwnCluster(cluster)
+        return RunOnOwnCluster(cluster)
 
 
-class OwnCluster:
+class RunOnOwnCluster:
     """A whole cluster of real nodes, for one run."""
 
     commands: Commands | None = None
@@ -61,7 +63,7 @@ class OwnCluster:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def __enter__(self) -> OwnCluster:
+    def __enter__(self) -> RunOnOwnCluster:
         self._cluster.__enter__()
         return self
 
@@ -72,7 +74,7 @@ class OwnCluster:
 
     @property
     def nodes(self) -> Mapping[int, Node]:
-        """Every one, also those that the cluster gets later."""
+        """All nodes, including those added later."""
         return self._cluster.nodes
 
     @property
@@ -91,7 +93,7 @@ class OwnCluster:
         return self._cluster.bootstrap_servers
 
     def access(self, user: str = CLIENT_USER) -> Access:
-        """How a user of that name is let in."""
+        """The credentials of that user."""
         return self._cluster.access(user)
 
     def broker_ids(self) -> list[int]:
@@ -111,23 +113,23 @@ class OwnCluster:
     def watch(self, stack: ExitStack, topics: Sequence[str]) -> None:
         """Nothing: the cluster records everything itself."""
 
-    def starts(self) -> Mapping[TopicPartition, int]:
+    def start_offsets(self) -> Mapping[TopicPartition, int]:
         """Every partition is new."""
         return {}
 
     def grow(self, count: int) -> list[int]:
-        """So many more brokers; their ids. Raises LabError."""
+        """Adds brokers; their ids. Raises LabError."""
         return self._cluster.grow(count)
 
     def upgrade(self, node: int, version: str) -> None:
-        """A node is of that version from its next start on. Raises LabError."""
+        """Makes a node start in that version next time. Raises LabError."""
         self._cluster.upgrade(node, version)
 
-    def revive(self, timeout_s: float) -> None:
-        """Every node runs, and every broker answers. Raises LabError."""
+    def restart_all(self, timeout_s: float) -> None:
+        """Starts every node that is down, and waits for every broker. Raises LabError."""
         for node in self._cluster.nodes.values():
             if not node.running:
-                # It died outside any fault: already a trouble, but what it stored must be read.
+                # It died without a fault: already reported, but its data must be read.
                 node.start()
         self._cluster.wait_ready(timeout_s)
 
@@ -135,8 +137,8 @@ class OwnCluster:
         """What the cluster itself recorded."""
         return collect_cluster_events(self._cluster)
 
-    def leave(self) -> None:
-        """Nothing of it is left."""
+    def clean_up(self) -> None:
+        """Does nothing: the whole cluster ends."""
 
     def lifecycle(self) -> list[tuple[str, int, int]]:
         """Of every node."""
@@ -155,5 +157,5 @@ def configure_groups(admin: Admin, scenario: Scenario) -> None:
 
 
 def share_config(given: Mapping[str, bool | int | float | str]) -> dict[str, bool | int | float | str]:
-    """What a share group is told: it would begin at the end of the log, when its first member comes."""
+    """The settings of a share group: by default it would start at the end of the log."""
     return {"share.auto.offset.reset": "earliest", **given}

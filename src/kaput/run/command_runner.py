@@ -1,6 +1,6 @@
-"""Runs the commands of a scenario, within their time, and keeps what they say in RUN_DIR/commands.
+"""Runs the commands of a scenario within their timeout, and keeps their output in RUN_DIR/commands.
 
-They are kaput's as long as they run. What they leave running is not: a heal may start a broker.
+kaput ends commands that run too long, but not processes they leave behind: a heal may start a broker.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import IO
 
 from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
-from kaput.faults.commands import Ran
+from kaput.faults.commands import CommandResult
 from kaput.processes.ownership import Owner
-from kaput.run.made import Journal, Owed
+from kaput.run.cleanup_journal import Journal, PendingHeal
 from kaput.scenario.existing_checks import filled_in
 
 _LAST_CHARACTERS = 300
 
 
-class Commanding:
-    """What faults.commands.Commands asks for. `endpoints` are those of brokers."""
+class CommandRunner:
+    """Implements faults.commands.Commands. `endpoints`: of brokers."""
 
     def __init__(
         self,
@@ -41,33 +41,35 @@ class Commanding:
 
     def run(
         self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
-    ) -> Ran:
-        """Runs it for one broker. Raises LabError where it cannot be started."""
+    ) -> CommandResult:
+        """Runs it for one broker. Raises LabError if it cannot be started."""
         filled = self._filled(broker, known)
         environment = {f"KAPUT_{key.upper()}": value for key, value in filled.items()}
         environment |= {"KAPUT_STEP": step, "KAPUT_BOOTSTRAP_SERVERS": self._bootstrap_servers}
         self._folder.mkdir(exist_ok=True)
         path = self._folder / f"{step}-{kind}-{broker}.txt"
         words = filled_in(line, filled)
-        with path.open("ab") as said:
-            said.write(f"$ {shlex.join(words)}\n".encode())
-            said.flush()
-            return self._run(words, f"{kind} of {step}", environment, said, path, timeout_s)
+        with path.open("ab") as output:
+            output.write(f"$ {shlex.join(words)}\n".encode())
+            output.flush()
+            return self._run(words, f"{kind} of {step}", environment, output, path, timeout_s)
 
-    def owe(self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]) -> None:
-        """Notes how to heal them, should kaput be killed."""
+    def add_pending_heal(
+        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+    ) -> None:
+        """Notes how to heal the brokers in case kaput is killed."""
         heals = [filled_in(heal, self._filled(broker, known)) for broker in brokers] if heal else []
-        self._journal.owe(Owed(step=step, brokers=list(brokers), heals=heals))
+        self._journal.add_pending_heal(PendingHeal(step=step, brokers=list(brokers), heals=heals))
 
-    def settled(self, step: str) -> None:
-        """Notes that it is done."""
-        self._journal.settle(step)
+    def heal_done(self, step: str) -> None:
+        """Notes that the step is healed."""
+        self._journal.heal_done(step)
 
     def _filled(self, broker: int, known: Mapping[str, str]) -> dict[str, str]:
         endpoint = self._endpoints().get(broker)
         if endpoint is None:
             raise LabError(
-                f"node {broker} is no broker, so its address is not known: commands are for brokers"
+                f"node {broker} is not a broker, so its address is unknown: commands work on brokers"
             )
         return {**known, "broker": str(broker), "host": endpoint.host, "port": str(endpoint.port)}
 
@@ -76,22 +78,22 @@ class Commanding:
         words: list[str],
         name: str,
         environment: Mapping[str, str],
-        said: IO[bytes],
+        output: IO[bytes],
         path: Path,
         timeout_s: float,
-    ) -> Ran:
-        begin = said.tell()
+    ) -> CommandResult:
+        begin = output.tell()
         process = self._owner.spawn(
-            words, name=name, stdout=said, stderr=subprocess.STDOUT, env=environment, marked=False
+            words, name=name, stdout=output, stderr=subprocess.STDOUT, env=environment, marked=False
         )
         status = process.wait(timeout_s)
         if status is None:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with whatever its shell has started
+                os.killpg(process.pid, signal.SIGKILL)  # with all children of its shell
             process.kill()
-        ended = "its time is up: killed" if status is None else f"exit status {status}"
-        said.write(f"({ended}, {time.strftime('%H:%M:%S', time.gmtime())})\n".encode())
-        return Ran(status, _last_line(path, begin))
+        ended = "timed out: killed" if status is None else f"exit status {status}"
+        output.write(f"({ended}, {time.strftime('%H:%M:%S', time.gmtime())})\n".encode())
+        return CommandResult(status, _last_line(path, begin))
 
 
 def _last_line(path: Path, begin: int) -> str:
