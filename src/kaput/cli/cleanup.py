@@ -27,11 +27,11 @@ def cleanup_command(
     """
     from kaput.errors import LabError
     from kaput.evidence.recording import hold_alone, left_behind
-    from kaput.run.cleaning import clean_folder
+    from kaput.run.cleanup import clean_up_folder
 
     # A run that is still recording needs its topics.
     with hold_alone(run_dir, "kaput cleanup") if left_behind(run_dir) else nullcontext():
-        left = clean_folder(run_dir)
+        left = clean_up_folder(run_dir)
     if json:
         typer.echo(json_library.dumps({"run_dir": str(run_dir), "left": left}))
     for text in left:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kaput.run.site import Ground
+    from kaput.run.run_cluster import ClusterProvider
     from kaput.scenario.model import Scenario
 
 
@@ -21,7 +21,7 @@ class ExistingClusterOptions:
     command_config: Path | None = None
     use_topics: bool = False
 
-    def ground_for(self, scenario: Scenario) -> tuple[Ground, Scenario]:
+    def provider_for(self, scenario: Scenario) -> tuple[ClusterProvider, Scenario]:
         """The cluster as a run needs it, and the scenario with the cluster's facts filled in.
 
         Raises UsageError, and LabError if the cluster does not answer.
@@ -30,8 +30,8 @@ class ExistingClusterOptions:
         from kaput.cluster.existing import ExistingCluster
         from kaput.cluster.existing_admin import ExistingAdmin
         from kaput.operate.authorization import check_access
-        from kaput.run.described import as_it_is, check_unused, describe
-        from kaput.run.existing import OnExisting
+        from kaput.run.cluster_facts import check_unused, collect_facts, with_cluster_facts
+        from kaput.run.existing_cluster import ExistingClusterProvider
 
         access = Access.read(self.command_config) if self.command_config else OPEN
         check_access(self.servers, access)
@@ -40,6 +40,6 @@ class ExistingClusterOptions:
         with ExistingAdmin(cluster) as admin:
             topics = admin.ids(topic.name for topic in scenario.topics)
             kept = check_unused(scenario, topics, admin.every_group(), self.use_topics)
-            found = describe(cluster, admin)
-            true = as_it_is(scenario, found, kept)
-        return OnExisting(cluster, found, kept), true
+            found = collect_facts(cluster, admin)
+            true = with_cluster_facts(scenario, found, kept)
+        return ExistingClusterProvider(cluster, found, kept), true

@@ -45,6 +45,7 @@ def peek_command(
     """
     import json as library
 
+    from kaput.core import TopicPartition
     from kaput.errors import UsageError
     from kaput.operate.authorization import check_access
     from kaput.operate.replica_reader import Wanted, peek
@@ -58,7 +59,8 @@ def peek_command(
     access = access_of(bootstrap_servers, cluster, command_config)
     if bootstrap_servers is not None:  # kaput can always sign in to its own clusters
         check_access(servers, access)
-    found = peek(servers, (topic, int(partition)), replica, Wanted(offset, count), folder, access)
+    partition_id = TopicPartition(topic, int(partition))
+    found = peek(servers, partition_id, replica, Wanted(offset, count), folder, access)
     if json:
         typer.echo(library.dumps(_document(found)))
         return

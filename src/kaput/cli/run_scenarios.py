@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.java import Java
-    from kaput.run.site import Ground
+    from kaput.run.run_cluster import ClusterProvider
     from kaput.scenario.model import Scenario
 
 
@@ -50,7 +50,7 @@ def run_all(
     from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
-    from kaput.run.opening import check_runs
+    from kaput.run.folder_setup import check_runs
 
     java = find_java()
     check_runs(runs)
@@ -63,11 +63,11 @@ def run_all(
             _enter_network(own, java, kafka_home)
         first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         plans = _plans(choices, first_seed, repeat, runs, kafka_home)
-        ground = partial(_ground, java, existing)
+        provider = partial(_provider, java, existing)
         with interrupts(), Scratch() as scratch, Background(rehearse=True) as spark:
             reap_orphans()
             between = _keep if pages else lambda _result: None
-            yield play(plans, lambda plan: run_one(plan, ground, spark, scratch, shown), between=between)
+            yield play(plans, lambda plan: run_one(plan, provider, spark, scratch, shown), between=between)
 
 
 def _dashboard(runs: Path) -> AbstractContextManager[Beside]:
@@ -151,21 +151,23 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
     enter(sys.argv[1:], needs)
 
 
-def _ground(java: Java, existing: ExistingClusterOptions | None, plan: Plan) -> tuple[Ground, Scenario]:
+def _provider(
+    java: Java, existing: ExistingClusterOptions | None, plan: Plan
+) -> tuple[ClusterProvider, Scenario]:
     """The cluster for a run, and its scenario as resolved there. Raises LabError, UsageError."""
     from kaput.cli.jars import distribution_for
-    from kaput.run.at_home import AtHome
+    from kaput.run.own_cluster import OwnClusterProvider
 
     if existing is not None:
-        return existing.ground_for(plan.scenario)
+        return existing.provider_for(plan.scenario)
     cluster = distribution_for(plan.scenario.cluster.kafka, java, plan.kafka_home)
     successors = [distribution_for(version, java, None) for version in plan.scenario.upgrades()]
-    return AtHome(cluster, java, successors), plan.scenario
+    return OwnClusterProvider(cluster, java, successors), plan.scenario
 
 
 def run_one(
     plan: Plan,
-    ground_of: Callable[[Plan], tuple[Ground, Scenario]],
+    provider_of: Callable[[Plan], tuple[ClusterProvider, Scenario]],
     spark: Background,
     scratch: Scratch,
     dashboard: Beside | None = None,
@@ -177,14 +179,14 @@ def run_one(
     from kaput.errors import KaputError
     from kaput.run.experiment import Experiment
 
-    ground, scenario = ground_of(plan)
+    provider, scenario = provider_of(plan)
     with RunProgress(plan.label) as progress:
         experiment = Experiment(
             plan.name,
             scenario,
             plan.seed,
             plan.runs,
-            ground,
+            provider,
             progress,
             varied=plan.varied,
             on_load=spark.prepare,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kaput.cluster.balancing import balance
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import UsageError
 
 Racks = Mapping[int, str | None]  # of every broker that is there
@@ -109,9 +109,7 @@ class _Plan:
         able = {*self._open, *staying} - self._goal.away_from
         if wanted > len(able):
             named = ", ".join(map(str, sorted(able))) or "none"
-            raise UsageError(
-                f"{name[0]}/{name[1]} cannot have {wanted} replicas: the brokers for them are {named}"
-            )
+            raise UsageError(f"{name} cannot have {wanted} replicas: the brokers for them are {named}")
         return wanted
 
     def _spread(self, kept: list[int], wanted: int) -> list[int]:

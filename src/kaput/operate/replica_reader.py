@@ -15,9 +15,9 @@ from typing import Any
 from kaput.cluster import requests
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.records import Record, read_records
-from kaput.cluster.requests import TopicPartition
 from kaput.cluster.segments import directory, headers, log_end, segments
 from kaput.cluster.wire import REFUSALS, Endpoint, Refused, Unanswered, ask, trouble
+from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 
 _ANSWER_S = 10.0
@@ -67,9 +67,7 @@ def peek(
     brokers, leader, replicas = _where(servers, place, access)
     if replica not in replicas:
         known = ", ".join(map(str, replicas))
-        raise UsageError(
-            f"broker {replica} has no replica of {place[0]}/{place[1]}; its replicas are {known}"
-        )
+        raise UsageError(f"broker {replica} has no replica of {place}; its replicas are {known}")
     try:
         if replica not in brokers:
             raise Unanswered(f"broker {replica} is down")
@@ -106,7 +104,7 @@ def _where(
                 if topic.error_code in REFUSALS:
                     raise trouble(f"{access.principal} may not see topic {place[0]}", topic.error_code)
             has = f"it has partitions 0 to {len(found) - 1}" if found else "there is no such topic"
-            raise UsageError(f"{place[0]}/{place[1]}: {has}")
+            raise UsageError(f"{place}: {has}")
         state = found[place[1]]
         return brokers, state.leader_id if state.leader_id >= 0 else None, sorted(state.replica_nodes)
     raise LabError(f"no broker of {servers} answers ({why})")
@@ -122,7 +120,7 @@ def _from_broker(
         answer = ask(endpoint, requests.fetch(place, at, _MAX_BYTES), _ANSWER_S)
         (told,) = answer.responses[0].partitions
         if told.error_code:
-            raise trouble(f"{place[0]}/{place[1]} at broker {replica}", told.error_code)
+            raise trouble(f"{place} at broker {replica}", told.error_code)
         new = [record for record in read_records(bytes(told.records or b"")) if record.offset >= at]
         found += new
         # Markers of transactions are no records, and a batch of them is passed over one by one.
@@ -135,7 +133,7 @@ def _offset(endpoint: Endpoint, place: TopicPartition, of: Callable[[list[TopicP
     answer = ask(endpoint, of([place]), _ANSWER_S)
     (told,) = answer.topics[0].partitions
     if told.error_code:
-        raise trouble(f"{place[0]}/{place[1]} at {endpoint.host}:{endpoint.port}", told.error_code)
+        raise trouble(f"{place} at {endpoint.host}:{endpoint.port}", told.error_code)
     return int(told.offset)
 
 
@@ -144,7 +142,7 @@ def _from_files(data: Path, place: TopicPartition, replica: int, leader: int | N
     try:
         files = segments(folder)
         if not files:
-            raise LabError(f"broker {replica} is down, and has no file of {place[0]}/{place[1]}")
+            raise LabError(f"broker {replica} is down, and has no file of {place}")
         start, end = int(files[0].stem), log_end(folder)
         first = wanted.first(start, end)
         found: list[Record] = []

@@ -24,8 +24,8 @@ from confluent_kafka import (
 
 from kaput.errors import LabError, UsageError
 from kaput.operate.replay_plan import Replay, check
-from kaput.workload.quiet import quiet_logger
-from kaput.workload.refusals import Refusals, RefusedError
+from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
+from kaput.workload.librdkafka.client_setup import quiet_logger
 
 _ANSWER_S = 30.0
 _BATCH = 2000
@@ -58,7 +58,7 @@ def replay(wanted: Replay, tell: OnProgress = lambda _: None) -> dict[int, Progr
     except KafkaException as error:
         why = error.args[0].str()
         raise LabError(f"the replay {wanted.id} cannot go on: {why}; start it again") from None
-    except RefusedError as error:
+    except NotAuthorizedError as error:
         raise LabError(str(error)) from None
 
 
@@ -76,7 +76,7 @@ class _Copying:
     def __init__(self, wanted: Replay, tell: OnProgress) -> None:
         self._wanted, self._tell = wanted, tell
         common = {"bootstrap.servers": wanted.servers, **(wanted.config or {})}
-        self._refusals = Refusals(common)
+        self._authorization = AuthorizationErrors(common)
         self._consumer = Consumer(
             {
                 **common,
@@ -95,7 +95,7 @@ class _Copying:
                 **common,
                 "transactional.id": wanted.id,
                 "partitioner": "consistent",
-                "error_cb": self._refusals.heard,
+                "error_cb": self._authorization.on_error,
             },
             logger=quiet_logger(),
         )
@@ -121,7 +121,7 @@ class _Copying:
         """Those of the source; the target must have as many at least. Raises UsageError."""
         found = {}
         for topic in (self._wanted.source, self._wanted.target):
-            known = self._refusals.find(self._producer, topic, _ANSWER_S)
+            known = self._authorization.describe_topic(self._producer, topic, _ANSWER_S)
             if known.error is not None:
                 raise UsageError(f"{topic}: {known.error.str()}")
             found[topic] = sorted(known.partitions)

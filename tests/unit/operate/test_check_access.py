@@ -60,7 +60,7 @@ def node(answer: Callable[[bytes], bytes]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "what"), [(tls_alone, "speaks TLS"), (sign_in_first, "wants clients to sign in")]
+    ("answer", "what"), [(tls_alone, "speaks TLS"), (sign_in_first, "requires clients to sign in")]
 )
 def test_without_its_config_the_option_is_named(answer: Callable[[bytes], bytes], what: str) -> None:
     """And not what a client library makes of it after half a minute."""
@@ -72,7 +72,7 @@ def test_without_its_config_the_option_is_named(answer: Callable[[bytes], bytes]
 
 @pytest.mark.parametrize(
     ("answer", "protocol", "what"),
-    [(tls_alone, "SASL_PLAINTEXT", "speaks TLS"), (sign_in_first, "SSL", "speaks no TLS")],
+    [(tls_alone, "SASL_PLAINTEXT", "speaks TLS"), (sign_in_first, "SSL", "does not use TLS")],
 )
 def test_a_config_that_says_otherwise_is_named(
     tmp_path: Path, answer: Callable[[bytes], bytes], protocol: str, what: str

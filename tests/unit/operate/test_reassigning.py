@@ -11,6 +11,7 @@ import pytest
 
 from fakes.reassigned import FakeCluster, Killed
 from kaput.cluster.placement import Goal
+from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.operate.reassign import applying, planning
 from kaput.operate.reassign.applying import Outcome, Progress, apply, begin
@@ -266,7 +267,7 @@ def test_a_file_of_another_cluster_is_refused() -> None:
     with pytest.raises(UsageError, match="the file is of cluster other, and this is cluster cluster-1"):
         planning.rollback(view, {}, {("orders", 0): [1]}, "other")
     with pytest.raises(UsageError, match="there is no bills/0"):
-        planning.rollback(view, {}, {("bills", 0): [1]}, None)
+        planning.rollback(view, {}, {TopicPartition("bills", 0): [1]}, None)
     with pytest.raises(UsageError, match="replicas on broker 7"):
         planning.rollback(view, {}, {("orders", 0): [1, 7]}, None)
     assert planning.rollback(view, {}, {("orders", 0): [1]}, "cluster-1") == []

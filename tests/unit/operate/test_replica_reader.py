@@ -9,10 +9,11 @@ from typer.testing import CliRunner
 
 from fakes.segments import batch, write_segment
 from kaput.cli.main import app
+from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.operate.replica_reader import Wanted, _from_files
 
-PLACE = ("orders", 0)
+PLACE = TopicPartition("orders", 0)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.operate.reassign import throttles
 from kaput.operate.reassign.cluster import Cluster, View
@@ -99,7 +99,7 @@ def apply(
         len(standing.done),
         sum(move.copied for move in standing.done),
         time.monotonic() - began,
-        [f"{topic}/{partition} {why}" for (topic, partition), why in sorted(standing.alien.items())],
+        [f"{place} {why}" for place, why in sorted(standing.alien.items())],
     )
 
 
