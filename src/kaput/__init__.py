@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kaput.api.running import analyze, run
     from kaput.api.runs import Run
     from kaput.errors import FaultError, KaputError, LabError, UsageError
-    from kaput.operate.breaking import InjectedFault
+    from kaput.operate.fault_injection import InjectedFault
     from kaput.operate.lab import Lab, lab
 
 __all__ = [
@@ -25,7 +25,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Findings": "api.findings", "load": "api.findings", "Run": "api.runs",
     "analyze": "api.running", "run": "api.running",
-    "Lab": "operate.lab", "lab": "operate.lab", "InjectedFault": "operate.breaking",
+    "Lab": "operate.lab", "lab": "operate.lab", "InjectedFault": "operate.fault_injection",
     "FaultError": "errors", "KaputError": "errors", "LabError": "errors", "UsageError": "errors",
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ from kaput.api.runs import Run
 if TYPE_CHECKING:
     from kaput.evidence.folder import LedgerRows
     from kaput.java import Java
-    from kaput.run.site import Ground
+    from kaput.run.run_cluster import ClusterProvider
     from kaput.scenario.model import Scenario
 
 
@@ -43,13 +43,13 @@ def run(
     """
     from kaput.analysis.spark.program import PROGRAM
     from kaput.api.scratch import Scratch
-    from kaput.cluster.network.entering import check_inside
+    from kaput.cluster.network.reexec import check_inside
     from kaput.errors import KaputError
     from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.run.experiment import Experiment
-    from kaput.run.opening import check_runs
+    from kaput.run.folder_setup import check_runs
 
     name, resolved = _resolved(scenario, set or {})
     java = find_java()
@@ -127,16 +127,18 @@ def _resolved(scenario: str | Path | Mapping[str, Any], changes: Mapping[str, An
 
 def _ground(
     scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
-) -> Ground:
+) -> ClusterProvider:
     """A cluster of kaput's own; every jar that the run needs is there before it starts."""
     from kaput.cluster.distribution import from_home, resolve
-    from kaput.run.at_home import AtHome
+    from kaput.run.own_cluster import OwnClusterProvider
 
     version = scenario.cluster.kafka
     cluster = from_home(Path(kafka_home)) if kafka_home else resolve(version, java, note=note)
     for other in sorted({*scenario.java_versions()} - {version}):
         resolve(other, java, note=note)
-    return AtHome(cluster, java, [resolve(other, java, note=note) for other in scenario.upgrades()])
+    return OwnClusterProvider(
+        cluster, java, [resolve(other, java, note=note) for other in scenario.upgrades()]
+    )
 
 
 class _Notes:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from kaput.evidence.folder import LedgerRows, RunFolder
     from kaput.evidence.reading import Evidence
 
-# Worst first: the exit status of several runs is that of the worst. The lab's failure hides what a run would
-# have shown, so it is worse than a run that showed too little.
+# Worst first: the exit status of several runs is that of the worst. A failed lab hides what a run would have
+# shown, so it is worse than an inconclusive run.
 _EXIT = {"violated": 1, "failed": 4, "inconclusive": 3, "held": 0}
 
 

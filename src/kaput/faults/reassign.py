@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.placement import Assignment, Goal, plan
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.faults.fault import Effect, now_ns
 from kaput.faults.lasting import Lasting, ms

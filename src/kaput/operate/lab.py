@@ -24,12 +24,12 @@ from pydantic import ValidationError
 from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.lab import Cluster
-from kaput.cluster.network.entering import check_inside
+from kaput.cluster.network.reexec import check_inside
 from kaput.cluster.requests import metadata
 from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.java import Java, find_java
-from kaput.operate.breaking import Breaking, Healed, InjectedFault
+from kaput.operate.fault_injection import FaultInjector, Healed, InjectedFault
 from kaput.operate.status import status_of
 from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
@@ -83,7 +83,7 @@ class Lab:
         self._found: tuple[Java, Distribution] | None = None
         self._cluster: Cluster
         self._admin: Admin
-        self._breaking: Breaking
+        self._breaking: FaultInjector
         self._stack = ExitStack()
         self._growing = threading.Lock()
 
@@ -117,7 +117,7 @@ class Lab:
             cluster = stack.enter_context(Cluster(owner, self._spec, distribution, java, folder, self._note))
             admin = stack.enter_context(Admin(cluster, READY_TIMEOUT_S))
             self._cluster, self._admin = cluster, admin
-            self._breaking = Breaking(cluster.nodes, cluster.network, admin, lambda: self._spec)
+            self._breaking = FaultInjector(cluster.nodes, cluster.network, admin, lambda: self._spec)
             stack.callback(self._breaking.abandon)
             admin.create_topics(self._topics)
             self._stack = stack.pop_all()

@@ -73,13 +73,13 @@ def _groups(admin: Admin) -> list[dict[str, Any]]:
         ends = admin.high_watermarks(committed)
         partitions: list[dict[str, Any]] = [
             {
-                "topic": topic,
-                "partition": partition,
+                "topic": place.topic,
+                "partition": place.partition,
                 "committed": offset,
-                "end": ends[(topic, partition)],
-                "lag": ends[(topic, partition)] - offset,
+                "end": ends[place],
+                "lag": ends[place] - offset,
             }
-            for (topic, partition), offset in sorted(committed.items())
+            for place, offset in sorted(committed.items())
         ]
         lag = sum(each["lag"] for each in partitions)
         found.append({"group": group, "lag": lag, "partitions": partitions})

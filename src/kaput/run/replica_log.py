@@ -20,10 +20,10 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.node import Node
 from kaput.cluster.segments import directory
 from kaput.errors import LabError
-from kaput.evidence.bulk import BulkDecoder
-from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.run.replica_tail import Key, Mark, Replica, Tail
+from kaput.workload.payload.bulk import BulkDecoder
+from kaput.workload.payload.identity import Codec
 
 POLL_S = 0.01
 # A healed leader hears of its successor within seconds, and then truncates.

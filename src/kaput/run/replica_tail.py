@@ -15,8 +15,8 @@ import numpy as np
 
 from kaput.cluster.record_batches import records
 from kaput.cluster.segments import Batch, SegmentReader, log_end
-from kaput.evidence.bulk import BulkDecoder
 from kaput.evidence.recorder import Recorder, Values
+from kaput.workload.payload.bulk import BulkDecoder
 
 _PENDING_BYTES = 256 << 10
 _PENDING_NS = 250_000_000

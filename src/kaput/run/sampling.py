@@ -1,6 +1,6 @@
 """A sampler: something that is looked at again and again in a thread of its own while a run records.
 
-Its place: lag.py and leaders.py say what is looked at.
+Its place: lag_sampler.py and leader_sampler.py say what is looked at.
 """
 
 from __future__ import annotations

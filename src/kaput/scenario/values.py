@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
+from kaput.core import TopicPartition
 from kaput.scenario.nearest import nearest
 from kaput.scenario.vocabulary import Acks
 
@@ -90,10 +91,12 @@ def _check_target(value: str) -> str:
     raise ValueError(f"{value!r} is not a target; {'did you mean' if near else 'write'} {_any_of(forms)}")
 
 
-def partition_meant(target: str) -> tuple[str, int] | None:
+def partition_meant(target: str) -> TopicPartition | None:
     """The topic and partition whose leader or followers a target means; None for any other."""
     match = TARGET.fullmatch(target)
-    return (match["topic"], int(match["partition"])) if match is not None and match["topic"] else None
+    if match is None or not match["topic"]:
+        return None
+    return TopicPartition(match["topic"], int(match["partition"]))
 
 
 class MembersMeant(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 
 from fakes.cluster import FakeNode
 from kaput.errors import BrokerError, LabError, UsageError
-from kaput.operate.breaking import InjectedFault
+from kaput.operate.fault_injection import InjectedFault
 from kaput.operate.lab import Lab, lab
 
 

@@ -16,10 +16,10 @@ import pytest
 from fakes.cluster import FakeAdmin, FakeNode
 from fakes.segments import append, batch, compressed, write_segment
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.run.replica_log import ReplicaLog
+from kaput.workload.payload.identity import Codec
 from waiting import wait_for
 
 CODEC = Codec(uuid.UUID(int=7), 60)
