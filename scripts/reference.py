@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
-from kaput.cluster.network.trials import NEEDS
+from kaput.cluster.network.capability_checks import NEEDS
 from pydantic import BaseModel
 
 from kaput.evidence import findings_file

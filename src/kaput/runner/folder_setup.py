@@ -20,7 +20,7 @@ import kaput
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recording import Hold, hold_to_record
-from kaput.run.git_commit import commit
+from kaput.runner.git_commit import commit
 from kaput.scenario.model import Scenario
 
 

@@ -28,13 +28,13 @@ from kaput.evidence.folder import RunFolder, replace_text
 from kaput.faults.commands import Commands
 from kaput.processes.ownership import Owner
 from kaput.processes.signals import shielded
-from kaput.run.cleanup import clean_up
-from kaput.run.cleanup_journal import CreatedResources, Journal
-from kaput.run.cluster_facts import ClusterFacts, with_settings
-from kaput.run.cluster_poller import Poller
-from kaput.run.command_runner import CommandRunner
-from kaput.run.own_cluster import configure_groups, share_config
-from kaput.run.progress import Progress
+from kaput.runner.cleanup import clean_up
+from kaput.runner.cleanup_journal import CreatedResources, Journal
+from kaput.runner.cluster_facts import ClusterFacts, with_settings
+from kaput.runner.cluster_poller import Poller
+from kaput.runner.command_runner import CommandRunner
+from kaput.runner.own_cluster import configure_groups, share_config
+from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import CLIENT_USER
 

@@ -19,7 +19,7 @@ from kaput.core import TopicPartition
 from kaput.evidence.folder import RunFolder
 from kaput.faults.commands import Commands
 from kaput.processes.ownership import Owner
-from kaput.run.progress import Progress
+from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import CLIENT_USER
 

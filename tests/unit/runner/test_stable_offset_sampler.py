@@ -10,7 +10,7 @@ import pyarrow as pa
 from kaput.analysis.questions.standstills import find
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.run.stable_offset_sampler import StableSampler
+from kaput.runner.stable_offset_sampler import StableSampler
 
 
 class _Cluster:

@@ -14,7 +14,7 @@ from kaput.cluster.admin import PartitionState
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.run.sampling import SAMPLE_S, SOURCE, Sampler
+from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
 
 NOBODY = -1
 

@@ -18,7 +18,7 @@ from fakes.segments import append, batch, compressed, write_segment
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.run.replica_log import ReplicaLog
+from kaput.runner.replica_log import ReplicaLog
 from kaput.workload.payload.identity import Codec
 from waiting import wait_for
 

@@ -21,14 +21,14 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
 from kaput.processes.ownership import Owner
-from kaput.run.folder_setup import open_folder, resolved
-from kaput.run.lag_sampler import LagSampler
-from kaput.run.leader_sampler import LeaderSampler
-from kaput.run.progress import Progress
-from kaput.run.replica_log import ReplicaLog
-from kaput.run.run_cluster import ClusterProvider, RunCluster
-from kaput.run.sampling import SAMPLE_S
-from kaput.run.stable_offset_sampler import StableSampler
+from kaput.runner.folder_setup import open_folder, resolved
+from kaput.runner.lag_sampler import LagSampler
+from kaput.runner.leader_sampler import LeaderSampler
+from kaput.runner.progress import Progress
+from kaput.runner.replica_log import ReplicaLog
+from kaput.runner.run_cluster import ClusterProvider, RunCluster
+from kaput.runner.sampling import SAMPLE_S
+from kaput.runner.stable_offset_sampler import StableSampler
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.pipes import pipes
 from kaput.scenario.timeline import timeline, total_messages

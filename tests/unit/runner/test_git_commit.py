@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaput.run.git_commit import commit
+from kaput.runner.git_commit import commit
 
 _COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

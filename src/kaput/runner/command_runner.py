@@ -19,7 +19,7 @@ from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
 from kaput.faults.commands import CommandResult
 from kaput.processes.ownership import Owner
-from kaput.run.cleanup_journal import Journal, PendingHeal
+from kaput.runner.cleanup_journal import Journal, PendingHeal
 from kaput.scenario.existing_checks import filled_in
 
 _LAST_CHARACTERS = 300

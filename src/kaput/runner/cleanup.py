@@ -14,7 +14,7 @@ from kaput.cluster.access import OPEN, Access
 from kaput.cluster.existing import ExistingCluster
 from kaput.cluster.existing_admin import ExistingAdmin
 from kaput.errors import LabError
-from kaput.run.cleanup_journal import Journal, PendingHeal, read_journal
+from kaput.runner.cleanup_journal import Journal, PendingHeal, read_journal
 
 _HEAL_S = 120.0
 _ASK_S = 60.0  # killed members stay in their group until their session times out

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kaput.errors import EvidenceError, LabError
-from kaput.run.cleanup import clean_up, clean_up_folder
-from kaput.run.cleanup_journal import CreatedResources, Journal, PendingHeal, read_journal
+from kaput.runner.cleanup import clean_up, clean_up_folder
+from kaput.runner.cleanup_journal import CreatedResources, Journal, PendingHeal, read_journal
 
 MINE, THEIRS = uuid.uuid4(), uuid.uuid4()
 

@@ -15,8 +15,8 @@ from kaput.errors import LabError
 from kaput.faults.commands import CommandResult
 from kaput.processes.ownership import Owner
 from kaput.processes.records import MARKER
-from kaput.run.cleanup_journal import CreatedResources, Journal, read_journal
-from kaput.run.command_runner import CommandRunner
+from kaput.runner.cleanup_journal import CreatedResources, Journal, read_journal
+from kaput.runner.command_runner import CommandRunner
 from waiting import eventually
 
 KNOWN = {"topic": "orders", "partition": "3"}

@@ -16,7 +16,7 @@ from kaput.cluster.events import POLLING, ClusterEvent
 from kaput.cluster.existing_admin import ExistingAdmin
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.run.sampling import Sampler
+from kaput.runner.sampling import Sampler
 
 POLL_S = 0.2
 _NOBODY = -1

@@ -13,7 +13,7 @@ from typing import Protocol
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.run.sampling import SOURCE, Sampler
+from kaput.runner.sampling import SOURCE, Sampler
 
 STABLE_S = 0.25  # transactions may time out after seconds
 

@@ -8,7 +8,7 @@ import time
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.existing_admin import Seen
 from kaput.errors import LabError
-from kaput.run.cluster_poller import Poller, changes, comings
+from kaput.runner.cluster_poller import Poller, changes, comings
 from waiting import eventually
 
 PLACE = ("orders", 0)

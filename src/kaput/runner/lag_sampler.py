@@ -13,7 +13,7 @@ from typing import Protocol
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.run.sampling import SAMPLE_S, SOURCE, Sampler
+from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
 
 
 class OffsetSource(Protocol):

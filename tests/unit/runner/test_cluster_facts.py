@@ -10,7 +10,7 @@ from kaput.cluster.admin import PartitionState
 from kaput.cluster.existing import addresses
 from kaput.cluster.existing_admin import Settings
 from kaput.errors import UsageError
-from kaput.run.cluster_facts import ClusterFacts, check_unused, with_cluster_facts, with_settings
+from kaput.runner.cluster_facts import ClusterFacts, check_unused, with_cluster_facts, with_settings
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import Scenario
 

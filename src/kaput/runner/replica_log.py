@@ -21,7 +21,7 @@ from kaput.cluster.node import Node
 from kaput.cluster.segments import directory
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.run.replica_tail import Key, Mark, Replica, Tail
+from kaput.runner.replica_tail import Key, Mark, Replica, Tail
 from kaput.workload.payload.bulk import BulkDecoder
 from kaput.workload.payload.identity import Codec
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.run.lag_sampler import LagSampler
+from kaput.runner.lag_sampler import LagSampler
 from waiting import eventually
 
 
