@@ -130,7 +130,7 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 def card_of(standing: Standing) -> dict[str, str]:
     """What is known of the cluster that stands."""
-    (card,) = standing.state.glob("kaput/clusters/*/lab/card.json")
+    (card,) = standing.state.glob("kaput/clusters/*/lab/cluster.json")
     return dict(json.loads(card.read_text()))
 
 

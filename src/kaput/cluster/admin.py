@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaput.cluster import features, requests
-from kaput.cluster.asking import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
 from kaput.cluster.group_admin import GroupAdmin
-from kaput.cluster.requests import TopicPartition
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.cluster.znodes import read_znode
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
@@ -230,7 +230,7 @@ class Admin(GroupAdmin):
             for place in places:
                 leader = states[place].leader if place in states else None
                 if leader is None:
-                    raise LabError(f"{place[0]}/{place[1]} has no leader")
+                    raise LabError(f"{place} has no leader")
                 by_leader.setdefault(leader, []).append(place)
             asked = [
                 self._asker.submit(self._ends_of, leader, led, request) for leader, led in by_leader.items()
@@ -248,7 +248,7 @@ class Admin(GroupAdmin):
             for p in topic.partitions:
                 if p.error_code:
                     raise self._trouble(f"{topic.name}/{p.partition_index}", p.error_code)
-                ends[(topic.name, p.partition_index)] = p.offset
+                ends[TopicPartition(topic.name, p.partition_index)] = p.offset
         return ends
 
     def _all_in_sync(self, names: set[str]) -> None:
@@ -276,7 +276,7 @@ def newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, P
             for p in topic.partitions:
                 leader = p.leader_id if p.leader_id >= 0 else None
                 age = (p.leader_epoch, leader == broker)
-                place = (topic.name, p.partition_index)
+                place = TopicPartition(topic.name, p.partition_index)
                 if place not in best or age > best[place][0]:
                     state = PartitionState(leader, list(p.replica_nodes), list(p.isr_nodes), p.leader_epoch)
                     best[place] = (age, state)

@@ -15,9 +15,9 @@ from typing import Any
 from kaput.cluster import existing_requests as asked
 from kaput.cluster import requests
 from kaput.cluster.admin import Admin, PartitionState, newest
-from kaput.cluster.asking import ANSWER_TIMEOUT_S, LATECOMERS_S
-from kaput.cluster.requests import TopicPartition
+from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
 from kaput.cluster.wire import ask, error_name
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
 

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from kaput.cluster import requests
-from kaput.cluster.asking import ANSWER_TIMEOUT_S, Asker
-from kaput.cluster.requests import TopicPartition
+from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, Broadcaster
 from kaput.cluster.wire import Endpoint, Refused, ask, error_name, trouble
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Config
 
@@ -43,7 +43,7 @@ class GroupAdmin:
         self._cluster, self._timeout_s = cluster, timeout_s
         self._zookeepers = cluster.zookeeper_endpoints
         nodes = sum(map(len, (cluster.broker_endpoints, cluster.controller_endpoints, self._zookeepers)))
-        self._asker = Asker(nodes, timeout_s)
+        self._asker = Broadcaster(nodes, timeout_s)
 
     def __enter__(self) -> Self:
         return self
@@ -127,7 +127,7 @@ class GroupAdmin:
                 raise self._trouble(f"offsets of group {group}", answer.error_code)
             found = [(topic.name, p) for topic in answer.topics for p in topic.partitions]
             return {
-                (name, p.partition_index): p.committed_offset
+                TopicPartition(name, p.partition_index): p.committed_offset
                 for name, p in found
                 if not p.error_code and p.committed_offset >= 0
             }
@@ -159,6 +159,10 @@ class GroupAdmin:
             if found.error_code:
                 raise self._trouble(f"offsets of share group {group}", found.error_code)
             every = [(topic.topic_name, p) for topic in found.topics for p in topic.partitions]
-            return {(n, p.partition_index): p.lag for n, p in every if not p.error_code and p.lag >= 0}
+            return {
+                TopicPartition(name, p.partition_index): p.lag
+                for name, p in every
+                if not p.error_code and p.lag >= 0
+            }
 
         return self._asker.retry(look, f"the offsets of share group {group}")

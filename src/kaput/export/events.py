@@ -14,14 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import FOREVER_NS, NULL_LONG
 from kaput.evidence.parquet import open_file
 from kaput.evidence.reading import Evidence
 from kaput.export.columns import among, ints, mapped, nowhere
 from kaput.export.merging import Rows
 from kaput.export.sent import Sent
 
-FOREVER = 2**63 - 1
 _BATCH_ROWS = 1 << 16
 
 
@@ -144,7 +143,7 @@ class Events:
             rows[OFFSET] = ints(batch, "offset")
             yield rows.copy()
             done = ints(batch, "done_ns")
-            rows[TIME] = np.maximum(np.where(done == NULL_LONG, FOREVER, done), rows[TIME])
+            rows[TIME] = np.maximum(np.where(done == NULL_LONG, FOREVER_NS, done), rows[TIME])
             rows[KIND] = mapped(batch, "outcome", lambda word: _OUTCOMES[word])
             self._judge_transactions(rows)
             rows[ERROR] = mapped(batch, "error", self.names.error)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
+from kaput.core import MS
 from kaput.errors import LabError
-from kaput.faults.commands import Commands, Ran
+from kaput.faults.commands import CommandResult, Commands
 from kaput.faults.fault import Effect, Scene, now_ns
 from kaput.faults.together import together
 
@@ -20,12 +21,9 @@ _NO_ANSWER_FROM = 126
 
 
 class Command:
-    """One injection on the brokers of these numbers.
-
-    Proof: what `prove` says before the injection (no), after it (yes), just before the heal (yes still), and
-    after it (no). A fault without `heal` ends by itself: only its end must be seen.
-    It took effect at some moment from the start of `inject` on, which is the one that is recorded: nothing
-    that it caused can have come before.
+    """Proof: what `prove` says before the injection (no), after it (yes), just before the heal (still yes)
+    and after it (no). A fault without `heal` ends by itself: only its end must be seen. It took effect at
+    some moment from the start of `inject` on, which is recorded: nothing that it caused came before.
     """
 
     name = "command"
@@ -46,10 +44,10 @@ class Command:
         if early:
             return Effect(None, False, f"{_named(early)}: {self._probe} before the injection, too")
         self._hit = list(brokers)
-        self._commands.owe(self.scene.step, brokers, self.scene.options.heal, self._known)
+        self._commands.add_pending_heal(self.scene.step, brokers, self.scene.options.heal, self._known)
         began = now_ns()
         runs = self._run("inject", self.scene.options.inject, brokers)
-        took_ms = (now_ns() - began) / 1e6
+        took_ms = (now_ns() - began) / MS
         said = f"{_named(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
         _must_succeed("inject", runs)
         lacking = self._wait_until(True, brokers)
@@ -59,7 +57,7 @@ class Command:
             return Effect(
                 some, False, f"{said}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
             )
-        shown_ms = (now_ns() - began) / 1e6
+        shown_ms = (now_ns() - began) / MS
         return Effect(began, True, f"{said}; {self._probe}, as was seen {shown_ms:,.0f} ms after its start")
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
@@ -74,15 +72,15 @@ class Command:
         if options.heal:
             runs = self._run("heal", options.heal, self._hit)
             _must_succeed("heal", runs)
-            self._commands.settled(self.scene.step)
+            self._commands.heal_done(self.scene.step)
         lasting = self._wait_until(False, self._hit)
         if lasting:
             said = f"{_named(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
             return None, effect.further(said, holds=False)
-        self._commands.settled(self.scene.step)
+        self._commands.heal_done(self.scene.step)
         ended = now_ns()
         if options.heal:
-            said = f"healed; no more so {(ended - began) / 1e6:,.0f} ms after the start of heal"
+            said = f"healed; no more so {(ended - began) / MS:,.0f} ms after the start of heal"
             return began, effect.further(said, holds=True)
         return ended, effect.further("ended by itself", holds=True)
 
@@ -90,10 +88,10 @@ class Command:
     def _probe(self) -> str:
         return "prove says so" if self.scene.options.prove else "does not answer"
 
-    def _run(self, kind: str, line: str, brokers: Sequence[int]) -> dict[int, Ran]:
+    def _run(self, kind: str, line: str, brokers: Sequence[int]) -> dict[int, CommandResult]:
         options, step = self.scene.options, self.scene.step
 
-        def run(broker: int) -> Ran:
+        def run(broker: int) -> CommandResult:
             return self._commands.run(step, kind, broker, line, self._known, options.timeout / 1000)
 
         return dict(zip(brokers, together(run, brokers), strict=True))
@@ -122,13 +120,13 @@ class Command:
             clock.sleep(_POLL_S)
 
 
-def _answer(ran: Ran) -> bool | None:
+def _answer(ran: CommandResult) -> bool | None:
     if ran.status is None or ran.status < 0 or ran.status >= _NO_ANSWER_FROM:
         return None
     return ran.status == 0
 
 
-def _must_succeed(kind: str, runs: Mapping[int, Ran]) -> None:
+def _must_succeed(kind: str, runs: Mapping[int, CommandResult]) -> None:
     wrong = [f"broker {broker}: {ran.how(kind)}" for broker, ran in runs.items() if ran.status != 0]
     if wrong:
         raise LabError("; ".join(wrong))

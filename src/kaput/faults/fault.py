@@ -69,7 +69,7 @@ class Fault(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    """What it needs of the kernel, in the words of cluster/network/trials.py."""
+    """What it needs of the kernel, in the words of cluster/network/capability_checks.py."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene

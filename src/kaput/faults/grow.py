@@ -12,10 +12,7 @@ _ANSWER_S = 30.0
 
 
 class Grow(Lasting):
-    """One injection of it.
-
-    Proof: every new broker answers, all brokers know it, and it answers still at the end.
-    """
+    """Proof: every new broker answers, all brokers know it, and it still answers at the end."""
 
     name = "grow"
 

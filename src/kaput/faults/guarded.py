@@ -1,6 +1,6 @@
 """Injections and heals that may fail half-way, as effects: what fails is no bite, and nothing is raised.
 
-Its place: whoever plays faults (nemesis.py in runs, operate/breaking.py on demand) goes through these.
+Its place: whoever plays faults (nemesis.py in runs, operate/fault_injection.py on demand) goes through these.
 """
 
 from __future__ import annotations

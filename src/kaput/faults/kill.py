@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.faults.fault import Effect, name_all, now_ns
 from kaput.faults.restarts import HealedByRestart
 from kaput.faults.together import together
@@ -25,7 +26,7 @@ class Killing(HealedByRestart):
         if left:
             some = gone if len(left) < len(alive) else None
             return Effect(some, False, f"{who}: SIGKILL, but {name_all(left)} still running")
-        proof = f"{who}: SIGKILL, process gone after {(gone - start) / 1e6:.1f} ms"
+        proof = f"{who}: SIGKILL, process gone after {(gone - start) / MS:.1f} ms"
         return Effect(gone, len(alive) == len(nodes), proof)
 
 

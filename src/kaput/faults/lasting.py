@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
+from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.faults.rolling_restart import lacking
@@ -50,4 +51,4 @@ class Lasting:
 
 def ms(from_ns: int, to_ns: int) -> str:
     """`1,234 ms`, for proofs."""
-    return f"{(to_ns - from_ns) / 1e6:,.0f} ms"
+    return f"{(to_ns - from_ns) / MS:,.0f} ms"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.victim import Victim
@@ -51,7 +52,7 @@ class Pause(Fault):
         goes_on = self._wait(paused, stopped=False)
         if effect.effective_ns is None:
             return healed if goes_on else None, effect
-        lasted_ms = (healed - effect.effective_ns) / 1e6
+        lasted_ms = (healed - effect.effective_ns) / MS
         titles = {node.id: node.title for node in paused}
         used = [f"{titles[i]} used {ms:.0f} ms of CPU" for i, ms in used_ms.items()]
         said = [f"in {lasted_ms:.0f} ms until SIGCONT {'; '.join(used)}"] if used else []

@@ -1,6 +1,6 @@
 """reassign: every partition, those of Kafka's own topics included, gets more replicas while it is used.
 
-The remedy for topics that were made when there were fewer brokers (R3), as it happens to those who use the
+The remedy for topics that were made when there were fewer brokers, as it happens to those who use the
 cluster meanwhile. Not here: doing it to a large cluster in small steps, which is `kaput reassign`.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.placement import Assignment, Goal, plan
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.faults.fault import Effect, now_ns
 from kaput.faults.lasting import Lasting, ms
@@ -19,10 +19,8 @@ _IN_SYNC_S = 120.0
 
 
 class Reassign(Lasting):
-    """One injection of it.
-
-    Proof: each partition that had fewer replicas has as many as were wanted, all in sync, and has them still
-    at the end.
+    """Proof: each partition that had fewer replicas has as many as requested, all in sync, and still has
+    them at the end.
     """
 
     name = "reassign"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kaput.cluster.network.interface import Connection
 from kaput.cluster.node import Node
+from kaput.core import MS
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.peers import CLIENTS, addresses, named
@@ -50,7 +51,7 @@ class Reset(Fault):
             effective = now_ns()
             left = self._wait_gone(opened)
             ended = self._count_ended(made)
-        total, took_ms = sum(map(len, opened.values())), (now_ns() - effective) / 1e6
+        total, took_ms = sum(map(len, opened.values())), (now_ns() - effective) / MS
         said = (
             f"{name_all(alive)}: {total - left} of {total} open connections torn down within {took_ms:.0f} ms"
         )

@@ -14,10 +14,8 @@ _LED_S = 60.0
 
 
 class Resize(Lasting):
-    """One injection of it on one topic.
-
-    Proof: the cluster has as many partitions as were wanted, more than before, each with a leader and its
-    full ISR, and has them still at the end.
+    """Proof: the topic has as many partitions as requested, more than before, each with a leader and its
+    full ISR, and still has them at the end.
     """
 
     name = "resize"

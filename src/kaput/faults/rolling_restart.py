@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.node import Node
-from kaput.cluster.requests import TopicPartition
+from kaput.core import MS, SECOND, TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.restarts import start_again
@@ -86,7 +86,7 @@ class RollingRestart(Fault):
                 self._troubles.append(f"after the start of {node.title} {self._not_whole(lacks)}")
                 return
             self._done.append(now_ns())
-            self._said.append(f"ISR whole {(self._done[-1] - started) / 1e6:,.0f} ms after its start")
+            self._said.append(f"ISR whole {(self._done[-1] - started) / MS:,.0f} ms after its start")
         try:
             self._said += self.at_last()
         except LabError as error:
@@ -97,9 +97,9 @@ class RollingRestart(Fault):
         self._stopped.append(node)
         node.terminate(_STOP_S)
         if node.running:
-            self._troubles.append(f"{node.title} still ran {(now_ns() - began) / 1e9:.0f} s after SIGTERM")
+            self._troubles.append(f"{node.title} still ran {(now_ns() - began) / SECOND:.0f} s after SIGTERM")
             return False
-        self._said.append(f"{node.title} ended after {(now_ns() - began) / 1e6:,.0f} ms")
+        self._said.append(f"{node.title} ended after {(now_ns() - began) / MS:,.0f} ms")
         return True
 
     def _not_whole(self, lacks: str) -> str:

@@ -14,10 +14,8 @@ from kaput.faults.rolling_restart import RollingRestart
 
 
 class RollingUpgrade(Lasting):
-    """One injection of it.
-
-    Proof: each process has ended after SIGTERM; after its next start it told in its log that it is of the new
-    version, and the cluster was whole again; at last a broker told the new metadata.version.
+    """Proof: each process ended after SIGTERM; after its restart its log names the new version, and the
+    cluster was whole again; at the end a broker reports the new metadata.version.
     """
 
     name = "rolling-upgrade"

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kaput.cluster.node import Node
+from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
@@ -94,7 +95,7 @@ class Severing(Fault):
         left, ended = probes.healed(asked, self.scene)
         if effect.effective_ns is None:
             return None if stands or left else lifted, effect
-        lasted_ms = (lifted - effect.effective_ns) / 1e6
+        lasted_ms = (lifted - effect.effective_ns) / MS
         said = [f"in {lasted_ms:.0f} ms {dropped:,} packets dropped", *early]
         said += [f"the rules of node {node} are still there after the heal" for node in stands]
         if not stands:
@@ -104,7 +105,7 @@ class Severing(Fault):
             said.append(f"{probes.HEALED_S:.0f} s later still cut: {closed}")
         elif asked:
             said.append(
-                f"all connect again after {(ended - lifted) / 1e6:.0f} ms"
+                f"all connect again after {(ended - lifted) / MS:.0f} ms"
                 f" ({len(asked)} of {len(self._forbidden)} tried)"
             )
         else:

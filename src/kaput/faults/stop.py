@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.faults.fault import Effect, name_all, now_ns
 from kaput.faults.restarts import HealedByRestart
 from kaput.faults.together import together
@@ -28,7 +29,7 @@ class Stop(HealedByRestart):
         who, start = name_all(alive), now_ns()
         self.remember(alive)
         together(lambda node: node.terminate(TIMEOUT_S), alive)
-        took_ms = (now_ns() - start) / 1e6
+        took_ms = (now_ns() - start) / MS
         left = [node for node in alive if node.running]
         if left:
             said = f"{who}: {name_all(left)} still running {took_ms:.0f} ms after SIGTERM"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 from kaput.cluster.admin import Admin
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.members.member import Groups, Member
 from kaput.scenario.transactions import transactional_id
@@ -57,7 +58,7 @@ def resolve_members(target: str, groups: Groups, seed: int) -> list[Member]:
 def _replicas(role: str, place: str, admin: Admin, draw: random.Random) -> list[int]:
     topic, _, partition = place.rpartition("/")
     known = admin.partitions([topic])
-    state = known.get((topic, int(partition)))
+    state = known.get(TopicPartition(topic, int(partition)))
     if state is None:
         raise LabError(f"{topic} has partitions 0 to {len(known) - 1}, and no {partition}")
     if state.leader is None:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import NULL_LONG
 from kaput.sequence.intervals import Bools, Intervals, Longs
 from kaput.sequence.parsing import Parsed
 

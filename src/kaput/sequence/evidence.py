@@ -16,9 +16,9 @@ import numpy as np
 import yaml
 
 import kaput
+from kaput.core import MS, NULL_LONG
 from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
-from kaput.evidence.nulls import NULL_LONG
 from kaput.evidence.recorder import Recorder, Values
 from kaput.evidence.recording import hold_to_record
 from kaput.evidence.sealing import seal
@@ -76,7 +76,7 @@ class EvidenceFolder:
                     "topic": TOPIC,
                     "partition": 0,
                     "offset": first_line + lines.line,
-                    "timestamp_ms": times // 1_000_000,
+                    "timestamp_ms": times // MS,
                     "producer": some.producer,
                     "seq": lines.number,
                     "intact": True,

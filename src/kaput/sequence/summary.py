@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import NULL_LONG, SECOND
 from kaput.sequence.checking import Checker, Sequence, Unreadable
 from kaput.sequence.intervals import Gap
 from kaput.sequence.windows import JOIN_MS, Window, windows
@@ -192,6 +192,6 @@ def _moment(ns: int) -> str:
     if ns == NULL_LONG:
         return "?"
     try:
-        return datetime.fromtimestamp(ns / 1_000_000_000, UTC).isoformat(timespec="milliseconds")
+        return datetime.fromtimestamp(ns / SECOND, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):
         return f"{ns} ns"

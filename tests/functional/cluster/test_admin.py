@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kaput.cluster.admin import Admin
-from kaput.cluster.collecting import collect_cluster_events
+from kaput.cluster.event_log import collect_cluster_events
 from kaput.cluster.lab import Cluster
 from kaput.errors import LabError
 from kaput.scenario.model import Topic

@@ -20,7 +20,7 @@ from typing import Any
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import resolve
 from kaput.cluster.lab import Cluster
-from kaput.cluster.network.entering import MARK, enter
+from kaput.cluster.network.reexec import MARK, enter
 from kaput.errors import LabError
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.fault import Effect, Fault, Scene

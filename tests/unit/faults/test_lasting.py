@@ -11,13 +11,13 @@ import pytest
 from fakes.cluster import FakeAdmin, FakeNode, fake_scene
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.properties import Role
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.faults.grow import Grow
 from kaput.faults.lasting import ms
 from kaput.faults.reassign import Reassign
 
-Place = tuple[str, int]
 ONE = PartitionState(1, [1], [1])
 
 
@@ -29,18 +29,21 @@ class _Cluster(FakeAdmin):
     def __init__(self, deaf: bool = False, late: int = 0, refuses: bool = False) -> None:
         super().__init__()
         self.deaf, self.late, self.refuses = deaf, late, refuses
-        self.states: dict[Place, PartitionState] = {("__consumer_offsets", 0): ONE, ("orders", 0): ONE}
+        self.states: dict[TopicPartition, PartitionState] = {
+            ("__consumer_offsets", 0): ONE,
+            ("orders", 0): ONE,
+        }
 
     def topics(self) -> list[str]:
         return sorted({topic for topic, _ in self.states})
 
-    def reassign(self, wanted: dict[Place, list[int]]) -> None:
+    def reassign(self, wanted: dict[TopicPartition, list[int]]) -> None:
         if self.refuses:
             raise LabError("orders/0 cannot be reassigned: INVALID_REPLICA_ASSIGNMENT")
         if not self.deaf:
             self.states |= {place: PartitionState(1, replicas, [1]) for place, replicas in wanted.items()}
 
-    def partitions(self, topics: Iterable[str]) -> dict[Place, PartitionState]:
+    def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         self.late -= 1
         if self.late < 0:
             self.states = {place: replace(s, isr=s.replicas) for place, s in self.states.items()}
@@ -107,7 +110,7 @@ def test_what_cannot_be_asked_is_said_in_the_end() -> None:
     fault = Reassign(_scene(admin, replication_factor=3))
     answers = iter([admin.partitions(["__consumer_offsets", "orders"])])
 
-    def partitions(topics: object) -> dict[Place, PartitionState]:
+    def partitions(topics: object) -> dict[TopicPartition, PartitionState]:
         for answer in answers:
             return answer
         raise LabError("no broker answered")

@@ -11,6 +11,7 @@ import pytest
 
 from fakes.reassigned import FakeCluster, Killed
 from kaput.cluster.placement import Goal
+from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.operate.reassign import applying, planning
 from kaput.operate.reassign.applying import Outcome, Progress, apply, begin
@@ -192,7 +193,7 @@ def test_a_broker_that_died_keeps_the_journal(tmp_path: Path, monkeypatch: pytes
         if progress.partitions == progress.of_partitions:
             cluster.down = {3}
 
-    with pytest.raises(LabError, match=r"broker 3 is down.*--despite-offline: never"):
+    with pytest.raises(LabError, match=r"broker 3 is down.*--allow-offline: never"):
         run(cluster, folder, dies)
     assert list(cluster.set["broker"]) == ["3"]
     cluster.down = set()
@@ -244,7 +245,7 @@ def down() -> View:
 
 def test_nothing_moves_while_a_broker_is_down() -> None:
     """Unless told; and what nobody leads is never moved, since nobody could be asked for it."""
-    with pytest.raises(UsageError, match=r"broker 3 is down.*nobody leads orders/1.*--despite-offline"):
+    with pytest.raises(UsageError, match=r"broker 3 is down.*nobody leads orders/1.*--allow-offline"):
         planning.refuse_offline(down())
     moves = planning.planned(down(), {}, None, Goal(factor=2))
     assert [move.place for move in planning.without_leaderless(down(), moves)] == []
@@ -266,7 +267,7 @@ def test_a_file_of_another_cluster_is_refused() -> None:
     with pytest.raises(UsageError, match="the file is of cluster other, and this is cluster cluster-1"):
         planning.rollback(view, {}, {("orders", 0): [1]}, "other")
     with pytest.raises(UsageError, match="there is no bills/0"):
-        planning.rollback(view, {}, {("bills", 0): [1]}, None)
+        planning.rollback(view, {}, {TopicPartition("bills", 0): [1]}, None)
     with pytest.raises(UsageError, match="replicas on broker 7"):
         planning.rollback(view, {}, {("orders", 0): [1, 7]}, None)
     assert planning.rollback(view, {}, {("orders", 0): [1]}, "cluster-1") == []

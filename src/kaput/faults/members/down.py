@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from kaput.core import MS, SECOND, TopicPartition
 from kaput.faults.fault import Effect, Scene, name_all, now_ns
 from kaput.faults.kill import Kill
 from kaput.faults.members.fault import MemberFault, count, own
-from kaput.faults.members.member import Member, Place
+from kaput.faults.members.member import Member
 from kaput.faults.stop import Stop
 
 
@@ -25,7 +26,7 @@ class Down(MemberFault):
         super().__init__(scene)
         self._end = self.ends(scene)
         self._hit: list[Member] = []
-        self._places: frozenset[Place] = frozenset()
+        self._places: frozenset[TopicPartition] = frozenset()
 
     def inject(self, members: Sequence[Member]) -> Effect:
         self._hit = [member for member in members if member.running]
@@ -53,9 +54,9 @@ class Down(MemberFault):
         back = now_ns()
         if away:
             return None, effect.further(
-                f"{away}: not in the group {(back - started) / 1e9:.1f} s later", False
+                f"{away}: not in the group {(back - started) / SECOND:.1f} s later", False
             )
-        return back, effect.further(f"in the group again after {(back - started) / 1e6:,.0f} ms", True)
+        return back, effect.further(f"in the group again after {(back - started) / MS:,.0f} ms", True)
 
     def _stay_away(self, effect: Effect, since_ns: int) -> tuple[int | None, Effect]:
         back = [member for member in self._hit if member.running]
@@ -78,9 +79,9 @@ class Down(MemberFault):
             return "it owned no partition" if len(self._hit) == 1 else "they owned no partition"
         given = self.given_ns(self._places, since_ns, self._hit)
         if given is None:
-            lasted_ms = (now_ns() - since_ns) / 1e6
+            lasted_ms = (now_ns() - since_ns) / MS
             return f"{count(self._places)} had not all been given to others {lasted_ms:,.0f} ms later"
-        return f"{count(self._places)} went to others {(given - since_ns) / 1e6:,.0f} ms later"
+        return f"{count(self._places)} went to others {(given - since_ns) / MS:,.0f} ms later"
 
 
 class KillMember(Down):

@@ -10,8 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from kaput.core import TopicPartition
 from kaput.faults.fault import Effect, Scene
-from kaput.faults.members.member import Member, Owned, Place
+from kaput.faults.members.member import Member, Owned
 
 # A group needs a session and a rebalance: both are some seconds, rarely more.
 TIMEOUT_S = 60.0
@@ -56,14 +57,16 @@ class MemberFault(ABC):
         peers = [peer for group in groups for peer in self.scene.groups.members_of(group)]
         return [peer for peer in peers if peer.title not in hit]
 
-    def given_ns(self, places: frozenset[Place], since_ns: int, members: Sequence[Member]) -> int | None:
+    def given_ns(
+        self, places: frozenset[TopicPartition], since_ns: int, members: Sequence[Member]
+    ) -> int | None:
         """When others than these first owned all of `places`."""
         return given_ns(places, since_ns, [peer.owned for peer in self.others(members)])
 
 
-def given_ns(places: frozenset[Place], since_ns: int, owned: Sequence[Owned]) -> int | None:
+def given_ns(places: frozenset[TopicPartition], since_ns: int, owned: Sequence[Owned]) -> int | None:
     """The first moment from `since_ns` on at which these own all of `places` together; None for never."""
-    now: list[frozenset[Place]] = [frozenset()] * len(owned)
+    now: list[frozenset[TopicPartition]] = [frozenset()] * len(owned)
     changes = sorted(
         (at_ns, number, places) for number, changes in enumerate(owned) for at_ns, places in list(changes)
     )
@@ -76,11 +79,11 @@ def given_ns(places: frozenset[Place], since_ns: int, owned: Sequence[Owned]) ->
     return since_ns if places <= frozenset().union(*now) else None
 
 
-def count(places: frozenset[Place]) -> str:
+def count(places: frozenset[TopicPartition]) -> str:
     """`its 5 partitions`"""
     return "its partition" if len(places) == 1 else f"its {len(places)} partitions"
 
 
-def own(members: Sequence[Member]) -> frozenset[Place]:
+def own(members: Sequence[Member]) -> frozenset[TopicPartition]:
     """What they own together."""
     return frozenset().union(*(member.owns() for member in members))

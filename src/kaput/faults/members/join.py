@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.faults.fault import Effect, Scene, name_all, now_ns
 from kaput.faults.members.fault import TIMEOUT_S, MemberFault
 from kaput.faults.members.member import Member
@@ -34,7 +35,7 @@ class Join(MemberFault):
             return Effect(None, False, said)
         joined = now_ns()
         self._pids = {member.id: member.pid for member in self._new}
-        return Effect(joined, True, f"{name_all(self._new)}: joined after {(joined - started) / 1e6:,.0f} ms")
+        return Effect(joined, True, f"{name_all(self._new)}: joined after {(joined - started) / MS:,.0f} ms")
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
         if effect.effective_ns is None and not self._new:

@@ -1,4 +1,4 @@
-"""Members of groups as faults see them. The real ones are the places in workload/seat.py.
+"""Members of groups as faults see them. The real ones are the places in workload/supervision/member_slot.py.
 
 A place outlives its process: `member 2 of billing` may be killed, and another process take it.
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.victim import Victim
 
-Place = tuple[str, int]  # (topic, partition)
 # Who owned what: from each moment (ns) on these partitions, in the order of time.
-Owned = Sequence[tuple[int, frozenset[Place]]]
+Owned = Sequence[tuple[int, frozenset[TopicPartition]]]
 
 
-class Worked(Protocol):
+class PaceReport(Protocol):
     """What a member said of its pace: how long a record is to take, and what so many took."""
 
     @property
@@ -47,11 +47,11 @@ class Member(Victim, Protocol):
     def owned(self) -> Owned:
         """Its partitions, over all of its processes."""
 
-    def owns(self) -> frozenset[Place]:
+    def owns(self) -> frozenset[TopicPartition]:
         """Its partitions right now."""
 
     @property
-    def worked(self) -> Worked | None:
+    def pace_report(self) -> PaceReport | None:
         """Its last answer to `work`."""
 
     def work(self, ms: int | None) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS, TopicPartition
 from kaput.faults.fault import Effect, Scene
 from kaput.faults.members.fault import MemberFault, count, own
-from kaput.faults.members.member import Member, Place
+from kaput.faults.members.member import Member
 from kaput.faults.pause import Pause
 
 
@@ -21,7 +22,7 @@ class PauseMember(MemberFault):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._pause = Pause(scene)
-        self._places: frozenset[Place] = frozenset()
+        self._places: frozenset[TopicPartition] = frozenset()
 
     def inject(self, members: Sequence[Member]) -> Effect:
         self._places = own([member for member in members if member.running])
@@ -37,6 +38,6 @@ class PauseMember(MemberFault):
         elif given is None:
             said = f"{count(self._places)} had not all been given to others by then"
         else:
-            after_ms = (given - effect.effective_ns) / 1e6
+            after_ms = (given - effect.effective_ns) / MS
             said = f"{count(self._places)} went to others {after_ms:,.0f} ms after it stood still"
         return healed, after.further(said, holds=True)

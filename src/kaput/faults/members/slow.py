@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.faults.fault import Effect, Scene, now_ns
 from kaput.faults.members.fault import MemberFault
-from kaput.faults.members.member import Member, Worked
+from kaput.faults.members.member import Member, PaceReport
 
 _ANSWER_S = 10.0
 
@@ -57,31 +58,31 @@ class Slow(MemberFault):
             return healed, effect
         return healed, effect.further("; ".join(said), held and back and not ended)
 
-    def _ask(self, member: Member) -> Worked | None:
+    def _ask(self, member: Member) -> PaceReport | None:
         """What it says now; what it said last where it does not answer in time."""
-        last = member.worked
+        last = member.pace_report
         member.work(None)
-        self.wait(lambda: member.worked is not last or not member.running, _ANSWER_S)
-        return member.worked
+        self.wait(lambda: member.pace_report is not last or not member.running, _ANSWER_S)
+        return member.pace_report
 
     def _wait_for(self, member: Member, ms: int) -> bool:
         return self.wait(lambda: slows(self._ask(member), ms), _ANSWER_S)
 
 
-def slows(worked: Worked | None, ms: int) -> bool:
+def slows(pace_report: PaceReport | None, ms: int) -> bool:
     """Whether records really took that long: on average, and at least one of them was seen."""
-    if worked is None or worked.ms != ms or worked.records == 0:
+    if pace_report is None or pace_report.ms != ms or pace_report.records == 0:
         return False
-    return worked.spent_ns >= worked.records * ms * 1_000_000
+    return pace_report.spent_ns >= pace_report.records * ms * MS
 
 
-def _has_pace(worked: Worked | None, ms: int) -> bool:
-    return worked is not None and worked.ms == ms
+def _has_pace(pace_report: PaceReport | None, ms: int) -> bool:
+    return pace_report is not None and pace_report.ms == ms
 
 
 def _told(member: Member) -> str:
-    worked = member.worked
-    if worked is None or worked.records == 0:
+    pace_report = member.pace_report
+    if pace_report is None or pace_report.records == 0:
         return f"{member.title} has worked on no record at that pace"
-    each = worked.spent_ns / worked.records / 1e6
-    return f"{member.title} took {each:,.1f} ms for each of {worked.records} records"
+    each = pace_report.spent_ns / pace_report.records / MS
+    return f"{member.title} took {each:,.1f} ms for each of {pace_report.records} records"

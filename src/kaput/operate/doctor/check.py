@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from kaput.operate.doctor.survey import Partition, Survey
+from kaput.operate.doctor.snapshot import Partition, Snapshot
 
 Severity = Literal["critical", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -28,7 +28,7 @@ class Check:
     id: str
     severity: Severity
     title: str
-    look: Callable[[Survey], Iterator[Found]]
+    look: Callable[[Snapshot], Iterator[Found]]
 
 
 CHECKS: list[Check] = []
@@ -36,10 +36,10 @@ CHECKS: list[Check] = []
 
 def check(
     number: str, severity: Severity, title: str
-) -> Callable[[Callable[[Survey], Iterator[Found]]], Callable[[Survey], Iterator[Found]]]:
+) -> Callable[[Callable[[Snapshot], Iterator[Found]]], Callable[[Snapshot], Iterator[Found]]]:
     """Registers a check."""
 
-    def register(look: Callable[[Survey], Iterator[Found]]) -> Callable[[Survey], Iterator[Found]]:
+    def register(look: Callable[[Snapshot], Iterator[Found]]) -> Callable[[Snapshot], Iterator[Found]]:
         CHECKS.append(Check(number, severity, title, look))
         return look
 

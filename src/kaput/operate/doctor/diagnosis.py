@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS, SEVERITIES, Severity
-from kaput.operate.doctor.survey import Survey
+from kaput.operate.doctor.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Finding:
         return f"{self.id} {self.resource}"
 
 
-def diagnose(survey: Survey, known: Collection[str] = ()) -> list[Finding]:
+def diagnose(snapshot: Snapshot, known: Collection[str] = ()) -> list[Finding]:
     """Every finding, critical ones first, then by id and resource, but those `known` by their keys."""
     found = [
         Finding(check.id, check.severity, each.resource, check.title, each.evidence, each.remedy)
         for check in CHECKS
-        for each in check.look(survey)
+        for each in check.look(snapshot)
     ]
     order = {severity: place for place, severity in enumerate(SEVERITIES)}
     new = [finding for finding in found if finding.key not in known]

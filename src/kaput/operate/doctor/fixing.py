@@ -1,7 +1,6 @@
-"""From findings to remedies that can be applied: more replicas, settings of topics, leaders.
+"""From findings to fixes that kaput can apply: more replicas, topic settings, leaders.
 
-Its place: cli/fixing.py shows each, asks, and applies it. What is not a reassignment or a setting of a topic
-is no remedy of this kind: CANNOT says why.
+Its place: cli/doctor_fix.py shows, confirms and applies each one. CANNOT says why others cannot be applied.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from kaput.cluster.placement import Goal
 from kaput.operate.doctor.diagnosis import Finding
 from kaput.operate.doctor.settings import ENOUGH
-from kaput.operate.doctor.survey import Survey, Topic
+from kaput.operate.doctor.snapshot import Snapshot, Topic
 
 _AT_START = "brokers read it when they start: set it in server.properties and restart one after the other"
 _BROKER = "a broker is missing: bring it back"
@@ -64,18 +63,18 @@ class Remedies:
     cannot: Sequence[tuple[Finding, str]]
 
 
-def remedies(survey: Survey, findings: Sequence[Finding]) -> Remedies:
+def remedies(snapshot: Snapshot, findings: Sequence[Finding]) -> Remedies:
     """For these findings of this cluster."""
-    return _Remedies(survey, findings).found()
+    return _Remedies(snapshot, findings).found()
 
 
 class _Remedies:
     """Some remedies in the making."""
 
-    def __init__(self, survey: Survey, findings: Sequence[Finding]) -> None:
-        self._survey, self._findings = survey, findings
-        self._topics = {f"topic {topic.name}": topic for topic in survey.topics}
-        self._factor = min(ENOUGH, len(survey.brokers))
+    def __init__(self, snapshot: Snapshot, findings: Sequence[Finding]) -> None:
+        self._survey, self._findings = snapshot, findings
+        self._topics = {f"topic {topic.name}": topic for topic in snapshot.topics}
+        self._factor = min(ENOUGH, len(snapshot.brokers))
 
     def found(self) -> Remedies:
         if self._survey.interrupted is not None:

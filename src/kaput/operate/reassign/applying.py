@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.operate.reassign import throttles
 from kaput.operate.reassign.cluster import Cluster, View
@@ -79,12 +79,12 @@ def apply(
     journal: Journal,
     tell: Callable[[Progress], None],
     sleep: Callable[[float], None] = time.sleep,
-    despite_offline: bool = False,
+    allow_offline: bool = False,
 ) -> Outcome:
     """Does what is not done yet, and returns when all of it is verified; the journal is gone then.
 
     Raises LabError where nothing went on for five minutes, or was refused: the journal stays, so that it can
-    be resumed. `despite_offline`: also where a broker is down and keeps its throttle.
+    be resumed. `allow_offline`: also where a broker is down and keeps its throttle.
     """
     began = time.monotonic()
     standing = _look(cluster, journal)
@@ -93,13 +93,13 @@ def apply(
     _move(cluster, journal, tell, sleep)
     throttles.take_off(cluster, journal.brokers, journal.topics)
     elect_all(cluster, {move.place for move in journal.moves}, sleep)
-    standing = _verified(cluster, journal, sleep, despite_offline)
+    standing = _verified(cluster, journal, sleep, allow_offline)
     folder.end(journal.cluster_id)
     return Outcome(
         len(standing.done),
         sum(move.copied for move in standing.done),
         time.monotonic() - began,
-        [f"{topic}/{partition} {why}" for (topic, partition), why in sorted(standing.alien.items())],
+        [f"{place} {why}" for place, why in sorted(standing.alien.items())],
     )
 
 
@@ -207,7 +207,7 @@ def _not_led(view: View, places: Collection[TopicPartition] | None) -> list[Topi
 
 
 def _verified(
-    cluster: Cluster, journal: Journal, sleep: Callable[[float], None], despite_offline: bool
+    cluster: Cluster, journal: Journal, sleep: Callable[[float], None], allow_offline: bool
 ) -> _Standing:
     """How it stands in the end. Raises LabError where it is not as planned, or a throttle is left."""
     limit = time.monotonic() + VERIFIED_S
@@ -220,10 +220,10 @@ def _verified(
             raise LabError(f"{lacks}; kaput reassign --resume tries again")
         sleep(POLL_S)
     down = throttles.down(cluster, journal.brokers) if journal.throttle is not None else []
-    if down and not despite_offline:
+    if down and not allow_offline:
         raise LabError(
             f"broker {', '.join(down)} is down, so that its throttle could not be taken off: when it is back "
-            "kaput reassign --resume does that (with --despite-offline: never)"
+            "kaput reassign --resume does that (with --allow-offline: never)"
         )
     return standing
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from kaput.cluster.access import Access
-from kaput.cluster.requests import TopicPartition as Place
+from kaput.core import TopicPartition as Place
 from kaput.errors import LabError
-from kaput.operate.rights import knock, unseen
+from kaput.operate.authorization import check_access, hidden_resources
 
 with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -84,7 +84,7 @@ class Cluster(Protocol):
 @contextmanager
 def connected(servers: str, access: Access) -> Iterator[Connection]:
     """A cluster to work with. Raises LabError."""
-    knock(servers, access)
+    check_access(servers, access)
     try:
         admin = KafkaAdminClient(
             bootstrap_servers=servers.split(","),
@@ -109,13 +109,13 @@ class Connection:
     def view(self) -> View:
         cluster = self._again("how the cluster stands", self._admin.describe_cluster)
         topics = self._again("the topics", self._admin.describe_topics)
-        unseen(self._principal, cluster.get("authorized_operations"), bool(topics))
+        hidden_resources(self._principal, cluster.get("authorized_operations"), bool(topics))
         self._there = sorted(b["broker_id"] for b in cluster["brokers"] if not b.get("is_fenced"))
         return View(
             cluster["cluster_id"],
             {b["broker_id"]: b["rack"] for b in cluster["brokers"] if not b.get("is_fenced")},
             {
-                (topic["name"], p["partition_index"]): State(
+                Place(topic["name"], p["partition_index"]): State(
                     tuple(p["replica_nodes"]),
                     p["leader_id"] if p["leader_id"] >= 0 else None,
                     tuple(p["isr_nodes"]),
@@ -130,7 +130,9 @@ class Connection:
         found = self._again("what is being reassigned", self._admin.list_partition_reassignments)
         return {
             # Kafka lists what is to be removed behind what is to stay.
-            (p.topic, p.partition): tuple(b for b in each["replicas"] if b not in each["removing_replicas"])
+            Place(p.topic, p.partition): tuple(
+                b for b in each["replicas"] if b not in each["removing_replicas"]
+            )
             for p, each in found.items()
         }
 
@@ -146,7 +148,7 @@ class Connection:
             with suppress(KafkaError, OSError):
                 told += self._admin.describe_log_dirs(wanted, brokers=[broker])
         return {
-            ((topic["name"], p["partition_index"]), broker["broker"]): p["partition_size"]
+            (Place(topic["name"], p["partition_index"]), broker["broker"]): p["partition_size"]
             for broker in told
             for folder in broker["log_dirs"]
             for topic in folder["topics"]
@@ -158,7 +160,7 @@ class Connection:
         asked = {TopicPartition(*place): list(replicas) for place, replicas in wanted.items()}
         answers = self._again("to reassign", lambda: self._admin.alter_partition_reassignments(asked))
         return {
-            (p.topic, p.partition): error.__name__
+            Place(p.topic, p.partition): error.__name__
             for p, error in answers.items()
             if error is not None and error is not NoReassignmentInProgressError
         }

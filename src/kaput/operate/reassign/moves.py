@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kaput.cluster.placement import Assignment
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import UsageError
 
 
@@ -28,7 +28,7 @@ class Move:
     @property
     def place(self) -> TopicPartition:
         """Topic and number."""
-        return self.topic, self.partition
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def adding(self) -> tuple[int, ...]:
@@ -71,7 +71,9 @@ def read_kafkas(path: Path) -> tuple[str | None, dict[TopicPartition, list[int]]
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         found = {
-            (str(each["topic"]), int(each["partition"])): [int(broker) for broker in each["replicas"]]
+            TopicPartition(str(each["topic"]), int(each["partition"])): [
+                int(broker) for broker in each["replicas"]
+            ]
             for each in document["partitions"]
         }
         cluster_id = document.get("cluster_id")
@@ -81,8 +83,6 @@ def read_kafkas(path: Path) -> tuple[str | None, dict[TopicPartition, list[int]]
         raise UsageError(f"{path}: not what kafka-reassign-partitions and kaput reassign write") from None
     wrong = [place for place, replicas in found.items() if not replicas or len(set(replicas)) < len(replicas)]
     if wrong or not found:
-        which = (
-            f"{wrong[0][0]}/{wrong[0][1]} has no replica, or one twice" if wrong else "no partition is named"
-        )
+        which = f"{wrong[0]} has no replica, or one twice" if wrong else "no partition is named"
         raise UsageError(f"{path}: {which}")
     return cluster_id, found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from kaput.cluster.placement import Goal, plan
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import UsageError
 from kaput.operate.reassign.cluster import View
 from kaput.operate.reassign.moves import Move, moves_of
@@ -38,7 +38,7 @@ def rollback(
         raise UsageError(f"the file is of cluster {cluster_id}, and this is cluster {view.cluster_id}")
     missing = sorted(set(wanted) - set(view.partitions))
     if missing:
-        raise UsageError(f"there is no {missing[0][0]}/{missing[0][1]}, which the file names")
+        raise UsageError(f"there is no {missing[0]}, which the file names")
     away = sorted({broker for each in wanted.values() for broker in each} - set(view.racks))
     if away:
         raise UsageError(f"the file has replicas on broker {', '.join(map(str, away))}, which is not there")
@@ -66,7 +66,7 @@ def refuse_offline(view: View) -> None:
     """Raises UsageError where something is down."""
     if said := offline(view):
         raise UsageError(
-            f"{'; '.join(said)}: nothing is moved while a broker is down, unless you say --despite-offline"
+            f"{'; '.join(said)}: nothing is moved while a broker is down, unless you say --allow-offline"
         )
 
 

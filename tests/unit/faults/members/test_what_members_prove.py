@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakes.members import FakeGroups, FakeMember, FakeWorked, member_scene
+from fakes.members import FakeGroups, FakeMember, FakePaceReport, member_scene
 from kaput.faults.fault import Effect
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.members.fault import MemberFault
@@ -288,18 +288,18 @@ class Hesitant(FakeMember):
     """Answers some looks late: until then there is what it said before."""
 
     looks = 0
-    told: FakeWorked | None = None
-    next: FakeWorked | None = None
+    told: FakePaceReport | None = None
+    next: FakePaceReport | None = None
 
     @property  # type: ignore[override]
-    def worked(self) -> FakeWorked | None:
+    def pace_report(self) -> FakePaceReport | None:
         self.looks += 1
         if self.looks > 3:
             self.told = self.next
         return self.told
 
-    @worked.setter
-    def worked(self, said: FakeWorked | None) -> None:
+    @pace_report.setter
+    def pace_report(self, said: FakePaceReport | None) -> None:
         self.looks, self.next = 0, said
 
 
@@ -318,12 +318,12 @@ def test_what_a_member_said_earlier_is_no_answer() -> None:
     ("worked", "slow"),
     [
         (None, False),
-        (FakeWorked(50, 0, 0), False),
-        (FakeWorked(50, 2, 100_000_000), True),
-        (FakeWorked(50, 2, 99_999_999), False),
-        (FakeWorked(80, 2, 200_000_000), False),
+        (FakePaceReport(50, 0, 0), False),
+        (FakePaceReport(50, 2, 100_000_000), True),
+        (FakePaceReport(50, 2, 99_999_999), False),
+        (FakePaceReport(80, 2, 200_000_000), False),
     ],
 )
-def test_how_slow_is_slow(worked: Any, slow: bool) -> None:
+def test_how_slow_is_slow(pace_report: Any, slow: bool) -> None:
     """At the pace that was asked for, on average, and seen on a record."""
-    assert slows(worked, 50) is slow
+    assert slows(pace_report, 50) is slow

@@ -1,0 +1,26 @@
+"""What is not listed is not taken for something that is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaput.errors import LabError
+from kaput.operate.authorization import hidden_resources
+
+
+def test_who_may_describe_the_cluster_sees_all() -> None:
+    """And so does everybody where there are no rules, or nobody says."""
+    assert hidden_resources("User:kaput", ["ALTER", "DESCRIBE"], False) is None
+    assert hidden_resources("User:kaput", None, False) is None
+
+
+def test_who_sees_a_part_is_told_that_it_is_one() -> None:
+    """Who, and what is missing."""
+    said = hidden_resources("User:app", ["IDEMPOTENT_WRITE"], True)
+    assert said == "groups, and topics of others: User:app is not allowed to Describe the cluster"
+
+
+def test_who_sees_nothing_judges_nothing() -> None:
+    """That would be a clean bill of health."""
+    with pytest.raises(LabError, match="User:nobody is not allowed to Describe the cluster, nor any topic"):
+        hidden_resources("User:nobody", [], False)
