@@ -96,10 +96,10 @@ def main() -> None:
 
 
 def _run() -> object:
-    from kaput.processes.lean import leave_out_pandas
     from kaput.processes.signals import interrupts
+    from kaput.processes.skip_pandas import skip_pandas
 
-    leave_out_pandas()
+    skip_pandas()
     with interrupts():
         # color: in a pipe click deletes the escape sequences of data, which the streams show escaped.
         return app(standalone_mode=False, color=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.shaping import End, Flow
+from kaput.faults.token_bucket import End, Flow
 
 _LEAST_BURST = 32_000  # bytes
 _MEASUREMENTS = 4  # at most, of one end

@@ -13,7 +13,7 @@ from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.commands import CommandResult, Commands
 from kaput.faults.fault import Effect, Scene, now_ns
-from kaput.faults.together import together
+from kaput.faults.parallel import in_parallel
 
 _POLL_S = 0.2
 # Of a shell: not executable, not found, ended by a signal; of ssh: no connection. It says nothing of faults.
@@ -97,13 +97,13 @@ class Command:
         def run(broker: int) -> CommandResult:
             return self._commands.run(step, kind, broker, line, self._known, options.timeout / 1000)
 
-        return dict(zip(brokers, together(run, brokers), strict=True))
+        return dict(zip(brokers, in_parallel(run, brokers), strict=True))
 
     def _ask(self, brokers: Sequence[int]) -> dict[int, bool | None]:
         """Whether the effect is there, of each broker; None where nobody can tell."""
         if not self.scene.options.prove:
             admin = self.scene.admin
-            return dict(zip(brokers, together(lambda b: not admin.answers(b), brokers), strict=True))
+            return dict(zip(brokers, in_parallel(lambda b: not admin.answers(b), brokers), strict=True))
         runs = self._run("prove", self.scene.options.prove, brokers)
         return {broker: _answer(ran) for broker, ran in runs.items()}
 

@@ -6,12 +6,12 @@ That is the point of it: topics keep the replicas that they were made with (reas
 from __future__ import annotations
 
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.lasting import Lasting, ms
+from kaput.faults.permanent import PermanentChange, ms
 
 _ANSWER_S = 30.0
 
 
-class Grow(Lasting):
+class Grow(PermanentChange):
     """One injection of it.
 
     Proof: every new broker answers, all brokers know it, and it answers still at the end.
@@ -35,7 +35,7 @@ class Grow(Lasting):
         """Nothing: brokers stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
-        silent = self.wait_out(self._silent, _ANSWER_S)
+        silent = self.await_nothing_lacking(self._silent, _ANSWER_S)
         there = not silent and effect.bit
         said = f"{silent} answered no more at the end" if silent else "there at the end"
         return effect.effective_ns if there else None, effect.further(said, there)

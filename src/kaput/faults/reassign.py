@@ -13,12 +13,12 @@ from kaput.cluster.placement import Assignment, Goal, plan
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.lasting import Lasting, ms
+from kaput.faults.permanent import PermanentChange, ms
 
 _IN_SYNC_S = 120.0
 
 
-class Reassign(Lasting):
+class Reassign(PermanentChange):
     """One injection of it.
 
     Proof: each partition that had fewer replicas has as many as were wanted, all in sync, and has them still
@@ -36,7 +36,7 @@ class Reassign(Lasting):
             return Effect(None, False, f"every partition has {factor} replicas already")
         began = now_ns()
         admin.reassign(wanted)
-        lacks = self.wait_out(self._lacks, _IN_SYNC_S)
+        lacks = self.await_nothing_lacking(self._lacks, _IN_SYNC_S)
         said = f"{factor} replicas for {len(wanted):,} partitions of {', '.join(self._topics)}"
         if lacks:
             return Effect(began, False, f"{said}; not in order after {_IN_SYNC_S:.0f} s: {lacks}")
@@ -62,7 +62,7 @@ class Reassign(Lasting):
             raise LabError(f"there cannot be {factor} replicas: {error}") from None
 
     def _lacks(self) -> str:
-        return self._few() or self.in_order(self._topics)
+        return self._few() or self.replicas_lacking(self._topics)
 
     def _few(self) -> str:
         factor = self.scene.options.replication_factor

@@ -14,9 +14,9 @@ from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.parallel import in_parallel
 from kaput.faults.peers import CLIENTS, addresses, named
-from kaput.faults.rules import Table
-from kaput.faults.together import together
+from kaput.faults.rules import StepRules
 
 _GONE_S = 5.0
 _POLL_S = 0.02
@@ -47,7 +47,7 @@ class Reset(Fault):
         paths = [(party, node) for node, of in sorted(parties.items()) for party in sorted(of)]
         with self._made(paths) as made:
             self._before = set(made)
-            together(lambda item: network.tear_down(*item), list(self._peers.items()))
+            in_parallel(lambda item: network.tear_down(*item), list(self._peers.items()))
             effective = now_ns()
             left = self._wait_gone(opened)
             ended = self._count_ended(made)
@@ -67,7 +67,7 @@ class Reset(Fault):
             return moment, effect
         running = {node.id for node in nodes if node.running and not node.is_stopped()}
         # Where another step has rules, a connection says nothing about us.
-        busy = {n for path in self._before for n in path if n and not Table(self.scene, n).alone()}
+        busy = {n for path in self._before for n in path if n and not StepRules(self.scene, n).alone()}
         asked = {path for path in self._before if path[1] in running and not busy & set(path)}
         welcome = len(probes.reached(asked, self.scene, probes.BEFORE_S))
         over = welcome == len(asked)
@@ -90,7 +90,7 @@ class Reset(Fault):
                     return None
                 return made
 
-            found = dict(zip(paths, together(make, paths), strict=True))
+            found = dict(zip(paths, in_parallel(make, paths), strict=True))
             yield {path: made for path, made in found.items() if made is not None}
 
     def _count_ended(self, made: Mapping[probes.Path, socket.socket]) -> int:
@@ -105,7 +105,7 @@ class Reset(Fault):
             except OSError:
                 return True
 
-        return sum(together(ended, list(made.values())))
+        return sum(in_parallel(ended, list(made.values())))
 
     def _wait_gone(self, opened: Mapping[int, set[Connection]]) -> int:
         """How many are left when all are gone or the time is up."""

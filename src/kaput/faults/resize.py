@@ -7,13 +7,13 @@ Not here: what that does to keys and to groups that begin at the end, which the 
 from __future__ import annotations
 
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.lasting import Lasting, ms
+from kaput.faults.permanent import PermanentChange, ms
 from kaput.faults.rolling_restart import lacking
 
 _LED_S = 60.0
 
 
-class Resize(Lasting):
+class Resize(PermanentChange):
     """One injection of it on one topic.
 
     Proof: the cluster has as many partitions as were wanted, more than before, each with a leader and its
@@ -31,7 +31,7 @@ class Resize(Lasting):
         began = now_ns()
         admin.add_partitions(topic, wanted)
         accepted = now_ns()
-        lacks = self.wait_out(lambda: self._lacks(topic, wanted), _LED_S)
+        lacks = self.await_nothing_lacking(lambda: self._lacks(topic, wanted), _LED_S)
         said = f"{topic}: {wanted:,} partitions instead of {before:,}, accepted after {ms(began, accepted)}"
         if lacks:
             return Effect(accepted, False, f"{said}; not in order after {_LED_S:.0f} s: {lacks}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.victim import Victim
+from kaput.faults.process_target import ProcessTarget
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Restart:
     complete: bool  # all of them run
 
 
-def start_again(nodes: Sequence[Victim]) -> Restart:
+def start_again(nodes: Sequence[ProcessTarget]) -> Restart:
     """Starts these, each whatever became of the others."""
     at_ns, said, complete = None, [], True
     for node in nodes:
@@ -49,15 +49,15 @@ class HealedByRestart(Fault):
         super().__init__(scene)
         self._pids: dict[int, int | None] = {}  # by node, of the process that was hit
 
-    def remember(self, nodes: Sequence[Victim]) -> None:
+    def remember(self, nodes: Sequence[ProcessTarget]) -> None:
         """These are about to be hit: it is theirs to be started again, and nobody else's."""
         self._pids = {node.id: node.pid for node in nodes}
 
-    def remembers(self, node: Victim) -> bool:
+    def remembers(self, node: ProcessTarget) -> bool:
         """Whether this one was hit."""
         return node.id in self._pids
 
-    def heal(self, nodes: Sequence[Victim], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
         """Starts those that were hit; the moment is that of the first start."""
         hit = [node for node in nodes if self.remembers(node)]
         early = [node for node in hit if node.pid != self._pids[node.id]]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from kaput.cluster.features import METADATA_VERSION
 from kaput.cluster.node import Node
 from kaput.faults.fault import Effect, Scene
-from kaput.faults.lasting import Lasting
+from kaput.faults.permanent import PermanentChange
 from kaput.faults.rolling_restart import RollingRestart
 
 
-class RollingUpgrade(Lasting):
+class RollingUpgrade(PermanentChange):
     """One injection of it.
 
     Proof: each process has ended after SIGTERM; after its next start it told in its log that it is of the new

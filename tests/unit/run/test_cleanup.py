@@ -105,9 +105,7 @@ def test_another_cluster_at_that_address_is_left_alone(tmp_path: Path) -> None:
     """Its topics have nothing to do with the run."""
     cluster, kept = Cluster(cluster_id="d"), journal(tmp_path)
     said = cleaned(kept, cluster)
-    assert (
-        "topic mine, group billing may be left in kafka:9092: kafka:9092 is now another cluster" in said[0]
-    )
+    assert "topic mine, group billing may be left in kafka:9092: kafka:9092 is now another cluster" in said[0]
     assert "mine" in cluster.topics and not read_journal(tmp_path).nothing
 
 

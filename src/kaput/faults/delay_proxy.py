@@ -1,4 +1,4 @@
-"""`python -m kaput.faults.proxy`: passes a node's TCP connections on, and what the node sends late.
+"""`python -m kaput.faults.delay_proxy`: passes a node's TCP connections on, and what the node sends late.
 
 It runs in the node's namespace; the packet filter redirects connections to it (delay.py), and the kernel
 knows where they were meant to go. Its own connections carry a mark, by which the packet filter lets them be.

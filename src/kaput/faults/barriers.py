@@ -16,9 +16,9 @@ from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.parallel import in_parallel
 from kaput.faults.peers import addresses, everybody, title
-from kaput.faults.rules import Table, severing
-from kaput.faults.together import together
+from kaput.faults.rules import StepRules, blocking
 from kaput.scenario.options import Direction
 
 
@@ -41,7 +41,7 @@ class Barrier:
         return self.forbids | {(self.node, party) for party in self.parties}
 
 
-class Severing(Fault):
+class BarrierFault(Fault):
     """A fault that is nothing but barriers; its own file says where they stand."""
 
     needs = ("reject",)
@@ -116,14 +116,14 @@ class Severing(Fault):
     def put(self) -> None:
         """Every barrier, at the same time."""
         how = self.scene.options.how
-        together(
-            lambda b: self._table(b).put(severing(addresses(b.parties, self.scene), b.direction, how)),
+        in_parallel(
+            lambda b: self._table(b).put(blocking(addresses(b.parties, self.scene), b.direction, how)),
             self._barriers,
         )
 
     def lift(self) -> None:
         """Takes every barrier away, at the same time."""
-        together(lambda b: self._table(b).remove(), self._barriers)
+        in_parallel(lambda b: self._table(b).remove(), self._barriers)
 
     def dropped(self) -> int:
         """Packets that the barriers have dropped or refused since they were put, as far as they stand."""
@@ -156,14 +156,14 @@ class Severing(Fault):
     def _busy(self) -> set[int]:
         """Nodes where another step has rules as well: a connection says nothing about ours."""
         involved = {end for path in self._forbidden for end in path} & set(self.scene.nodes)
-        return {node for node in involved if not Table(self.scene, node).alone()}
+        return {node for node in involved if not StepRules(self.scene, node).alone()}
 
     def _askable(self, busy: set[int]) -> set[probes.Path]:
         """The forbidden connections that would be made now if it were not for the barriers."""
         return {path for path in self._forbidden if not busy & set(path) and self._answers(path[1])}
 
-    def _table(self, barrier: Barrier) -> Table:
-        return Table(self.scene, barrier.node)
+    def _table(self, barrier: Barrier) -> StepRules:
+        return StepRules(self.scene, barrier.node)
 
     def _answers(self, node: int) -> bool:
         found = self.scene.nodes[node]
