@@ -90,28 +90,28 @@ class BarrierFault(Fault):
         busy = self._busy()
         self.lift()
         lifted = now_ns()
-        stands = sorted({b.node for b in self._barriers if self._table(b).exists()})
+        standing = sorted({b.node for b in self._barriers if self._table(b).exists()})
         asked = self._askable(busy)
         left, ended = probes.healed(asked, self.scene)
         if effect.effective_ns is None:
-            return None if stands or left else lifted, effect
+            return None if standing or left else lifted, effect
         lasted_ms = (lifted - effect.effective_ns) / MS
-        said = [f"in {lasted_ms:.0f} ms {dropped:,} packets dropped", *early]
-        said += [f"the rules of node {node} are still there after the heal" for node in stands]
-        if not stands:
-            said.append("lifted: the rules are gone")
+        details = [f"in {lasted_ms:.0f} ms {dropped:,} packets dropped", *early]
+        details += [f"the rules of node {node} are still there after the heal" for node in standing]
+        if not standing:
+            details.append("lifted: the rules are gone")
         if left:
             closed = "; ".join(f"node {node} not from {self._title({p})}" for p, node in sorted(left))
-            said.append(f"{probes.HEALED_S:.0f} s later still cut: {closed}")
+            details.append(f"{probes.HEALED_S:.0f} s later still cut: {closed}")
         elif asked:
-            said.append(
+            details.append(
                 f"all connect again after {(ended - lifted) / MS:.0f} ms"
                 f" ({len(asked)} of {len(self._forbidden)} tried)"
             )
         else:
-            said.append("whether anybody connects could not be tried")
-        over = not stands and not left
-        return lifted if over else None, effect.further(", ".join(said), over and not early)
+            details.append("whether anybody connects could not be tried")
+        over = not standing and not left
+        return lifted if over else None, effect.further(", ".join(details), over and not early)
 
     def put(self) -> None:
         """Every barrier, at the same time."""
@@ -173,15 +173,15 @@ class BarrierFault(Fault):
         return title(parties, self.scene)
 
     def _proof(self, reached: set[probes.Path], wrong: list[str]) -> str:
-        said = []
+        details = []
         for b in self._barriers:
             way = {"both": "from", "in": "for what comes from", "out": "for what goes to"}[b.direction]
             verb = "dropped" if self.scene.options.how == "drop" else "refused"
             who = self.scene.nodes[b.node].title
-            said.append(f"{who}: cut off {way} {self._title(set(b.parties))}, packets {verb}")
-        said.append(f"connections that were possible and now fail: {len(self._forbidden)}")
+            details.append(f"{who}: cut off {way} {self._title(set(b.parties))}, packets {verb}")
+        details.append(f"connections that were possible and now fail: {len(self._forbidden)}")
         if reached:
-            said.append(f"still reached by {self._title({party for party, _ in reached})}")
+            details.append(f"still reached by {self._title({party for party, _ in reached})}")
         if not self._forbidden:
-            said.append("none of them connected before, so that nothing is proven")
-        return "; ".join([*said, *wrong, f"packets so far: {self.dropped()}"])
+            details.append("none of them connected before, so that nothing is proven")
+        return "; ".join([*details, *wrong, f"packets so far: {self.dropped()}"])

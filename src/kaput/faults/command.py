@@ -51,17 +51,19 @@ class Command:
         began = now_ns()
         runs = self._run("inject", self.scene.options.inject, brokers)
         took_ms = (now_ns() - began) / MS
-        said = f"{_named(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
+        details = f"{_named(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
         _must_succeed("inject", runs)
         lacking = self._wait_until(True, brokers)
         if lacking:
             some = began if len(lacking) < len(brokers) else None
             waited = self.scene.options.timeout / 1000
             return Effect(
-                some, False, f"{said}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
+                some, False, f"{details}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
             )
         shown_ms = (now_ns() - began) / MS
-        return Effect(began, True, f"{said}; {self._probe}, as was seen {shown_ms:,.0f} ms after its start")
+        return Effect(
+            began, True, f"{details}; {self._probe}, as was seen {shown_ms:,.0f} ms after its start"
+        )
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
         """Runs `heal` for each broker that was hit, and waits for the end of what was proven."""
@@ -78,13 +80,13 @@ class Command:
             self._commands.heal_done(self.scene.step)
         lasting = self._wait_until(False, self._hit)
         if lasting:
-            said = f"{_named(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
-            return None, effect.further(said, holds=False)
+            details = f"{_named(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
+            return None, effect.further(details, holds=False)
         self._commands.heal_done(self.scene.step)
         ended = now_ns()
         if options.heal:
-            said = f"healed; no more so {(ended - began) / MS:,.0f} ms after the start of heal"
-            return began, effect.further(said, holds=True)
+            details = f"healed; no more so {(ended - began) / MS:,.0f} ms after the start of heal"
+            return began, effect.further(details, holds=True)
         return ended, effect.further("ended by itself", holds=True)
 
     @property

@@ -66,13 +66,13 @@ class Delay(Fault):
         in_parallel(lambda line: line.begin(), list(self._lines.values()))
         effective = now_ns()
         during = self._measure(self._asked)
-        said = (
+        details = (
             f"{name_all(alive)}: what it sends is {options.delay} ms late, give or take {options.jitter} ms"
         )
-        said += f", by {'; '.join(sorted({line.means for line in self._lines.values()}))}"
-        said += f"; an answer took {_said(self._before)} before and takes {_said(during)}"
+        details += f", by {'; '.join(sorted({line.means for line in self._lines.values()}))}"
+        details += f"; an answer took {_durations(self._before)} before and takes {_durations(during)}"
         bit = all(self._late(node, during) for node in parties) and len(alive) == len(nodes)
-        return Effect(effective, bit, said)
+        return Effect(effective, bit, details)
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._lines:
@@ -88,10 +88,12 @@ class Delay(Fault):
         over = not left and not late
         if effect.effective_ns is None:
             return healed if over else None, effect
-        said = [f"what made node {node} late was gone before the heal" for node in gone]
-        said += [f"what made node {node} late is still in place" for node in left] or ["it is gone"]
-        said.append(f"an answer takes {_said(after)} after the heal" if asked else "nobody could be asked")
-        return healed if over else None, effect.further(", ".join(said), over and not gone)
+        details = [f"what made node {node} late was gone before the heal" for node in gone]
+        details += [f"what made node {node} late is still in place" for node in left] or ["it is gone"]
+        details.append(
+            f"an answer takes {_durations(after)} after the heal" if asked else "nobody could be asked"
+        )
+        return healed if over else None, effect.further(", ".join(details), over and not gone)
 
     def _late(self, node: int, now: dict[int, float]) -> bool:
         """Whether its answers are late, compared with those of before; False where one of them is missing."""
@@ -138,5 +140,5 @@ class Delay(Fault):
         return statistics.median(took) if took else None
 
 
-def _said(times: dict[int, float]) -> str:
+def _durations(times: dict[int, float]) -> str:
     return ", ".join(f"{ms:.0f} ms" for _, ms in sorted(times.items())) or "nobody answered"

@@ -28,9 +28,9 @@ class Effect:
     bit: bool
     proof: str
 
-    def further(self, said: str, holds: bool) -> Effect:
+    def further(self, details: str, holds: bool) -> Effect:
         """With one more sentence; what does not hold to the end did not bite."""
-        return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {said}")
+        return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {details}")
 
 
 def cannot_grow(count: int) -> list[int]:

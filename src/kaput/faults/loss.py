@@ -69,11 +69,11 @@ class Loss(Fault):
         during = self._look(self._ways)
         bit = all(not self._loses(before[way]) and self._loses(during[way]) for way in self._ways)
         bit = bit and all(self._dropped(node) for node in self._tables)
-        said = (
+        details = (
             f"{name_all(alive)}: {options.percent:g} % of the packets are dropped; of datagrams arrived"
-            f" {_said(before)} before and {_said(during)} now; {self._counts()} so far"
+            f" {_details(before)} before and {_details(during)} now; {self._counts()} so far"
         )
-        return Effect(effective, bit and len(alive) == len(nodes) == len(self._tables), said)
+        return Effect(effective, bit and len(alive) == len(nodes) == len(self._tables), details)
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._tables:
@@ -89,13 +89,13 @@ class Loss(Fault):
         after = self._look([way for way in self._ways if not busy & set(way)])
         lossy = [way for way, sample in after.items() if self._loses(sample)]
         over = not left and not lossy
-        said = [counts, *(f"the rules of node {node} were gone before the heal" for node in gone)]
-        said += [f"the rules of node {node} are still there" for node in left]
-        said += ["the rules are gone"] if not left else []
-        said.append(
-            f"of datagrams arrived {_said(after)} after the heal" if after else "nothing could be tried"
+        details = [counts, *(f"the rules of node {node} were gone before the heal" for node in gone)]
+        details += [f"the rules of node {node} are still there" for node in left]
+        details += ["the rules are gone"] if not left else []
+        details.append(
+            f"of datagrams arrived {_details(after)} after the heal" if after else "nothing could be tried"
         )
-        return healed if over else None, effect.further("; ".join(said), over and not gone)
+        return healed if over else None, effect.further("; ".join(details), over and not gone)
 
     def _look(self, ways: Sequence[probes.Path]) -> dict[probes.Path, Sample]:
         """So many datagrams each way that some thirty are lost, as far as the time goes."""
@@ -128,5 +128,5 @@ def _sum(counters: Mapping[str, int], what: str) -> int:
     return sum(count for name, count in counters.items() if name.endswith(what))
 
 
-def _said(samples: Mapping[probes.Path, Sample]) -> str:
+def _details(samples: Mapping[probes.Path, Sample]) -> str:
     return ", ".join(f"{sample.arrived:,} of {sample.sent:,}" for sample in samples.values())

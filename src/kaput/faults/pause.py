@@ -55,12 +55,14 @@ class Pause(Fault):
         lasted_ms = (healed - effect.effective_ns) / MS
         titles = {node.id: node.title for node in paused}
         used = [f"{titles[i]} used {ms:.0f} ms of CPU" for i, ms in used_ms.items()]
-        said = [f"in {lasted_ms:.0f} ms until SIGCONT {'; '.join(used)}"] if used else []
-        said += [f"{node.title} had ended by then" for node in ended]
-        said += [f"{node.title} was not stopped any more" for node in moved]
-        said += ["running again" if goes_on else "still in the stopped state after SIGCONT"] if paused else []
+        details = [f"in {lasted_ms:.0f} ms until SIGCONT {'; '.join(used)}"] if used else []
+        details += [f"{node.title} had ended by then" for node in ended]
+        details += [f"{node.title} was not stopped any more" for node in moved]
+        details += (
+            ["running again" if goes_on else "still in the stopped state after SIGCONT"] if paused else []
+        )
         holds = goes_on and not moved and not any(used_ms.values())
-        return healed if goes_on else None, effect.further("; ".join(said), holds)
+        return healed if goes_on else None, effect.further("; ".join(details), holds)
 
     def _used_ms(self, node: ProcessTarget) -> float | None:
         """CPU time since it stood still; None where that is not known, or it ends just now."""

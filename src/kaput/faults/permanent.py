@@ -33,9 +33,9 @@ class PermanentChange:
         """Waits, for a bounded time, until nothing is lacking; what is lacking when the time is up."""
         limit = self.scene.clock.now() + timeout_s
         while True:
-            said = self._asked(lacks)
-            if not said or self._abandoned.is_set() or self.scene.clock.now() >= limit:
-                return said
+            details = self._asked(lacks)
+            if not details or self._abandoned.is_set() or self.scene.clock.now() >= limit:
+                return details
             self.scene.clock.sleep(_POLL_S)
 
     def replicas_lacking(self, topics: Iterable[str]) -> str:

@@ -37,11 +37,11 @@ class Reassign(PermanentChange):
         began = now_ns()
         admin.reassign(wanted)
         lacks = self.await_nothing_lacking(self._lacks, _IN_SYNC_S)
-        said = f"{factor} replicas for {len(wanted):,} partitions of {', '.join(self._topics)}"
+        details = f"{factor} replicas for {len(wanted):,} partitions of {', '.join(self._topics)}"
         if lacks:
-            return Effect(began, False, f"{said}; not in order after {_IN_SYNC_S:.0f} s: {lacks}")
+            return Effect(began, False, f"{details}; not in order after {_IN_SYNC_S:.0f} s: {lacks}")
         ready = now_ns()
-        return Effect(ready, True, f"{said}, all in sync after {ms(began, ready)}")
+        return Effect(ready, True, f"{details}, all in sync after {ms(began, ready)}")
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:
         """Nothing: replicas stay. Raises LabError."""
@@ -49,8 +49,8 @@ class Reassign(PermanentChange):
             return now_ns(), effect
         few = self._few()
         there = not few and effect.bit
-        said = few or "there at the end"
-        return effect.effective_ns if there else None, effect.further(said, there)
+        details = few or "there at the end"
+        return effect.effective_ns if there else None, effect.further(details, there)
 
     def _wanted(self, states: Mapping[TopicPartition, PartitionState], factor: int) -> Assignment:
         """The replicas that partitions with fewer are to have, spread over the brokers."""

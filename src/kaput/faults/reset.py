@@ -52,13 +52,15 @@ class Reset(Fault):
             left = self._wait_gone(opened)
             ended = self._count_ended(made)
         total, took_ms = sum(map(len, opened.values())), (now_ns() - effective) / MS
-        said = (
+        details = (
             f"{name_all(alive)}: {total - left} of {total} open connections torn down within {took_ms:.0f} ms"
         )
-        said += f", and {ended} of {len(made)} made to see it"
+        details += f", and {ended} of {len(made)} made to see it"
         tried = {node for _, node in made}
         bit = left == 0 and all(opened.values()) and ended == len(made)
-        return Effect(effective, bit and tried == {node.id for node in nodes} == {n.id for n in alive}, said)
+        return Effect(
+            effective, bit and tried == {node.id for node in nodes} == {n.id for n in alive}, details
+        )
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         """Nothing is left to be healed; whether new connections are made is looked at all the same."""
@@ -71,8 +73,8 @@ class Reset(Fault):
         asked = {path for path in self._before if path[1] in running and not busy & set(path)}
         welcome = len(probes.reached(asked, self.scene, probes.BEFORE_S))
         over = welcome == len(asked)
-        said = f"at the end {welcome} of {len(asked)} parties connect"
-        return moment if over else None, effect.further(said, over)
+        details = f"at the end {welcome} of {len(asked)} parties connect"
+        return moment if over else None, effect.further(details, over)
 
     @contextlib.contextmanager
     def _made(self, paths: Sequence[probes.Path]) -> Iterator[Mapping[probes.Path, socket.socket]]:

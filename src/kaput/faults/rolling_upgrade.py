@@ -51,10 +51,10 @@ class _Turns(RollingRestart):
         self.scene.upgrade(node.id, self.scene.options.kafka)
 
     def lacks_itself(self, node: Node) -> str:
-        said = super().lacks_itself(node)
-        if not said and node.version != self.scene.options.kafka:
+        details = super().lacks_itself(node)
+        if not details and node.version != self.scene.options.kafka:
             return f"{node.title} says that it is Kafka {node.version}"
-        return said
+        return details
 
     def at_last(self) -> list[str]:
         before, now = self.scene.admin.raise_feature(METADATA_VERSION)

@@ -32,6 +32,6 @@ class Stop(HealedByRestart):
         took_ms = (now_ns() - start) / MS
         left = [node for node in alive if node.running]
         if left:
-            said = f"{who}: {name_all(left)} still running {took_ms:.0f} ms after SIGTERM"
-            return Effect(start, False, said)
+            details = f"{who}: {name_all(left)} still running {took_ms:.0f} ms after SIGTERM"
+            return Effect(start, False, details)
         return Effect(start, len(alive) == len(nodes), f"{who}: SIGTERM, ended after {took_ms:.0f} ms")
