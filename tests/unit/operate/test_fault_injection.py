@@ -73,7 +73,7 @@ def test_a_heal_that_does_nothing_is_an_error() -> None:
 def test_unknown_faults_to_heal_get_the_nearest() -> None:
     """Or that there is none."""
     lab = breaking(World("kill"))
-    with pytest.raises(UsageError, match="no fault 1-kill is active$"):
+    with pytest.raises(UsageError, match=r"no fault 1-kill is active$"):
         lab.heal("1-kill")
     lab.inject("kill", "broker 1", {})
     with pytest.raises(UsageError, match="did you mean 1-kill"):
