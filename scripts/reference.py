@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
-from kaput.cluster.network.trials import NEEDS
 from pydantic import BaseModel
 
+from kaput.cluster.network.capability_checks import NEEDS
 from kaput.evidence import findings_file
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest

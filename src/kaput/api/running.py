@@ -18,7 +18,7 @@ from kaput.api.runs import Run
 if TYPE_CHECKING:
     from kaput.evidence.folder import LedgerRows
     from kaput.java import Java
-    from kaput.run.run_cluster import ClusterProvider
+    from kaput.runner.run_cluster import ClusterProvider
     from kaput.scenario.model import Scenario
 
 
@@ -48,8 +48,8 @@ def run(
     from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
-    from kaput.run.experiment import Experiment
-    from kaput.run.folder_setup import check_runs
+    from kaput.runner.experiment import Experiment
+    from kaput.runner.folder_setup import check_runs
 
     name, resolved = _resolved(scenario, set or {})
     java = find_java()
@@ -130,7 +130,7 @@ def _ground(
 ) -> ClusterProvider:
     """A cluster of kaput's own; every jar that the run needs is there before it starts."""
     from kaput.cluster.distribution import from_home, resolve
-    from kaput.run.own_cluster import OwnClusterProvider
+    from kaput.runner.own_cluster import OwnClusterProvider
 
     version = scenario.cluster.kafka
     cluster = from_home(Path(kafka_home)) if kafka_home else resolve(version, java, note=note)

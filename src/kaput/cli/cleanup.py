@@ -27,7 +27,7 @@ def cleanup_command(
     """
     from kaput.errors import LabError
     from kaput.evidence.recording import hold_alone, left_behind
-    from kaput.run.cleanup import clean_up_folder
+    from kaput.runner.cleanup import clean_up_folder
 
     # A run that is still recording needs its topics.
     with hold_alone(run_dir, "kaput cleanup") if left_behind(run_dir) else nullcontext():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kaput.run.run_cluster import ClusterProvider
+    from kaput.runner.run_cluster import ClusterProvider
     from kaput.scenario.model import Scenario
 
 
@@ -30,8 +30,8 @@ class ExistingClusterOptions:
         from kaput.cluster.existing import ExistingCluster
         from kaput.cluster.existing_admin import ExistingAdmin
         from kaput.operate.authorization import check_access
-        from kaput.run.cluster_facts import check_unused, collect_facts, with_cluster_facts
-        from kaput.run.existing_cluster import ExistingClusterProvider
+        from kaput.runner.cluster_facts import check_unused, collect_facts, with_cluster_facts
+        from kaput.runner.existing_cluster import ExistingClusterProvider
 
         access = Access.read(self.command_config) if self.command_config else OPEN
         check_access(self.servers, access)

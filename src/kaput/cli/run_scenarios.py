@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.java import Java
-    from kaput.run.run_cluster import ClusterProvider
+    from kaput.runner.run_cluster import ClusterProvider
     from kaput.scenario.model import Scenario
 
 
@@ -50,7 +50,7 @@ def run_all(
     from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
-    from kaput.run.folder_setup import check_runs
+    from kaput.runner.folder_setup import check_runs
 
     java = find_java()
     check_runs(runs)
@@ -156,7 +156,7 @@ def _provider(
 ) -> tuple[ClusterProvider, Scenario]:
     """The cluster for a run, and its scenario as resolved there. Raises LabError, UsageError."""
     from kaput.cli.jars import distribution_for
-    from kaput.run.own_cluster import OwnClusterProvider
+    from kaput.runner.own_cluster import OwnClusterProvider
 
     if existing is not None:
         return existing.provider_for(plan.scenario)
@@ -177,7 +177,7 @@ def run_one(
     from kaput.cli.judging import judge_folder
     from kaput.cli.progress import RunProgress
     from kaput.errors import KaputError
-    from kaput.run.experiment import Experiment
+    from kaput.runner.experiment import Experiment
 
     provider, scenario = provider_of(plan)
     with RunProgress(plan.label) as progress:

@@ -1,8 +1,8 @@
 """A cluster that was there before kaput and stays when it has gone: where its brokers are, and what they
 are.
 
-Nothing here belongs to kaput: no process is started or ended. Its place: run/existing_cluster.py makes runs
-on it; what is asked and told is in existing_admin.py.
+Nothing here belongs to kaput: no process is started or ended. Its place: runner/existing_cluster.py makes
+runs on it; requests are in existing_admin.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who looks on while faults are at work: told before each takes hold, and after it was healed.
 
-The run's own is run/replica_log.py, which records what the nodes that are hit have in their logs.
+The run's own is runner/replica_log.py, which records what the nodes that are hit have in their logs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Witness(Protocol):
         """The step was healed."""
 
 
-class Nobody:
+class NoWitness:
     """Observes nothing."""
 
     def before(self, step: str, nodes: Sequence[int]) -> None:

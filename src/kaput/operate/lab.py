@@ -6,7 +6,7 @@
             my_application(lab.bootstrap_servers)
 
 Its place: the public face for other people's programs and tests (docs/IN_YOUR_TESTS.md); kaput's own runs
-put the same parts together in run/experiment.py.
+put the same parts together in runner/experiment.py.
 """
 
 from __future__ import annotations

@@ -269,7 +269,7 @@ def test_a_file_of_another_cluster_is_refused() -> None:
     view = FakeCluster(ORDERS).view()
     with pytest.raises(UsageError, match="the file is for cluster other, but this is cluster cluster-1"):
         planning.rollback(view, {}, {("orders", 0): [1]}, "other")
-    with pytest.raises(UsageError, match="there is no bills/0"):
+    with pytest.raises(UsageError, match="the file names bills/0, which does not exist"):
         planning.rollback(view, {}, {TopicPartition("bills", 0): [1]}, None)
     with pytest.raises(UsageError, match="replicas on broker 7"):
         planning.rollback(view, {}, {("orders", 0): [1, 7]}, None)
