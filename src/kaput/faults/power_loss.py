@@ -38,10 +38,10 @@ class PowerLoss(Killing):
     def _lose(self, node: Node) -> tuple[str, bool]:
         """Cuts one broker's logs: a sentence, and whether nothing that was not synced is left."""
         try:
-            found = self.tails(node.place.data, node.log)
+            found = self.tails(node.layout.data, node.log)
             for tail in found:
                 self.cut(tail)
-            left = self.tails(node.place.data, node.log)
+            left = self.tails(node.layout.data, node.log)
         except (OSError, ValueError) as error:
             raise LabError(f"the logs of {node.title} cannot be cut: {error}") from None
         taken = sum(tail.size for tail in found) - sum(tail.size for tail in left)

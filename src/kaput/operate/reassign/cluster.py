@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from kaput.cluster.access import Access
-from kaput.core import TopicPartition as Place
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.operate.authorization import check_access, hidden_resources
 
 with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import TopicPartition
+    from kafka import TopicPartition as KafkaTopicPartition
     from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, KafkaAdminClient
     from kafka.errors import (
         AuthorizationError,
@@ -51,7 +51,7 @@ class View:
 
     cluster_id: str
     racks: Mapping[int, str | None]
-    partitions: Mapping[Place, State]
+    partitions: Mapping[TopicPartition, State]
 
 
 class Cluster(Protocol):
@@ -60,13 +60,13 @@ class Cluster(Protocol):
     def view(self) -> View:
         """The current state."""
 
-    def ongoing(self) -> Mapping[Place, tuple[int, ...]]:
+    def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:
         """Partitions being reassigned, with their target replicas."""
 
-    def sizes(self, places: Iterable[Place]) -> Mapping[tuple[Place, int], int]:
+    def sizes(self, places: Iterable[TopicPartition]) -> Mapping[tuple[TopicPartition, int], int]:
         """Bytes of each replica, by partition and broker, on the brokers that answer."""
 
-    def reassign(self, wanted: Mapping[Place, Sequence[int]]) -> Mapping[Place, str]:
+    def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> Mapping[TopicPartition, str]:
         """Requests the reassignment; returns the controller's errors by partition."""
 
     def configs(
@@ -77,7 +77,7 @@ class Cluster(Protocol):
     def configure(self, kind: Kind, configs: Configs) -> None:
         """Sets or, with None, deletes settings."""
 
-    def elect(self, places: Iterable[Place]) -> None:
+    def elect(self, places: Iterable[TopicPartition]) -> None:
         """Elects preferred leaders that are in sync."""
 
 
@@ -115,7 +115,7 @@ class Connection:
             cluster["cluster_id"],
             {b["broker_id"]: b["rack"] for b in cluster["brokers"] if not b.get("is_fenced")},
             {
-                Place(topic["name"], p["partition_index"]): State(
+                TopicPartition(topic["name"], p["partition_index"]): State(
                     tuple(p["replica_nodes"]),
                     p["leader_id"] if p["leader_id"] >= 0 else None,
                     tuple(p["isr_nodes"]),
@@ -126,17 +126,17 @@ class Connection:
             },
         )
 
-    def ongoing(self) -> Mapping[Place, tuple[int, ...]]:
+    def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:
         found = self._retry("active reassignments", self._admin.list_partition_reassignments)
         return {
             # Kafka lists replicas being removed after those that stay.
-            Place(p.topic, p.partition): tuple(
+            TopicPartition(p.topic, p.partition): tuple(
                 b for b in each["replicas"] if b not in each["removing_replicas"]
             )
             for p, each in found.items()
         }
 
-    def sizes(self, places: Iterable[Place]) -> Mapping[tuple[Place, int], int]:
+    def sizes(self, places: Iterable[TopicPartition]) -> Mapping[tuple[TopicPartition, int], int]:
         wanted: dict[str, list[int]] = {}
         for topic, partition in places:
             wanted.setdefault(topic, []).append(partition)
@@ -148,7 +148,7 @@ class Connection:
             with suppress(KafkaError, OSError):
                 answer += self._admin.describe_log_dirs(wanted, brokers=[broker])
         return {
-            (Place(topic["name"], p["partition_index"]), broker["broker"]): p["partition_size"]
+            (TopicPartition(topic["name"], p["partition_index"]), broker["broker"]): p["partition_size"]
             for broker in answer
             for folder in broker["log_dirs"]
             for topic in folder["topics"]
@@ -156,11 +156,11 @@ class Connection:
             if not p["is_future_key"]
         }
 
-    def reassign(self, wanted: Mapping[Place, Sequence[int]]) -> Mapping[Place, str]:
-        asked = {TopicPartition(*place): list(replicas) for place, replicas in wanted.items()}
+    def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> Mapping[TopicPartition, str]:
+        asked = {KafkaTopicPartition(*place): list(replicas) for place, replicas in wanted.items()}
         answers = self._retry("the reassignment", lambda: self._admin.alter_partition_reassignments(asked))
         return {
-            Place(p.topic, p.partition): error.__name__
+            TopicPartition(p.topic, p.partition): error.__name__
             for p, error in answers.items()
             if error is not None and error is not NoReassignmentInProgressError
         }
@@ -205,7 +205,7 @@ class Connection:
                 f"settings were refused: {wrong[0]}" + (f" ({len(wrong)} in all)" * (len(wrong) > 1))
             )
 
-    def elect(self, places: Iterable[Place]) -> None:
+    def elect(self, places: Iterable[TopicPartition]) -> None:
         wanted: dict[str, list[int]] = {}
         for topic, partition in places:
             wanted.setdefault(topic, []).append(partition)
