@@ -13,7 +13,7 @@ from fakes.cluster import FakeNode
 from fakes.network import FakeNetwork
 from fakes.world import World
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.properties import Place
+from kaput.cluster.properties import NodeLayout
 from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
 from kaput.faults.bandwidth import keeps
@@ -550,8 +550,8 @@ class _Guarded(FakeNode):
         self.access = access
 
     @property
-    def place(self) -> Place:
-        return replace(super().place, access=self.access, inside=self.access)
+    def layout(self) -> NodeLayout:
+        return replace(super().layout, access=self.access, inside=self.access)
 
 
 def test_a_delay_that_is_felt_after_its_heal_is_not_over() -> None:
