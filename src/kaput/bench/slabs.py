@@ -120,9 +120,9 @@ class Slab:
         slots = np.ones(len(message), np.int64)
         slots[at] += slots_more(plants.kind)
         slot = np.cumsum(slots) - slots  # where each message stands, or would stand
-        told = plan.starts[partition] + slot
-        told[at[plants.kind == Kind.MISCLAIMED]] += 1
-        self.offset[message] = told
+        claimed = plan.starts[partition] + slot
+        claimed[at[plants.kind == Kind.MISCLAIMED]] += 1
+        self.offset[message] = claimed
         kept = np.ones(int(slots.sum()), bool)
         kept[slot[at[np.isin(plants.kind, HOLES)]]] = False
         row = np.cumsum(kept) - kept

@@ -104,10 +104,10 @@ def main() -> None:
 
 
 def _run() -> object:
-    from kaput.processes.lean import leave_out_pandas
     from kaput.processes.signals import interrupts
+    from kaput.processes.skip_pandas import skip_pandas
 
-    leave_out_pandas()
+    skip_pandas()
     with interrupts():
         # color: otherwise click deletes escape sequences in data; streams.py escapes them.
         return app(standalone_mode=False, color=True)

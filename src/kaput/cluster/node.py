@@ -17,7 +17,7 @@ from typing import Literal
 from kaput.cluster.properties import Place, Role
 from kaput.errors import BrokerError
 from kaput.processes.ownership import OwnedProcess, Owner
-from kaput.processes.states import cpu_seconds, is_stopped
+from kaput.processes.process_state import cpu_seconds, is_stopped
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
 _TAIL_BYTES = 64 * 1024

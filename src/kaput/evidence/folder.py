@@ -152,12 +152,12 @@ class RunFolder:
 
 def replace_text(path: Path, text: str) -> None:
     """Writes a whole file or nothing (write beside it, then rename). Raises OSError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     except (OSError, ValueError):
         # ValueError: text that is no UTF-8.
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise

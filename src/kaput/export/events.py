@@ -110,10 +110,10 @@ class Events:
     def of_the_drain(self) -> Iterator[Rows]:
         """What is stored: `time` is the key and `kind` always the same, so that it goes by key and offset."""
         names = ["topic", "partition", "offset", "producer", "seq", "intact"]
-        told = "visible" not in self._evidence.tables["log"].lacking
-        for batch in self._batches("log", [*names, "visible"] if told else names):
+        has_visible = "visible" not in self._evidence.tables["log"].lacking
+        for batch in self._batches("log", [*names, "visible"] if has_visible else names):
             # Of an aborted transaction nothing is there for a reader.
-            known = self._known(batch.filter(pc.fill_null(batch["visible"], True)) if told else batch)
+            known = self._known(batch.filter(pc.fill_null(batch["visible"], True)) if has_visible else batch)
             rows = _rows(len(known))
             rows[TIME] = rows[KEY] = self._keys(known)
             rows[KIND] = Kind.STORED

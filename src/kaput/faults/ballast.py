@@ -23,7 +23,7 @@ class Ballast:
 
     def take(self) -> int:
         """Takes all the room there is; its bytes."""
-        with self._said("filled"), self._path.open("wb") as ballast:
+        with self._details("filled"), self._path.open("wb") as ballast:
             for _ in range(_TRIES):
                 free = os.statvfs(self._directory)
                 room = free.f_bavail * free.f_frsize
@@ -36,7 +36,7 @@ class Ballast:
 
     def size(self) -> int:
         """Its bytes now; 0 where it is gone."""
-        with self._said("looked at"):
+        with self._details("looked at"):
             try:
                 return self._path.stat().st_size
             except FileNotFoundError:
@@ -44,13 +44,13 @@ class Ballast:
 
     def give_back(self) -> None:
         """Takes it away, whether it is there or not."""
-        with self._said("freed"):
+        with self._details("freed"):
             self._path.unlink(missing_ok=True)
 
     def refuses(self) -> bool:
         """Whether not one page more can be written beside it."""
         probe = self._directory / _PROBE
-        with self._said("tried"):
+        with self._details("tried"):
             try:
                 probe.write_bytes(bytes(_PAGE))
             except OSError as error:
@@ -62,7 +62,7 @@ class Ballast:
         return False
 
     @contextlib.contextmanager
-    def _said(self, what: str) -> Iterator[None]:
+    def _details(self, what: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.shaping import End, Flow
+from kaput.faults.token_bucket import End, Flow
 
 _LEAST_BURST = 32_000  # bytes
 _MEASUREMENTS = 4  # at most, of one end
@@ -41,8 +41,8 @@ class Bandwidth(Fault):
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        direction, told = self.scene.options.direction, self.scene.options.rate
-        rate = _bits(told)
+        direction, rate_text = self.scene.options.direction, self.scene.options.rate
+        rate = _bits(rate_text)
         burst = max(_LEAST_BURST, round(rate / 8 / 100))
         ways = [inward for way, inward in (("in", True), ("out", False)) if direction in ("both", way)]
         try:
@@ -56,8 +56,8 @@ class Bandwidth(Fault):
         flows = [_under_load(end, rate, burst) for end in self._ends]
         bit = len(alive) == len(nodes) and all(keeps(flow, rate) for flow in flows)
         carried = ", ".join(f"{flow.carried / 1e6:.2f} of {flow.offered / 1e6:.2f} Mbit/s" for flow in flows)
-        said = f"{name_all(alive)}: {told} {'each way' if direction == 'both' else direction}"
-        return Effect(effective, bit, f"{said}; under load {carried} carried; {self._counts()} so far")
+        details = f"{name_all(alive)}: {rate_text} {'each way' if direction == 'both' else direction}"
+        return Effect(effective, bit, f"{details}; under load {carried} carried; {self._counts()} so far")
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._ends:
@@ -68,9 +68,9 @@ class Bandwidth(Fault):
         healed = None if left else now_ns()
         if effect.effective_ns is None:
             return healed, effect
-        said = [counts, *(f"the limit of node {end.target} was gone before the heal" for end in gone)]
-        said += [f"a limit of node {end.target} is still there" for end in left] or ["no limit is left"]
-        return healed, effect.further("; ".join(said), not gone and not left)
+        details = [counts, *(f"the limit of node {end.target} was gone before the heal" for end in gone)]
+        details += [f"a limit of node {end.target} is still there" for end in left] or ["no limit is left"]
+        return healed, effect.further("; ".join(details), not gone and not left)
 
     def _lift(self) -> list[End]:
         """Takes every limit away, each whatever became of the others; the ends that still have theirs."""

@@ -13,7 +13,7 @@ from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.commands import CommandResult, Commands
 from kaput.faults.fault import Effect, Scene, now_ns
-from kaput.faults.together import together
+from kaput.faults.parallel import in_parallel
 
 _POLL_S = 0.2
 # Of a shell: not executable, not found, ended by a signal; of ssh: no connection. It says nothing of faults.
@@ -48,17 +48,19 @@ class Command:
         began = now_ns()
         runs = self._run("inject", self.scene.options.inject, brokers)
         took_ms = (now_ns() - began) / MS
-        said = f"{_named(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
+        details = f"{_named(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
         _must_succeed("inject", runs)
         lacking = self._wait_until(True, brokers)
         if lacking:
             some = began if len(lacking) < len(brokers) else None
             waited = self.scene.options.timeout / 1000
             return Effect(
-                some, False, f"{said}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
+                some, False, f"{details}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
             )
         shown_ms = (now_ns() - began) / MS
-        return Effect(began, True, f"{said}; {self._probe}, as was seen {shown_ms:,.0f} ms after its start")
+        return Effect(
+            began, True, f"{details}; {self._probe}, as was seen {shown_ms:,.0f} ms after its start"
+        )
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
         """Runs `heal` for each broker that was hit, and waits for the end of what was proven."""
@@ -75,13 +77,13 @@ class Command:
             self._commands.heal_done(self.scene.step)
         lasting = self._wait_until(False, self._hit)
         if lasting:
-            said = f"{_named(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
-            return None, effect.further(said, holds=False)
+            details = f"{_named(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
+            return None, effect.further(details, holds=False)
         self._commands.heal_done(self.scene.step)
         ended = now_ns()
         if options.heal:
-            said = f"healed; no more so {(ended - began) / MS:,.0f} ms after the start of heal"
-            return began, effect.further(said, holds=True)
+            details = f"healed; no more so {(ended - began) / MS:,.0f} ms after the start of heal"
+            return began, effect.further(details, holds=True)
         return ended, effect.further("ended by itself", holds=True)
 
     @property
@@ -94,13 +96,13 @@ class Command:
         def run(broker: int) -> CommandResult:
             return self._commands.run(step, kind, broker, line, self._known, options.timeout / 1000)
 
-        return dict(zip(brokers, together(run, brokers), strict=True))
+        return dict(zip(brokers, in_parallel(run, brokers), strict=True))
 
     def _ask(self, brokers: Sequence[int]) -> dict[int, bool | None]:
         """Whether the effect is there, of each broker; None where nobody can tell."""
         if not self.scene.options.prove:
             admin = self.scene.admin
-            return dict(zip(brokers, together(lambda b: not admin.answers(b), brokers), strict=True))
+            return dict(zip(brokers, in_parallel(lambda b: not admin.answers(b), brokers), strict=True))
         runs = self._run("prove", self.scene.options.prove, brokers)
         return {broker: _answer(ran) for broker, ran in runs.items()}
 

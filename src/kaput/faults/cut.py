@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
+from kaput.faults.barriers import Barrier, BarrierFault
 from kaput.faults.peers import named
-from kaput.faults.severing import Barrier, Severing
 
 
-class Cut(Severing):
+class Cut(BarrierFault):
     """`direction: in` stops what comes to the target, `out` what goes from it."""
 
     name = "cut"

@@ -1,6 +1,6 @@
 """delay: everything that the target sends is late, by `delay` give or take `jitter`, as on a long line.
 
-How is lines.py's matter; here it is measured.
+How is delayed_links.py's matter; here it is measured.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from kaput.cluster.node import Node
 from kaput.cluster.requests import describe_quorum, metadata
 from kaput.cluster.wire import Unanswered, ask
 from kaput.faults import probes
+from kaput.faults.delayed_links import DelayedLink, delayed_link
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.lines import Line, line_for
+from kaput.faults.parallel import in_parallel
 from kaput.faults.peers import CLIENTS, named
-from kaput.faults.rules import Table
-from kaput.faults.together import together
+from kaput.faults.rules import StepRules
 
 _ANSWER_S = 3.0  # beside the delay itself
 _ROUNDS, _ROUNDS_UNEVEN = 5, 11
@@ -47,7 +47,7 @@ class Delay(Fault):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._lines: dict[int, Line] = {}
+        self._lines: dict[int, DelayedLink] = {}
         self._asked: dict[int, int] = {}  # by node, the party that asks
         self._before: dict[int, float] = {}
 
@@ -62,23 +62,23 @@ class Delay(Fault):
         self._asked = {node: min(of) for node, of in parties.items()}
         self._before = self._measure(self._asked)
         everybody = "everybody" in options.from_
-        self._lines = {node: line_for(self.scene, node, of, everybody) for node, of in parties.items()}
-        together(lambda line: line.begin(), list(self._lines.values()))
+        self._lines = {node: delayed_link(self.scene, node, of, everybody) for node, of in parties.items()}
+        in_parallel(lambda line: line.begin(), list(self._lines.values()))
         effective = now_ns()
         during = self._measure(self._asked)
-        said = (
+        details = (
             f"{name_all(alive)}: what it sends is {options.delay} ms late, give or take {options.jitter} ms"
         )
-        said += f", by {'; '.join(sorted({line.means for line in self._lines.values()}))}"
-        said += f"; an answer took {_said(self._before)} before and takes {_said(during)}"
+        details += f", by {'; '.join(sorted({line.means for line in self._lines.values()}))}"
+        details += f"; an answer took {_durations(self._before)} before and takes {_durations(during)}"
         bit = all(self._late(node, during) for node in parties) and len(alive) == len(nodes)
-        return Effect(effective, bit, said)
+        return Effect(effective, bit, details)
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._lines:
             return now_ns(), effect
         gone = [node for node, line in self._lines.items() if not line.in_place()]
-        together(lambda line: line.end(), list(self._lines.values()))
+        in_parallel(lambda line: line.end(), list(self._lines.values()))
         healed = now_ns()
         left = [node for node, line in self._lines.items() if line.in_place()]
         # While another step makes the node late as well, an answer says nothing about us.
@@ -88,10 +88,12 @@ class Delay(Fault):
         over = not left and not late
         if effect.effective_ns is None:
             return healed if over else None, effect
-        said = [f"what made node {node} late was gone before the heal" for node in gone]
-        said += [f"what made node {node} late is still in place" for node in left] or ["it is gone"]
-        said.append(f"an answer takes {_said(after)} after the heal" if asked else "nobody could be asked")
-        return healed if over else None, effect.further(", ".join(said), over and not gone)
+        details = [f"what made node {node} late was gone before the heal" for node in gone]
+        details += [f"what made node {node} late is still in place" for node in left] or ["it is gone"]
+        details.append(
+            f"an answer takes {_durations(after)} after the heal" if asked else "nobody could be asked"
+        )
+        return healed if over else None, effect.further(", ".join(details), over and not gone)
 
     def _late(self, node: int, now: dict[int, float]) -> bool:
         """Whether its answers are late, compared with those of before; False where one of them is missing."""
@@ -101,12 +103,12 @@ class Delay(Fault):
         return now[node] - self._before[node] >= least_ms(options.delay, options.jitter)
 
     def _answers(self, node: Node) -> bool:
-        return node.running and not node.is_stopped() and Table(self.scene, node.id).alone()
+        return node.running and not node.is_stopped() and StepRules(self.scene, node.id).alone()
 
     def _measure(self, nodes: Collection[int]) -> dict[int, float]:
         """By node, the median time of an answer in ms; without those that gave none."""
         paths = [(self._asked[node], node) for node in sorted(nodes)]
-        found = together(lambda path: (path[1], self._answer_ms(path)), paths)
+        found = in_parallel(lambda path: (path[1], self._answer_ms(path)), paths)
         return {node: ms for node, ms in found if ms is not None}
 
     def _answer_ms(self, path: probes.Path) -> float | None:
@@ -138,5 +140,5 @@ class Delay(Fault):
         return statistics.median(took) if took else None
 
 
-def _said(times: dict[int, float]) -> str:
+def _durations(times: dict[int, float]) -> str:
     return ", ".join(f"{ms:.0f} ms" for _, ms in sorted(times.items())) or "nobody answered"

@@ -16,7 +16,7 @@ from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.clock import Clock
 from kaput.faults.members.member import Groups, NoGroups
-from kaput.faults.victim import Victim
+from kaput.faults.process_target import ProcessTarget
 from kaput.scenario.options import Options
 
 
@@ -28,9 +28,9 @@ class Effect:
     bit: bool
     proof: str
 
-    def further(self, said: str, holds: bool) -> Effect:
+    def further(self, details: str, holds: bool) -> Effect:
         """With one more sentence; what does not hold to the end did not bite."""
-        return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {said}")
+        return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {details}")
 
 
 def cannot_grow(count: int) -> list[int]:
@@ -91,7 +91,7 @@ class Fault(ABC):
         """The run is being ended: whatever the fault does on its own stops; nothing needs healing."""
 
 
-def name_all(nodes: Sequence[Victim]) -> str:
+def name_all(nodes: Sequence[ProcessTarget]) -> str:
     """`broker 1 (pid 77)`, for proofs."""
     return ", ".join(f"{node.title} (pid {node.pid})" for node in nodes)
 

@@ -38,8 +38,8 @@ class Flap(Cut):
             return super().heal(nodes, effect)
         self._thread.join()  # every wait in it is bounded
         healed, after = super().heal(nodes, effect)
-        said = "; ".join([f"times cut: {self._cuts}", *self._trouble])
-        return healed, after.further(said, not self._trouble)
+        details = "; ".join([f"times cut: {self._cuts}", *self._trouble])
+        return healed, after.further(details, not self._trouble)
 
     def dropped(self) -> int:
         return self._earlier + super().dropped()
@@ -82,7 +82,7 @@ class Flap(Cut):
         self._cuts += 1
         leaks = probes.reached(self._forbidden, self.scene, timeout_s)
         wrong = self._leaks(leaks) + ([] if self._busy() else self._idle())
-        self._trouble = [f"in cut {self._cuts} {said}" for said in wrong]
+        self._trouble = [f"in cut {self._cuts} {details}" for details in wrong]
 
     def _early(self) -> list[str]:
         return super()._early() if self._down else []

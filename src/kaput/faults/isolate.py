@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.severing import Barrier, Severing
+from kaput.faults.barriers import Barrier, BarrierFault
 
 
-class Isolate(Severing):
+class Isolate(BarrierFault):
     """Several targets are isolated from each other, too."""
 
     name = "isolate"

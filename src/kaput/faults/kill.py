@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 from kaput.core import MS
 from kaput.faults.fault import Effect, name_all, now_ns
+from kaput.faults.parallel import in_parallel
+from kaput.faults.process_target import ProcessTarget
 from kaput.faults.restarts import HealedByRestart
-from kaput.faults.together import together
-from kaput.faults.victim import Victim
 
 
 class Killing(HealedByRestart):
     """What kills: processes are gone by SIGKILL, and stay so until the heal."""
 
-    def kill_all(self, nodes: Sequence[Victim]) -> Effect:
+    def kill_all(self, nodes: Sequence[ProcessTarget]) -> Effect:
         """Proof: the operating system has no such process any more."""
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
         who, start = name_all(alive), now_ns()
         self.remember(alive)
-        gone = max(together(lambda node: node.kill(), alive))
+        gone = max(in_parallel(lambda node: node.kill(), alive))
         left = [node for node in alive if node.running]
         if left:
             some = gone if len(left) < len(alive) else None
@@ -35,5 +35,5 @@ class Kill(Killing):
 
     name = "kill"
 
-    def inject(self, nodes: Sequence[Victim]) -> Effect:
+    def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
         return self.kill_all(nodes)

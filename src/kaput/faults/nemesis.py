@@ -21,16 +21,16 @@ from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
 from kaput.faults.command import Command
 from kaput.faults.commands import Commands, NoCommands
 from kaput.faults.coordinators import kept_in
+from kaput.faults.failures import healed_or_failed, injected_or_failed
 from kaput.faults.fault import Effect, Fault, Scene, cannot_grow, cannot_upgrade, now_ns
-from kaput.faults.guarded import healed_or_failed, injected_or_failed
-from kaput.faults.lasting import Lasting
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.members.fault import MemberFault
 from kaput.faults.members.member import Clients, Member, NoGroups
 from kaput.faults.pause import Pause
+from kaput.faults.permanent import PermanentChange
+from kaput.faults.process_target import ProcessTarget
 from kaput.faults.targets import resolve, resolve_members
-from kaput.faults.victim import Victim
-from kaput.faults.witness import Nobody, Witness
+from kaput.faults.witness import NoWitness, Witness
 from kaput.scenario.timeline import AfterStart, AtMessage, Step
 from kaput.scenario.values import members_meant, partition_meant, producer_meant, topic_meant
 
@@ -43,7 +43,7 @@ class _Injection:
 
     target: str
     brokers: list[int]
-    fault: Fault | MemberFault | Lasting | Command
+    fault: Fault | MemberFault | PermanentChange | Command
     inject: Callable[[], Effect]
     heal: Callable[[Effect], tuple[int | None, Effect]]
     outlasts: bool = False  # the run: it is healed even where that is ended
@@ -78,8 +78,8 @@ class Nemesis:
         self._more_brokers, self._upgrade = grow, upgrade
         self._network, self._topics = network, topics
         self._groups, self._commands = groups, commands or NoCommands()
-        self._active: dict[str, Fault | MemberFault | Lasting | Command] = {}
-        self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or Nobody()
+        self._active: dict[str, Fault | MemberFault | PermanentChange | Command] = {}
+        self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or NoWitness()
         self._recording = threading.Lock()
         self._reached = {
             step.trigger.message: threading.Event() for step in steps if isinstance(step.trigger, AtMessage)
@@ -200,7 +200,7 @@ class Nemesis:
         inject, heal = partial(fault.inject, ids), partial(fault.heal, ids)
         return _Injection(step.target, ids, fault, inject, heal, outlasts=True)
 
-    def _on_producer(self, step: Step, producer: Victim, fault: Pause) -> _Injection:
+    def _on_producer(self, step: Step, producer: ProcessTarget, fault: Pause) -> _Injection:
         hit = [producer]
         return _Injection(step.target, [], fault, partial(fault.inject, hit), partial(fault.heal, hit))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
+from kaput.faults.barriers import Barrier, BarrierFault
 from kaput.faults.peers import CLIENTS
-from kaput.faults.severing import Barrier, Severing
 
 
-class Partition(Severing):
+class Partition(BarrierFault):
     """`clients-with` says which side the clients are on; by default they reach both."""
 
     name = "partition"

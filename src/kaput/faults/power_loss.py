@@ -15,7 +15,7 @@ from kaput.cluster.unsynced import Tail, cut, tails
 from kaput.errors import LabError
 from kaput.faults.fault import Effect
 from kaput.faults.kill import Killing
-from kaput.faults.together import together
+from kaput.faults.parallel import in_parallel
 
 _NAMED = 3
 
@@ -32,8 +32,8 @@ class PowerLoss(Killing):
         hit = [node for node in nodes if self.remembers(node)]
         if not hit or any(node.running for node in hit):
             return killed
-        said = together(self._lose, hit)
-        return killed.further("; ".join(words for words, _ in said), all(whole for _, whole in said))
+        details = in_parallel(self._lose, hit)
+        return killed.further("; ".join(words for words, _ in details), all(whole for _, whole in details))
 
     def _lose(self, node: Node) -> tuple[str, bool]:
         """Cuts one broker's logs: a sentence, and whether nothing that was not synced is left."""

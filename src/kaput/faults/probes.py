@@ -12,8 +12,8 @@ from collections.abc import Collection
 
 from kaput.cluster.wire import Endpoint
 from kaput.faults.fault import Scene
+from kaput.faults.parallel import in_parallel
 from kaput.faults.peers import CLIENTS
-from kaput.faults.together import together
 
 Path = tuple[int, int]  # from a party to a node
 
@@ -28,7 +28,7 @@ _LATE_S = 0.02
 def reached(paths: Collection[Path], scene: Scene, timeout_s: float) -> set[Path]:
     """Those of the paths on which a connection is made within the time; all are tried at once."""
     ordered = sorted(paths)
-    answers = together(lambda path: _connects(path, scene, timeout_s), ordered)
+    answers = in_parallel(lambda path: _connects(path, scene, timeout_s), ordered)
     return {path for path, answer in zip(ordered, answers, strict=True) if answer}
 
 

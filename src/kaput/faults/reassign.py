@@ -13,12 +13,12 @@ from kaput.cluster.placement import Assignment, Goal, plan
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.lasting import Lasting, ms
+from kaput.faults.permanent import PermanentChange, ms
 
 _IN_SYNC_S = 120.0
 
 
-class Reassign(Lasting):
+class Reassign(PermanentChange):
     """Proof: each partition that had fewer replicas has as many as requested, all in sync, and still has
     them at the end.
     """
@@ -34,12 +34,12 @@ class Reassign(Lasting):
             return Effect(None, False, f"every partition has {factor} replicas already")
         began = now_ns()
         admin.reassign(wanted)
-        lacks = self.wait_out(self._lacks, _IN_SYNC_S)
-        said = f"{factor} replicas for {len(wanted):,} partitions of {', '.join(self._topics)}"
+        lacks = self.await_nothing_lacking(self._lacks, _IN_SYNC_S)
+        details = f"{factor} replicas for {len(wanted):,} partitions of {', '.join(self._topics)}"
         if lacks:
-            return Effect(began, False, f"{said}; not in order after {_IN_SYNC_S:.0f} s: {lacks}")
+            return Effect(began, False, f"{details}; not in order after {_IN_SYNC_S:.0f} s: {lacks}")
         ready = now_ns()
-        return Effect(ready, True, f"{said}, all in sync after {ms(began, ready)}")
+        return Effect(ready, True, f"{details}, all in sync after {ms(began, ready)}")
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:
         """Nothing: replicas stay. Raises LabError."""
@@ -47,8 +47,8 @@ class Reassign(Lasting):
             return now_ns(), effect
         few = self._few()
         there = not few and effect.bit
-        said = few or "there at the end"
-        return effect.effective_ns if there else None, effect.further(said, there)
+        details = few or "there at the end"
+        return effect.effective_ns if there else None, effect.further(details, there)
 
     def _wanted(self, states: Mapping[TopicPartition, PartitionState], factor: int) -> Assignment:
         """The replicas that partitions with fewer are to have, spread over the brokers."""
@@ -60,7 +60,7 @@ class Reassign(Lasting):
             raise LabError(f"there cannot be {factor} replicas: {error}") from None
 
     def _lacks(self) -> str:
-        return self._few() or self.in_order(self._topics)
+        return self._few() or self.replicas_lacking(self._topics)
 
     def _few(self) -> str:
         factor = self.scene.options.replication_factor

@@ -14,9 +14,9 @@ from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.parallel import in_parallel
 from kaput.faults.peers import CLIENTS, addresses, named
-from kaput.faults.rules import Table
-from kaput.faults.together import together
+from kaput.faults.rules import StepRules
 
 _GONE_S = 5.0
 _POLL_S = 0.02
@@ -47,18 +47,20 @@ class Reset(Fault):
         paths = [(party, node) for node, of in sorted(parties.items()) for party in sorted(of)]
         with self._made(paths) as made:
             self._before = set(made)
-            together(lambda item: network.tear_down(*item), list(self._peers.items()))
+            in_parallel(lambda item: network.tear_down(*item), list(self._peers.items()))
             effective = now_ns()
             left = self._wait_gone(opened)
             ended = self._count_ended(made)
         total, took_ms = sum(map(len, opened.values())), (now_ns() - effective) / MS
-        said = (
+        details = (
             f"{name_all(alive)}: {total - left} of {total} open connections torn down within {took_ms:.0f} ms"
         )
-        said += f", and {ended} of {len(made)} made to see it"
+        details += f", and {ended} of {len(made)} made to see it"
         tried = {node for _, node in made}
         bit = left == 0 and all(opened.values()) and ended == len(made)
-        return Effect(effective, bit and tried == {node.id for node in nodes} == {n.id for n in alive}, said)
+        return Effect(
+            effective, bit and tried == {node.id for node in nodes} == {n.id for n in alive}, details
+        )
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         """Nothing is left to be healed; whether new connections are made is looked at all the same."""
@@ -67,12 +69,12 @@ class Reset(Fault):
             return moment, effect
         running = {node.id for node in nodes if node.running and not node.is_stopped()}
         # Where another step has rules, a connection says nothing about us.
-        busy = {n for path in self._before for n in path if n and not Table(self.scene, n).alone()}
+        busy = {n for path in self._before for n in path if n and not StepRules(self.scene, n).alone()}
         asked = {path for path in self._before if path[1] in running and not busy & set(path)}
         welcome = len(probes.reached(asked, self.scene, probes.BEFORE_S))
         over = welcome == len(asked)
-        said = f"at the end {welcome} of {len(asked)} parties connect"
-        return moment if over else None, effect.further(said, over)
+        details = f"at the end {welcome} of {len(asked)} parties connect"
+        return moment if over else None, effect.further(details, over)
 
     @contextlib.contextmanager
     def _made(self, paths: Sequence[probes.Path]) -> Iterator[Mapping[probes.Path, socket.socket]]:
@@ -90,7 +92,7 @@ class Reset(Fault):
                     return None
                 return made
 
-            found = dict(zip(paths, together(make, paths), strict=True))
+            found = dict(zip(paths, in_parallel(make, paths), strict=True))
             yield {path: made for path, made in found.items() if made is not None}
 
     def _count_ended(self, made: Mapping[probes.Path, socket.socket]) -> int:
@@ -105,7 +107,7 @@ class Reset(Fault):
             except OSError:
                 return True
 
-        return sum(together(ended, list(made.values())))
+        return sum(in_parallel(ended, list(made.values())))
 
     def _wait_gone(self, opened: Mapping[int, set[Connection]]) -> int:
         """How many are left when all are gone or the time is up."""

@@ -7,13 +7,13 @@ Not here: what that does to keys and to groups that begin at the end, which the 
 from __future__ import annotations
 
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.lasting import Lasting, ms
+from kaput.faults.permanent import PermanentChange, ms
 from kaput.faults.rolling_restart import lacking
 
 _LED_S = 60.0
 
 
-class Resize(Lasting):
+class Resize(PermanentChange):
     """Proof: the topic has as many partitions as requested, more than before, each with a leader and its
     full ISR, and still has them at the end.
     """
@@ -29,20 +29,24 @@ class Resize(Lasting):
         began = now_ns()
         admin.add_partitions(topic, wanted)
         accepted = now_ns()
-        lacks = self.wait_out(lambda: self._lacks(topic, wanted), _LED_S)
-        said = f"{topic}: {wanted:,} partitions instead of {before:,}, accepted after {ms(began, accepted)}"
+        lacks = self.await_nothing_lacking(lambda: self._lacks(topic, wanted), _LED_S)
+        details = (
+            f"{topic}: {wanted:,} partitions instead of {before:,}, accepted after {ms(began, accepted)}"
+        )
         if lacks:
-            return Effect(accepted, False, f"{said}; not in order after {_LED_S:.0f} s: {lacks}")
+            return Effect(accepted, False, f"{details}; not in order after {_LED_S:.0f} s: {lacks}")
         ready = now_ns()
-        return Effect(ready, True, f"{said}, all with a leader and their full ISR after {ms(began, ready)}")
+        return Effect(
+            ready, True, f"{details}, all with a leader and their full ISR after {ms(began, ready)}"
+        )
 
     def heal(self, topic: str, effect: Effect) -> tuple[int | None, Effect]:
         """Nothing: partitions stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         there, wanted = len(self.scene.admin.partitions([topic])), self.scene.options.partitions
-        said = f"{there:,} at the end"
-        return (effect.effective_ns if there >= wanted else None), effect.further(said, there >= wanted)
+        details = f"{there:,} at the end"
+        return (effect.effective_ns if there >= wanted else None), effect.further(details, there >= wanted)
 
     def _lacks(self, topic: str, wanted: int) -> str:
         states = self.scene.admin.partitions([topic])

@@ -29,7 +29,7 @@ class RollingRestart(Fault):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._stop = threading.Event()
-        self._said: list[str] = []
+        self._details: list[str] = []
         self._troubles: list[str] = []
         self._stopped: list[Node] = []
         self._done: list[int] = []  # the moments (ns) at which the cluster was whole again
@@ -60,7 +60,7 @@ class RollingRestart(Fault):
         if not self._stopped:
             return now_ns(), effect
         complete = len(self._done) == len(nodes) and not self._troubles
-        proof = "; ".join([*self._said, *self._troubles, *restart.said])
+        proof = "; ".join([*self._details, *self._troubles, *restart.details])
         return self._done[-1] if complete else None, effect.further(proof, complete)
 
     def abandon(self) -> None:
@@ -79,16 +79,16 @@ class RollingRestart(Fault):
             restart = start_again([node])
             started = now_ns()
             if not restart.complete:
-                self._troubles = restart.said
+                self._troubles = restart.details
                 return
             lacks = self._wait_whole(node)
             if lacks:
                 self._troubles.append(f"after the start of {node.title} {self._not_whole(lacks)}")
                 return
             self._done.append(now_ns())
-            self._said.append(f"ISR whole {(self._done[-1] - started) / MS:,.0f} ms after its start")
+            self._details.append(f"ISR whole {(self._done[-1] - started) / MS:,.0f} ms after its start")
         try:
-            self._said += self.at_last()
+            self._details += self.at_last()
         except LabError as error:
             self._troubles.append(str(error))
 
@@ -99,7 +99,7 @@ class RollingRestart(Fault):
         if node.running:
             self._troubles.append(f"{node.title} still ran {(now_ns() - began) / SECOND:.0f} s after SIGTERM")
             return False
-        self._said.append(f"{node.title} ended after {(now_ns() - began) / MS:,.0f} ms")
+        self._details.append(f"{node.title} ended after {(now_ns() - began) / MS:,.0f} ms")
         return True
 
     def _not_whole(self, lacks: str) -> str:
@@ -130,8 +130,8 @@ class RollingRestart(Fault):
 
     def _lacks(self, restarted: Node | None) -> str:
         """What keeps the cluster from being whole right now, nothing where it is."""
-        if restarted is not None and (said := self.lacks_itself(restarted)):
-            return said
+        if restarted is not None and (details := self.lacks_itself(restarted)):
+            return details
         try:
             return lacking(self.scene.admin.partitions(self.scene.topics))
         except LabError as error:
@@ -143,9 +143,9 @@ def lacking(states: Mapping[TopicPartition, PartitionState]) -> str:
 
     A partition that has lost its last replica keeps it in its ISR, and has no leader.
     """
-    said = [
+    details = [
         f"{topic}/{p} has leader {state.leader} and ISR {state.isr} of {state.replicas}"
         for (topic, p), state in states.items()
         if state.leader is None or set(state.isr) != set(state.replicas)
     ]
-    return ", ".join(said)
+    return ", ".join(details)

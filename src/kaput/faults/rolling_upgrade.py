@@ -9,11 +9,11 @@ from __future__ import annotations
 from kaput.cluster.features import METADATA_VERSION
 from kaput.cluster.node import Node
 from kaput.faults.fault import Effect, Scene
-from kaput.faults.lasting import Lasting
+from kaput.faults.permanent import PermanentChange
 from kaput.faults.rolling_restart import RollingRestart
 
 
-class RollingUpgrade(Lasting):
+class RollingUpgrade(PermanentChange):
     """Proof: each process ended after SIGTERM; after its restart its log names the new version, and the
     cluster was whole again; at the end a broker reports the new metadata.version.
     """
@@ -49,10 +49,10 @@ class _Turns(RollingRestart):
         self.scene.upgrade(node.id, self.scene.options.kafka)
 
     def lacks_itself(self, node: Node) -> str:
-        said = super().lacks_itself(node)
-        if not said and node.version != self.scene.options.kafka:
+        details = super().lacks_itself(node)
+        if not details and node.version != self.scene.options.kafka:
             return f"{node.title} says that it is Kafka {node.version}"
-        return said
+        return details
 
     def at_last(self) -> list[str]:
         before, now = self.scene.admin.raise_feature(METADATA_VERSION)

@@ -19,7 +19,7 @@ _WAYS: tuple[tuple[Direction, Hook], ...] = (("in", "input"), ("out", "output"))
 
 
 @dataclass(frozen=True)
-class Table:
+class StepRules:
     """The table of one step in the namespace of one node."""
 
     scene: Scene
@@ -55,7 +55,7 @@ class Table:
         return self.scene.network.filter(self.node)
 
 
-def severing(addresses: Sequence[str], direction: Direction, how: How) -> list[Chain]:
+def blocking(addresses: Sequence[str], direction: Direction, how: How) -> list[Chain]:
     """Chains that let nothing through from or to the addresses, with the counters `in_` and `out_dropped`."""
     chains = []
     for way, hook in _WAYS:
@@ -68,7 +68,7 @@ def severing(addresses: Sequence[str], direction: Direction, how: How) -> list[C
     return chains
 
 
-def losing(addresses: Sequence[str], direction: Direction, percent: float) -> list[Chain]:
+def dropping(addresses: Sequence[str], direction: Direction, percent: float) -> list[Chain]:
     """Chains that drop a share of the packets, drawn at random; with counts of all and of the dropped."""
     share = round(percent / 100 * SHARE_OF)
     chains = []

@@ -19,7 +19,7 @@ class Witness(Protocol):
         """The step was healed."""
 
 
-class Nobody:
+class NoWitness:
     """Observes nothing."""
 
     def before(self, step: str, nodes: Sequence[int]) -> None:

@@ -18,8 +18,8 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import FaultError, UsageError
 from kaput.faults.catalogue import CATALOGUE
+from kaput.faults.failures import Heal, healed_or_failed, injected_or_failed
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
-from kaput.faults.guarded import Heal, healed_or_failed, injected_or_failed
 from kaput.faults.targets import resolve
 from kaput.scenario.checks import check_alone
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines

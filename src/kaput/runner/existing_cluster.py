@@ -104,8 +104,8 @@ class RunOnExistingCluster:
     def clean_up(self) -> None:
         """What the run has made is unmade, as far as that can be done now."""
         with shielded():
-            for said in clean_up(self._journal, self._cluster):
-                self._progress.note(said)
+            for failure in clean_up(self._journal, self._cluster):
+                self._progress.note(failure)
 
     @property
     def nodes(self) -> Mapping[int, Node]:

@@ -267,9 +267,9 @@ class Experiment:
         self._supervisor.tidy()
         seal(self.folder, self._hold, self._sealed, self._supervisor.killed_producers())
 
-    def _sealed(self, said: list[str]) -> None:
+    def _sealed(self, warnings: list[str]) -> None:
         self._begin("judge")
-        self._update(state="sealed", troubles=self._troubles + said, phases=self._phases)
+        self._update(state="sealed", troubles=self._troubles + warnings, phases=self._phases)
 
     def _begin(self, phase: str) -> None:
         now = time.monotonic()

@@ -128,15 +128,15 @@ class Tail:
         count = int(new.sum())
         if not count:
             return
-        said = self._decoder.decode(rows.values)
+        identities = self._decoder.decode(rows.values)
         columns: dict[str, Values] = {
             "broker": self.replica.broker,
             "topic": self.replica.topic,
             "partition": self.replica.partition,
             "offset": offset[new],
             "leader_epoch": epoch[new],
-            "producer": said.producer[new],
-            "seq": said.seq[new],
+            "producer": identities.producer[new],
+            "seq": identities.seq[new],
             "seen_ns": np.array(rows.seen_ns, np.int64)[new],
         }
         self._recorder.batch(count, columns)

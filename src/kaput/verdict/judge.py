@@ -137,11 +137,11 @@ def _judge_transactions(bench: _Bench, facts: Facts, scenario: Scenario, outside
         ruled = [(_COMMIT_IS_A_PROMISE if r.word == "violation" else r, n) for r, n in ruled]
         bench.rule(name, what, [*ruled, *([(_ABORTED, rest)] if rest else [])])
     late = facts.counts.get("hanging-transaction", 0) - facts.hanging_within_grace - facts.hanging_perhaps
-    stood = [(_IN_TIME, facts.hanging_within_grace), (_PERHAPS, facts.hanging_perhaps), (_HANGS, late)]
+    hanging = [(_IN_TIME, facts.hanging_within_grace), (_PERHAPS, facts.hanging_perhaps), (_HANGS, late)]
     bench.rule(
         "hanging-transaction",
         "times a last stable offset stood still for longer than transaction.timeout.ms",
-        [(ruling, n) for ruling, n in stood if n],
+        [(ruling, n) for ruling, n in hanging if n],
     )
 
 

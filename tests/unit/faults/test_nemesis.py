@@ -20,7 +20,7 @@ from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.faults.commands import Ran
+from kaput.faults.commands import CommandResult
 from kaput.faults.members.member import NoGroups
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.targets import resolve, resolve_members
@@ -549,16 +549,18 @@ class _Shell:
 
     def run(
         self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
-    ) -> Ran:
+    ) -> CommandResult:
         if kind != "prove":
             self.given.append((line, broker, dict(known)))
         broken = self.given[-1:] and self.given[-1][0] == "break"
-        return Ran(0 if kind != "prove" or broken else 1)
+        return CommandResult(0 if kind != "prove" or broken else 1)
 
-    def owe(self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]) -> None:
+    def add_pending_heal(
+        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+    ) -> None:
         """Not looked at here."""
 
-    def settled(self, step: str) -> None:
+    def heal_done(self, step: str) -> None:
         """Nor this."""
 
 

@@ -68,10 +68,10 @@ class Down(MemberFault):
 
     def _telling(self, effect: Effect, since_ns: int, holds: bool) -> Effect:
         """With what became of the partitions, unless that has been told."""
-        said = self.taken_over(since_ns)
-        if said in effect.proof:
+        details = self.taken_over(since_ns)
+        if details in effect.proof:
             return Effect(effect.effective_ns, effect.bit and holds, effect.proof)
-        return effect.further(said, holds)
+        return effect.further(details, holds)
 
     def taken_over(self, since_ns: int) -> str:
         """Whether the group has given the partitions to others by now."""

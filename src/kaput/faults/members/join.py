@@ -31,8 +31,8 @@ class Join(MemberFault):
         for member in self._new:
             member.start()
         if not self.wait(lambda: all(member.running and member.ready for member in self._new)):
-            said = f"{name_all(self._new)}: not in the group {TIMEOUT_S:.0f} s after its start"
-            return Effect(None, False, said)
+            details = f"{name_all(self._new)}: not in the group {TIMEOUT_S:.0f} s after its start"
+            return Effect(None, False, details)
         joined = now_ns()
         self._pids = {member.id: member.pid for member in self._new}
         return Effect(joined, True, f"{name_all(self._new)}: joined after {(joined - started) / MS:,.0f} ms")
@@ -41,17 +41,19 @@ class Join(MemberFault):
         if effect.effective_ns is None and not self._new:
             return now_ns(), effect
         most = max((len(places) for member in self._new for _, places in list(member.owned)), default=0)
-        said = f"it owned up to {most} partitions" if most else "it owned no partition"
+        details = f"it owned up to {most} partitions" if most else "it owned no partition"
         if effect.effective_ns is not None:
             gone = [
                 member for member in self._new if self._pids[member.id] != member.pid or not member.running
             ]
             if gone:
                 ended = f"{name_all(gone)} had ended or been replaced"
-                return now_ns(), effect.further(f"{said}; {ended}", holds=False)
+                return now_ns(), effect.further(f"{details}; {ended}", holds=False)
             if not self.scene.returns:
-                return effect.effective_ns, effect.further(f"{said}; it stays", holds=True)
+                return effect.effective_ns, effect.further(f"{details}; it stays", holds=True)
         left = [member for member in self._new if member.running and not member.terminate(_STOP_S)]
         if left:
-            return None, effect.further(f"{said}; {name_all(left)} still running after SIGTERM", holds=False)
-        return now_ns(), effect.further(f"{said}; it left again", holds=True)
+            return None, effect.further(
+                f"{details}; {name_all(left)} still running after SIGTERM", holds=False
+            )
+        return now_ns(), effect.further(f"{details}; it left again", holds=True)

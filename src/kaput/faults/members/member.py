@@ -10,7 +10,7 @@ from typing import Protocol
 
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.faults.victim import Victim
+from kaput.faults.process_target import ProcessTarget
 
 # Who owned what: from each moment (ns) on these partitions, in the order of time.
 Owned = Sequence[tuple[int, frozenset[TopicPartition]]]
@@ -32,7 +32,7 @@ class PaceReport(Protocol):
         """What they took together."""
 
 
-class Member(Victim, Protocol):
+class Member(ProcessTarget, Protocol):
     """One place in one group."""
 
     @property
@@ -71,7 +71,7 @@ class Groups(Protocol):
 class Clients(Groups, Protocol):
     """All clients of a run."""
 
-    def producer(self, number: int) -> Victim:
+    def producer(self, number: int) -> ProcessTarget:
         """That producer. Raises LabError where there is none."""
 
 
@@ -86,6 +86,6 @@ class NoGroups:
         """Nobody."""
         return []
 
-    def producer(self, number: int) -> Victim:
+    def producer(self, number: int) -> ProcessTarget:
         """Raises LabError."""
         raise LabError(f"there is no producer {number}")

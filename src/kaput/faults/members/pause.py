@@ -34,10 +34,10 @@ class PauseMember(MemberFault):
         given = self.given_ns(self._places, effect.effective_ns, members)
         healed, after = self._pause.heal(members, effect)
         if not self._places:
-            said = "no partition was owned"
+            details = "no partition was owned"
         elif given is None:
-            said = f"{count(self._places)} had not all been given to others by then"
+            details = f"{count(self._places)} had not all been given to others by then"
         else:
             after_ms = (given - effect.effective_ns) / MS
-            said = f"{count(self._places)} went to others {after_ms:,.0f} ms after it stood still"
-        return healed, after.further(said, holds=True)
+            details = f"{count(self._places)} went to others {after_ms:,.0f} ms after it stood still"
+        return healed, after.further(details, holds=True)

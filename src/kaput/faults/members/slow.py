@@ -34,17 +34,17 @@ class Slow(MemberFault):
         for member in self._hit:
             member.work(wanted)
         slowed = [member for member in self._hit if self._wait_for(member, wanted)]
-        said = "; ".join(_told(member) for member in self._hit)
+        details = "; ".join(_pace_sentence(member) for member in self._hit)
         if not slowed:
-            return Effect(None, False, f"told to take {wanted} ms for each record: {said}")
-        return Effect(now_ns(), len(slowed) == len(members), said)
+            return Effect(None, False, f"told to take {wanted} ms for each record: {details}")
+        return Effect(now_ns(), len(slowed) == len(members), details)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
         wanted = self.scene.options.processing
         alive = [member for member in self._hit if member.running]
         ended = [member.title for member in self._hit if not member.running]
         held = bool(alive) and all(slows(self._ask(member), wanted) for member in alive)
-        said = [_told(member) for member in alive] + [f"{title} has ended" for title in ended]
+        details = [_pace_sentence(member) for member in alive] + [f"{title} has ended" for title in ended]
         for member, before in zip(self._hit, self._before, strict=True):
             member.work(before)
         back = all(
@@ -53,10 +53,10 @@ class Slow(MemberFault):
             if member.running
         )
         healed = now_ns() if back else None
-        said.append("at their own pace again" if back else "not at their own pace again")
+        details.append("at their own pace again" if back else "not at their own pace again")
         if effect.effective_ns is None:
             return healed, effect
-        return healed, effect.further("; ".join(said), held and back and not ended)
+        return healed, effect.further("; ".join(details), held and back and not ended)
 
     def _ask(self, member: Member) -> PaceReport | None:
         """What it says now; what it said last where it does not answer in time."""
@@ -80,7 +80,7 @@ def _has_pace(pace_report: PaceReport | None, ms: int) -> bool:
     return pace_report is not None and pace_report.ms == ms
 
 
-def _told(member: Member) -> str:
+def _pace_sentence(member: Member) -> str:
     pace_report = member.pace_report
     if pace_report is None or pace_report.records == 0:
         return f"{member.title} has worked on no record at that pace"

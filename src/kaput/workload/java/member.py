@@ -48,9 +48,9 @@ class JavaMember:
             self.record.flush()
             if not self.program.running:
                 break
-        told = self.stopping.is_set()
+        stopped = self.stopping.is_set()
         self.program.stop(LEAVE_S)
-        if not told:
+        if not stopped:
             raise ProgramError(f"it ended on its own{self.program.error_output()}")
 
     def close(self, left: bool) -> None:

@@ -87,17 +87,21 @@ class Deliveries:
 
     def flush(self) -> None:
         """Hands everything recorded so far to the operating system."""
-        said, batches = self._codec.gathered(), self._batches
+        identities, batches = self._codec.gathered(), self._batches
         topics = {batch.topic for batch in batches}
         if len(topics) > 1:
             of = np.repeat([batch.topic for batch in batches], [len(batch.offset) for batch in batches])
         for topic in topics:
-            some = said if len(topics) == 1 else Identities(*(column[of == topic] for column in said))
+            some = (
+                identities
+                if len(topics) == 1
+                else Identities(*(column[of == topic] for column in identities))
+            )
             self._write(topic, [batch for batch in batches if batch.topic == topic], some)
         self._batches.clear()
         self.pending = 0
 
-    def _write(self, topic: str, batches: list[_Batch], said: Identities) -> None:
+    def _write(self, topic: str, batches: list[_Batch], identities: Identities) -> None:
         counts = [len(batch.offset) for batch in batches]
         columns: dict[str, Values] = {
             "group": self._spec.group,
@@ -105,9 +109,9 @@ class Deliveries:
             "topic": topic,
             "partition": _partitions(batches, counts),
             "offset": np.concatenate([batch.offset for batch in batches]),
-            "producer": said.producer,
-            "seq": said.seq,
-            "intact": said.intact,
+            "producer": identities.producer,
+            "seq": identities.seq,
+            "intact": identities.intact,
             "polled_ns": np.concatenate(
                 [np.broadcast_to(batch.polled_ns, len(batch.offset)) for batch in batches]
             ),

@@ -16,7 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message
 from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.evidence.schemas import SEEK
-from kaput.processes.lean import leave_out_pandas
+from kaput.processes.skip_pandas import skip_pandas
 from kaput.workload.client_spec import PipeMemberSpec, notify
 from kaput.workload.librdkafka.client_setup import tune_garbage_collection
 from kaput.workload.librdkafka.member import Member
@@ -80,7 +80,7 @@ class PipeMember(Member):
 
 def main() -> None:
     """Runs one member until SIGTERM or the end of stdin."""
-    leave_out_pandas()
+    skip_pandas()
     tune_garbage_collection()
     run_member(PipeMember(PipeMemberSpec(**json.loads(Path(sys.argv[1]).read_text()))))
 

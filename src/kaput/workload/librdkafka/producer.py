@@ -22,7 +22,7 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.recorder import Recorder
-from kaput.processes.lean import leave_out_pandas
+from kaput.processes.skip_pandas import skip_pandas
 from kaput.workload.client_spec import ProducerSpec, client_settings, notify
 from kaput.workload.counters import Counters, ThresholdWatch
 from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
@@ -203,7 +203,7 @@ def run(sender: Sender) -> None:
 
 def main() -> None:
     """Runs one producer until every outcome is known."""
-    leave_out_pandas()
+    skip_pandas()
     run(Sender(ProducerSpec(**json.loads(Path(sys.argv[1]).read_text()))))
 
 

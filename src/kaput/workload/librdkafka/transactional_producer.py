@@ -17,7 +17,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException, Producer
 
 from kaput.evidence.recorder import Recorder
-from kaput.processes.lean import leave_out_pandas
+from kaput.processes.skip_pandas import skip_pandas
 from kaput.scenario.transactions import Transactions
 from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.librdkafka.client_setup import quiet_logger
@@ -167,7 +167,7 @@ def _error_text(error: KafkaException) -> str:
 
 def main() -> None:
     """Runs one producer until every outcome is known."""
-    leave_out_pandas()
+    skip_pandas()
     run(TransactionalSender(ProducerSpec(**json.loads(Path(sys.argv[1]).read_text()))))
 
 

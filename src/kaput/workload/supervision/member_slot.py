@@ -18,7 +18,7 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.processes.ownership import OwnedProcess
-from kaput.processes.states import cpu_seconds, is_stopped
+from kaput.processes.process_state import cpu_seconds, is_stopped
 from kaput.workload.client_spec import file_name
 from kaput.workload.supervision.client_process import ClientProcess, OnMessage
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 
 from kaput.errors import LabError
-from kaput.processes.states import cpu_seconds, is_stopped
+from kaput.processes.process_state import cpu_seconds, is_stopped
 from kaput.workload.supervision.client_process import ClientProcess
 
 

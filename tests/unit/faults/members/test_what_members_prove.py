@@ -315,7 +315,7 @@ def test_what_a_member_said_earlier_is_no_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("worked", "slow"),
+    ("pace_report", "slow"),
     [
         (None, False),
         (FakePaceReport(50, 0, 0), False),

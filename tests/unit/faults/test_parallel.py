@@ -8,7 +8,7 @@ import time
 import pytest
 
 from kaput.faults.clock import Clock
-from kaput.faults.together import together
+from kaput.faults.parallel import in_parallel
 
 
 def test_sixteen_are_hit_at_once() -> None:
@@ -19,8 +19,8 @@ def test_sixteen_are_hit_at_once() -> None:
         all_there.wait(60)
         return 2 * number
 
-    assert together(act, range(16)) == [2 * number for number in range(16)]
-    assert together(act, []) == []
+    assert in_parallel(act, range(16)) == [2 * number for number in range(16)]
+    assert in_parallel(act, []) == []
 
 
 def test_what_one_raises_is_raised_when_all_have_ended() -> None:
@@ -33,7 +33,7 @@ def test_what_one_raises_is_raised_when_all_have_ended() -> None:
         done.append(number)
 
     with pytest.raises(ValueError, match="0"):
-        together(act, range(5))
+        in_parallel(act, range(5))
     assert sorted(done) == [1, 2, 3, 4]
 
 

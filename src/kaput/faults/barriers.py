@@ -16,9 +16,9 @@ from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.parallel import in_parallel
 from kaput.faults.peers import addresses, everybody, title
-from kaput.faults.rules import Table, severing
-from kaput.faults.together import together
+from kaput.faults.rules import StepRules, blocking
 from kaput.scenario.options import Direction
 
 
@@ -41,7 +41,7 @@ class Barrier:
         return self.forbids | {(self.node, party) for party in self.parties}
 
 
-class Severing(Fault):
+class BarrierFault(Fault):
     """A fault that is nothing but barriers; its own file says where they stand."""
 
     needs = ("reject",)
@@ -90,40 +90,40 @@ class Severing(Fault):
         busy = self._busy()
         self.lift()
         lifted = now_ns()
-        stands = sorted({b.node for b in self._barriers if self._table(b).exists()})
+        standing = sorted({b.node for b in self._barriers if self._table(b).exists()})
         asked = self._askable(busy)
         left, ended = probes.healed(asked, self.scene)
         if effect.effective_ns is None:
-            return None if stands or left else lifted, effect
+            return None if standing or left else lifted, effect
         lasted_ms = (lifted - effect.effective_ns) / MS
-        said = [f"in {lasted_ms:.0f} ms {dropped:,} packets dropped", *early]
-        said += [f"the rules of node {node} are still there after the heal" for node in stands]
-        if not stands:
-            said.append("lifted: the rules are gone")
+        details = [f"in {lasted_ms:.0f} ms {dropped:,} packets dropped", *early]
+        details += [f"the rules of node {node} are still there after the heal" for node in standing]
+        if not standing:
+            details.append("lifted: the rules are gone")
         if left:
             closed = "; ".join(f"node {node} not from {self._title({p})}" for p, node in sorted(left))
-            said.append(f"{probes.HEALED_S:.0f} s later still cut: {closed}")
+            details.append(f"{probes.HEALED_S:.0f} s later still cut: {closed}")
         elif asked:
-            said.append(
+            details.append(
                 f"all connect again after {(ended - lifted) / MS:.0f} ms"
                 f" ({len(asked)} of {len(self._forbidden)} tried)"
             )
         else:
-            said.append("whether anybody connects could not be tried")
-        over = not stands and not left
-        return lifted if over else None, effect.further(", ".join(said), over and not early)
+            details.append("whether anybody connects could not be tried")
+        over = not standing and not left
+        return lifted if over else None, effect.further(", ".join(details), over and not early)
 
     def put(self) -> None:
         """Every barrier, at the same time."""
         how = self.scene.options.how
-        together(
-            lambda b: self._table(b).put(severing(addresses(b.parties, self.scene), b.direction, how)),
+        in_parallel(
+            lambda b: self._table(b).put(blocking(addresses(b.parties, self.scene), b.direction, how)),
             self._barriers,
         )
 
     def lift(self) -> None:
         """Takes every barrier away, at the same time."""
-        together(lambda b: self._table(b).remove(), self._barriers)
+        in_parallel(lambda b: self._table(b).remove(), self._barriers)
 
     def dropped(self) -> int:
         """Packets that the barriers have dropped or refused since they were put, as far as they stand."""
@@ -156,14 +156,14 @@ class Severing(Fault):
     def _busy(self) -> set[int]:
         """Nodes where another step has rules as well: a connection says nothing about ours."""
         involved = {end for path in self._forbidden for end in path} & set(self.scene.nodes)
-        return {node for node in involved if not Table(self.scene, node).alone()}
+        return {node for node in involved if not StepRules(self.scene, node).alone()}
 
     def _askable(self, busy: set[int]) -> set[probes.Path]:
         """The forbidden connections that would be made now if it were not for the barriers."""
         return {path for path in self._forbidden if not busy & set(path) and self._answers(path[1])}
 
-    def _table(self, barrier: Barrier) -> Table:
-        return Table(self.scene, barrier.node)
+    def _table(self, barrier: Barrier) -> StepRules:
+        return StepRules(self.scene, barrier.node)
 
     def _answers(self, node: int) -> bool:
         found = self.scene.nodes[node]
@@ -173,15 +173,15 @@ class Severing(Fault):
         return title(parties, self.scene)
 
     def _proof(self, reached: set[probes.Path], wrong: list[str]) -> str:
-        said = []
+        details = []
         for b in self._barriers:
             way = {"both": "from", "in": "for what comes from", "out": "for what goes to"}[b.direction]
             verb = "dropped" if self.scene.options.how == "drop" else "refused"
             who = self.scene.nodes[b.node].title
-            said.append(f"{who}: cut off {way} {self._title(set(b.parties))}, packets {verb}")
-        said.append(f"connections that were possible and now fail: {len(self._forbidden)}")
+            details.append(f"{who}: cut off {way} {self._title(set(b.parties))}, packets {verb}")
+        details.append(f"connections that were possible and now fail: {len(self._forbidden)}")
         if reached:
-            said.append(f"still reached by {self._title({party for party, _ in reached})}")
+            details.append(f"still reached by {self._title({party for party, _ in reached})}")
         if not self._forbidden:
-            said.append("none of them connected before, so that nothing is proven")
-        return "; ".join([*said, *wrong, f"packets so far: {self.dropped()}"])
+            details.append("none of them connected before, so that nothing is proven")
+        return "; ".join([*details, *wrong, f"packets so far: {self.dropped()}"])

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kaput.processes.behind import Behind, by_session, by_thread, find_way
+from kaput.processes.idle_priority import IdlePriority, by_session, by_thread, find_method
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="scheduling as Linux does it")
 BOUND_S = 20.0
@@ -82,15 +82,15 @@ def _policies(pid: int) -> list[tuple[int, int]]:
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="the policy leads back for root")
 def test_every_thread_goes_behind_and_comes_forward(many: subprocess.Popen[str]) -> None:
     """Those that were made meanwhile as well, and in every process."""
-    behind = Behind(by_thread)
-    assert not behind.kept
-    behind.take(many.pid)
-    assert behind.kept
+    lowered = IdlePriority(by_thread)
+    assert not lowered.lowered
+    lowered.lower(many.pid)
+    assert lowered.lowered
     assert {policy for policy, _ in _policies(many.pid)} == {os.SCHED_IDLE}
     _double(many)
     assert [policy for policy, _ in _policies(many.pid)] == [os.SCHED_IDLE] * 9
-    behind.forward()
-    assert not behind.kept
+    lowered.restore()
+    assert not lowered.lowered
     assert _policies(many.pid) == [(os.SCHED_OTHER, os.getpriority(os.PRIO_PROCESS, 0))] * 9
 
 
@@ -110,10 +110,10 @@ def _as_nobody() -> int:
             os.setresuid(65534, 65534, 65534)
         with subprocess.Popen(["/bin/sleep", "300"], cwd="/", start_new_session=True) as sleeper:
             try:
-                behind = Behind(by_session)
-                behind.take(sleeper.pid)
+                lowered = IdlePriority(by_session)
+                lowered.lower(sleeper.pid)
                 there = _niceness(sleeper.pid)
-                behind.forward()
+                lowered.restore()
                 sys.stderr.write(f"{there}, {_niceness(sleeper.pid)}")
                 return 0 if (there, _niceness(sleeper.pid)) == (19, 0) else 1
             finally:
@@ -125,29 +125,29 @@ def _as_nobody() -> int:
 def test_what_is_waited_for_already_does_not_go_behind(many: subprocess.Popen[str]) -> None:
     """Whoever comes forward before he has started stays there; one that has ended is nobody's trouble."""
     went: list[tuple[int, bool]] = []
-    behind = Behind(lambda pid, back: went.append((pid, back)))
-    behind.forward()
-    behind.take(many.pid)
-    assert went == [] and not behind.kept
+    lowered = IdlePriority(lambda pid, back: went.append((pid, back)))
+    lowered.restore()
+    lowered.lower(many.pid)
+    assert went == [] and not lowered.lowered
     ended = subprocess.Popen(["true"], start_new_session=True)
     ended.wait()
     for way in (by_session, by_thread):
-        late = Behind(way)
-        late.take(ended.pid)
-        late.forward()
+        late = IdlePriority(way)
+        late.lower(ended.pid)
+        late.restore()
 
 
-@pytest.mark.skipif(find_way() is None, reason="no way leads back here")
+@pytest.mark.skipif(find_method() is None, reason="no way leads back here")
 def test_what_is_behind_leaves_the_core_to_others_until_it_comes_forward() -> None:
     """Two busy processes on one core: CPU seconds, whatever the policies are called."""
-    way = find_way()
+    way = find_method()
     assert way is not None
     first, second = _busy(), _busy()
     try:
-        behind = Behind(way)
-        behind.take(second.pid)
+        lowered = IdlePriority(way)
+        lowered.lower(second.pid)
         assert _meanwhile(first.pid, second.pid) < 0.2
-        behind.forward()
+        lowered.restore()
         assert _meanwhile(first.pid, second.pid) > 0.6
     finally:
         _end(first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Victim(Protocol):
+class ProcessTarget(Protocol):
     """Something with a process of its own, which may be ended, stopped and started again."""
 
     @property

@@ -15,7 +15,7 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.faults.grow import Grow
-from kaput.faults.lasting import ms
+from kaput.faults.permanent import ms
 from kaput.faults.reassign import Reassign
 
 ONE = PartitionState(1, [1], [1])

@@ -13,7 +13,7 @@ from kaput.faults.rolling_restart import lacking
 _POLL_S = 0.02
 
 
-class Lasting:
+class PermanentChange:
     """One injection of one of them."""
 
     def __init__(self, scene: Scene) -> None:
@@ -29,16 +29,16 @@ class Lasting:
         """The run is being ended: nothing is waited for any more."""
         self._abandoned.set()
 
-    def wait_out(self, lacks: Callable[[], str], timeout_s: float) -> str:
+    def await_nothing_lacking(self, lacks: Callable[[], str], timeout_s: float) -> str:
         """Waits, for a bounded time, until nothing is lacking; what is lacking when the time is up."""
         limit = self.scene.clock.now() + timeout_s
         while True:
-            said = self._asked(lacks)
-            if not said or self._abandoned.is_set() or self.scene.clock.now() >= limit:
-                return said
+            details = self._asked(lacks)
+            if not details or self._abandoned.is_set() or self.scene.clock.now() >= limit:
+                return details
             self.scene.clock.sleep(_POLL_S)
 
-    def in_order(self, topics: Iterable[str]) -> str:
+    def replicas_lacking(self, topics: Iterable[str]) -> str:
         """Which of their partitions have no leader or not their full ISR. Raises LabError."""
         return lacking(self.scene.admin.partitions(topics))
 

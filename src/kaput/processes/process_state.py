@@ -1,4 +1,4 @@
-"""What a process is doing right now: whether it stands still, and how much CPU time it has used."""
+"""The state of a process: whether it is stopped, and how much CPU time it has used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import psutil
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether it is in the stopped state, with all of its threads where the system tells."""
+    """Whether it is stopped, with all of its threads where the system shows them."""
     states = _thread_states(pid)
     if states:
         return states <= {"T", "t"}

@@ -11,7 +11,7 @@ _R = TypeVar("_R")
 _THREADS_MAX = 16
 
 
-def together(action: Callable[[_T], _R], these: Sequence[_T]) -> list[_R]:
+def in_parallel(action: Callable[[_T], _R], these: Sequence[_T]) -> list[_R]:
     """What `action` returns for each, in their order. Raises what it raised, after all have ended."""
     if not these:
         return []

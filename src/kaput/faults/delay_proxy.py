@@ -1,4 +1,4 @@
-"""`python -m kaput.faults.proxy`: passes a node's TCP connections on, and what the node sends late.
+"""`python -m kaput.faults.delay_proxy`: passes a node's TCP connections on, and what the node sends late.
 
 It runs in the node's namespace; the packet filter redirects connections to it (delay.py), and the kernel
 knows where they were meant to go. Its own connections carry a mark, by which the packet filter lets them be.
@@ -127,9 +127,9 @@ def main() -> None:
     parser.add_argument("--delay-ms", type=float, required=True)
     parser.add_argument("--jitter-ms", type=float, required=True)
     parser.add_argument("--mark", type=int, required=True)
-    told = parser.parse_args()
-    manner = Manner(told.node, told.delay_ms / 1000, told.jitter_ms / 1000, told.mark)
-    asyncio.run(serve(told.port, manner))
+    arguments = parser.parse_args()
+    manner = Manner(arguments.node, arguments.delay_ms / 1000, arguments.jitter_ms / 1000, arguments.mark)
+    asyncio.run(serve(arguments.port, manner))
 
 
 if __name__ == "__main__":

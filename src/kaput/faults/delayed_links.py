@@ -1,8 +1,8 @@
 """Ways for a node to be late: all that it sends goes over a line that takes its time.
 
 By the kernel's netem where it has that and everybody is meant. Elsewhere by a proxy in the node's namespace
-(proxy.py), to which the packet filter redirects new connections; the open ones are reset when it begins and
-when it ends, so that they are made anew. Not here: the proof (delay.py).
+(delay_proxy.py), to which the packet filter redirects new connections; the open ones are reset when it
+begins and when it ends, so that they are made anew. Not here: the proof (delay.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kaput.cluster.network.packets import Chain, Rule
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.faults.peers import addresses
-from kaput.faults.rules import Table
+from kaput.faults.rules import StepRules
 
 _READY_S = 15.0
 _ENDED_S = 2.0
@@ -26,7 +26,7 @@ _FIRST_PORT = 20_000  # of a proxy; the next one for each step, so that steps ma
 _MARK = 7_700
 
 
-class Line(ABC):
+class DelayedLink(ABC):
     """One node's way of being late."""
 
     means: str
@@ -44,7 +44,7 @@ class Line(ABC):
         """Whether what makes it late is there right now."""
 
 
-class Netem(Line):
+class NetemLink(DelayedLink):
     """The kernel's own delay, on all that leaves the node."""
 
     means = "netem"
@@ -67,7 +67,7 @@ class Netem(Line):
         return self._queue.state().kind == "netem"
 
 
-class Proxied(Line):
+class ProxiedLink(DelayedLink):
     """A proxy in the node's namespace, and the rules that lead to it."""
 
     means = "a proxy (open connections were reset)"
@@ -77,14 +77,14 @@ class Proxied(Line):
         self._peers = tuple(addresses(parties, scene))
         step = int(scene.step.partition("-")[0])
         self._port, self._mark = _FIRST_PORT + step, _MARK + step
-        self._table = Table(scene, node)
+        self._table = StepRules(scene, node)
         self._proxy: Process | None = None
 
     def begin(self) -> None:
         scene, options = self._scene, self._scene.options
         words = {"--port": self._port, "--node": scene.network.host(self._node), "--mark": self._mark}
         words |= {"--delay-ms": options.delay, "--jitter-ms": options.jitter}
-        command = [sys.executable, "-P", "-m", "kaput.faults.proxy"]
+        command = [sys.executable, "-P", "-m", "kaput.faults.delay_proxy"]
         command += [str(part) for pair in words.items() for part in pair]
         self._proxy = scene.network.spawn(self._node, command, f"proxy of node {self._node}")
         self._wait_ready(self._proxy)
@@ -130,14 +130,14 @@ class Proxied(Line):
             time.sleep(_POLL_S)
 
 
-def line_for(scene: Scene, node: int, parties: set[int], everybody: bool) -> Line:
+def delayed_link(scene: Scene, node: int, parties: set[int], everybody: bool) -> DelayedLink:
     """netem where it works and is meant, otherwise a proxy."""
     if everybody:
-        netem = Netem(scene, node)
+        netem = NetemLink(scene, node)
         try:
             netem.begin()
         except LabError:
-            return Proxied(scene, node, parties)
+            return ProxiedLink(scene, node, parties)
         netem.end()
         return netem
-    return Proxied(scene, node, parties)
+    return ProxiedLink(scene, node, parties)

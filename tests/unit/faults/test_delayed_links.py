@@ -20,8 +20,8 @@ from kaput.faults.bandwidth import keeps
 from kaput.faults.delay import least_ms, rounds
 from kaput.faults.fault import Effect
 from kaput.faults.loss import Sample, loses
-from kaput.faults.rules import severing
-from kaput.faults.shaping import End, Flow
+from kaput.faults.rules import blocking
+from kaput.faults.token_bucket import End, Flow
 
 RATE = 1e6
 
@@ -436,11 +436,11 @@ def test_a_long_delay_is_waited_for(delay: int, answered: bool) -> None:
 def test_a_delay_is_measured_by_whom_it_is_for() -> None:
     """Broker 2 asks, where only broker 2 hears the target."""
     world = World("delay", {"from_": ("broker 2", "broker 3")})
-    world.network.tables[1] = {"theirs": severing([world.network.clients, "10.77.0.3"], "both", "drop")}
+    world.network.tables[1] = {"theirs": blocking([world.network.clients, "10.77.0.3"], "both", "drop")}
     effect = world.inject()
     assert effect.bit and "by a proxy (open connections were reset); an answer took 0 ms" in effect.proof
     assert world.heal(effect)[1].bit
-    world.network.tables[1] = {"theirs": severing(["10.77.0.2"], "both", "drop")}
+    world.network.tables[1] = {"theirs": blocking(["10.77.0.2"], "both", "drop")}
     assert not world.inject().bit
 
 
@@ -596,6 +596,6 @@ def test_what_another_queue_has_counted_is_not_ours() -> None:
 def test_a_limit_behind_a_cut_is_not_proven() -> None:
     """Nothing comes as far as the line: the sender is told so, and nothing has to wait."""
     world = World("bandwidth", {"direction": "out"})
-    world.network.filter(1).put("kaput_9_cut", severing([world.network.clients], "out", "drop"))
+    world.network.filter(1).put("kaput_9_cut", blocking([world.network.clients], "out", "drop"))
     effect = world.inject()
     assert not effect.bit and "under load 0.00 of 12.0" in effect.proof

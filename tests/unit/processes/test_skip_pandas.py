@@ -22,14 +22,14 @@ def _loaded(code: str) -> bool:
 def test_arrow_does_not_load_it_any_more() -> None:
     """It does where nobody says otherwise: should that change, this is not needed any more."""
     assert _loaded(_ARROW)
-    lean = "from kaput.processes.lean import leave_out_pandas; leave_out_pandas(); leave_out_pandas()"
+    lean = "from kaput.processes.skip_pandas import skip_pandas; skip_pandas(); skip_pandas()"
     assert not _loaded(f"{lean}; {_ARROW}")
 
 
 def test_who_wants_it_is_told_that_it_is_missing() -> None:
     """As by any Python without it."""
     code = (
-        "from kaput.processes.lean import leave_out_pandas; leave_out_pandas()\n"
+        "from kaput.processes.skip_pandas import skip_pandas; skip_pandas()\n"
         "try:\n    import pandas\nexcept ModuleNotFoundError as error:\n    print(error.name)\n"
         "import sys; print(len(sys.meta_path))\n"
     )

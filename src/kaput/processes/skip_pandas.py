@@ -1,4 +1,4 @@
-"""What a process of kaput's own leaves out, so that it starts sooner."""
+"""Keeps pandas out of kaput's own processes, so that they start sooner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PANDAS = "pandas"
 
 
 class _LeftOut(MetaPathFinder, Loader):
-    """Finds pandas, and cannot load it: those who ask for a module in sys.modules are not given a None."""
+    """Finds pandas, but fails to load it; unlike a None in sys.modules, which confuses some libraries."""
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
@@ -20,17 +20,17 @@ class _LeftOut(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self) if fullname == _PANDAS else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        raise ModuleNotFoundError(f"{spec.name} is left out of this process", name=spec.name)
+        raise ModuleNotFoundError(f"{spec.name} is not loaded in this process", name=spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Never called: nothing is created."""
 
 
-def leave_out_pandas() -> None:
-    """From now on this process has no pandas, as if it were not installed; does nothing where it is loaded.
+def skip_pandas() -> None:
+    """Makes this process behave as if pandas were not installed; does nothing if it is loaded.
 
-    pyarrow and PySpark load it wherever it is installed, for up to a second, to see whether values are its
-    own; ours never are. Only for processes that are kaput's alone: in others it may be wanted.
+    pyarrow and PySpark import it if it is installed, for up to a second, to check whether values are its
+    types; ours never are. Only for kaput's own processes: others may need pandas.
     """
     if not any(isinstance(finder, _LeftOut) for finder in sys.meta_path):
         sys.meta_path.insert(0, _LeftOut())

@@ -12,19 +12,19 @@ from fakes.cluster import FakeNode, fake_scene
 from fakes.network import FakeNetwork
 from kaput.errors import LabError
 from kaput.faults import probes
+from kaput.faults.barriers import BarrierFault
 from kaput.faults.cut import Cut
 from kaput.faults.fault import Effect
 from kaput.faults.flap import Flap
 from kaput.faults.isolate import Isolate
 from kaput.faults.partition import Partition
-from kaput.faults.rules import severing
-from kaput.faults.severing import Severing
+from kaput.faults.rules import blocking
 from waiting import wait_for
 
 
 def inject(
-    network: FakeNetwork, kind: type[Severing] = Isolate, **options: Any
-) -> tuple[Severing, list[FakeNode], Effect]:
+    network: FakeNetwork, kind: type[BarrierFault] = Isolate, **options: Any
+) -> tuple[BarrierFault, list[FakeNode], Effect]:
     """A fault on broker 1 of three brokers and a controller, and what it proved."""
     nodes = [FakeNode(1), FakeNode(2), FakeNode(3), FakeNode(101, role="controller")]
     fault = kind(fake_scene(*nodes, step="1-x", network=network, **options))
@@ -82,7 +82,7 @@ def test_a_heal_that_does_not_heal_is_said() -> None:
 def test_rules_of_another_step_stay() -> None:
     """Each step has a table of its own, and what it cannot judge alone it does not judge."""
     network = FakeNetwork()
-    network.tables[1] = {"kaput_9_cut": severing(["10.77.0.2"], "in", "drop")}
+    network.tables[1] = {"kaput_9_cut": blocking(["10.77.0.2"], "in", "drop")}
     fault, nodes, effect = inject(network, Cut, from_=("broker 3",))
     assert effect.bit
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
@@ -183,7 +183,7 @@ class Unsteady(FakeNetwork):
         self.works = number != 2
 
 
-def wait_for_cuts(fault: Severing, cuts: int) -> None:
+def wait_for_cuts(fault: BarrierFault, cuts: int) -> None:
     """Until the link was cut that often, or has stopped flapping."""
     assert isinstance(fault, Flap)
     wait_for(lambda: fault._cuts >= cuts or not fault._thread.is_alive(), f"cut {cuts}")

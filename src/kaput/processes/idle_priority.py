@@ -1,9 +1,9 @@
-"""A process kept behind the others: it runs when a core has nothing else to do, until it is waited for.
+"""Idle priority: a process that runs only when a core has nothing else to do, until its result is needed.
 
-Niceness is a way in and not out: who is not privileged may raise it only. Two ways on Linux lead back:
-a session of processes (setsid) has a niceness of its own, which its user may lower to 0 again; and, for
-whom that is permitted, the policy SCHED_IDLE of each thread. See sched(7).
-Where sessions are scheduled as groups, what a thread is given counts within its session alone.
+Niceness cannot be undone: an unprivileged user may only raise it. Two methods on Linux can be undone: the
+niceness of a process session (setsid, autogroups), which its user may set back to 0; and, where permitted,
+the scheduling policy SCHED_IDLE of each thread. See sched(7). With autogroups, a thread's policy counts
+within its session only.
 """
 
 from __future__ import annotations
@@ -18,61 +18,61 @@ from pathlib import Path
 
 import psutil
 
-Way = Callable[[int, bool], None]  # the leader of a session of processes, and whether it goes behind
+Method = Callable[[int, bool], None]  # (pid of the session leader, whether to lower its priority)
 
-_BUSY_S = 1.0  # for how long a session's niceness, which is changed ten times a second, is tried
+_BUSY_S = 1.0  # retries: the kernel permits ten changes of a session's niceness per second
 _PASSES = 50
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
-class Behind:
-    """One process with all that it starts, behind from `take` to `forward`. For several threads."""
+class IdlePriority:
+    """The priority of one process and its descendants: idle from `lower` to `restore`. Thread-safe."""
 
-    def __init__(self, way: Way) -> None:
-        self._way = way
+    def __init__(self, way: Method) -> None:
+        self._method = way
         self._lock = threading.Lock()
-        self._forward, self._pid = False, 0
+        self._restored, self._pid = False, 0
 
     @property
-    def kept(self) -> bool:
-        """Whether a process is kept behind now."""
+    def lowered(self) -> bool:
+        """Whether a process has idle priority now."""
         with self._lock:
-            return bool(self._pid) and not self._forward
+            return bool(self._pid) and not self._restored
 
-    def take(self, pid: int) -> None:
-        """Puts it behind, as soon as it has started, unless it is waited for already."""
+    def lower(self, pid: int) -> None:
+        """Lowers its priority, unless `restore` was called already."""
         with self._lock:
             self._pid = pid
-            if not self._forward:
-                self._way(pid, True)
+            if not self._restored:
+                self._method(pid, True)
 
-    def forward(self) -> None:
-        """Puts it where every process is, for good."""
+    def restore(self) -> None:
+        """Gives it normal priority for good."""
         with self._lock:
-            if not self._forward and self._pid:
-                self._way(self._pid, False)
-            self._forward = True
+            if not self._restored and self._pid:
+                self._method(self._pid, False)
+            self._restored = True
 
 
-def find_way() -> Way | None:
-    """The way that leads back here, if there is one."""
+def find_method() -> Method | None:
+    """The method that can be undone here; None if there is none."""
     if sys.platform != "linux":
         return None
     if _sessions_are_groups():
         return by_session
-    return by_thread if _idle_leads_back() else None
+    return by_thread if _sched_idle_is_reversible() else None
 
 
-def by_session(pid: int, behind: bool) -> None:
-    """The niceness of a session: all that it starts goes with it."""
+def by_session(pid: int, lowered: bool) -> None:
+    """Sets the niceness of a session, which its descendants share."""
     limit = time.monotonic() + _BUSY_S
     while True:
         try:
-            (_PROC / str(pid) / "autogroup").write_text("19" if behind else "0")
+            (_PROC / str(pid) / "autogroup").write_text("19" if lowered else "0")
             return
         except (BlockingIOError, PermissionError):
-            # The second for a moment in its start, where whoever starts it has changed users.
+            # PermissionError: briefly at its start, if its parent changed users.
             if time.monotonic() > limit:
                 return
             time.sleep(0.02)
@@ -80,23 +80,23 @@ def by_session(pid: int, behind: bool) -> None:
             return  # it has ended
 
 
-def by_thread(pid: int, behind: bool) -> None:
-    """The policy of every thread of a process and of its descendants, as long as there are new ones."""
+def by_thread(pid: int, lowered: bool) -> None:
+    """Sets the policy of every thread of a process and its descendants, until no new ones appear."""
     for _ in range(_PASSES):
-        # After a pass without a change all are done: who was listed already had what he hands on.
-        if not sum(_put(tid, behind) for tid in _threads(pid)):
+        # A pass without a change is the last: new threads inherit the policy of their parents.
+        if not sum(_put(tid, lowered) for tid in _threads(pid)):
             return
 
 
-def _put(tid: int, behind: bool) -> bool:
-    """Whether there was anything to do."""
-    policy = os.SCHED_IDLE if behind else os.SCHED_OTHER
+def _put(tid: int, lowered: bool) -> bool:
+    """Whether there was anything to change."""
+    policy = os.SCHED_IDLE if lowered else os.SCHED_OTHER
     nice = os.getpriority(os.PRIO_PROCESS, os.getpid())
     with suppress(OSError):  # it has ended
         if os.sched_getscheduler(tid) == policy:
             return False
         os.sched_setscheduler(tid, policy, os.sched_param(0))
-        if not behind:
+        if not lowered:
             os.setpriority(os.PRIO_PROCESS, tid, nice)
         return True
     return False
@@ -114,7 +114,7 @@ def _threads(pid: int) -> list[int]:
 
 
 def _sessions_are_groups() -> bool:
-    """Whether the kernel groups by session, and nobody else has grouped this process by a control group."""
+    """Whether the kernel schedules by session, and no control group overrides that for this process."""
     try:
         if (_PROC / "sys/kernel/sched_autogroup_enabled").read_text().strip() != "1":
             return False
@@ -129,8 +129,8 @@ def _sessions_are_groups() -> bool:
         return False
 
 
-def _idle_leads_back() -> bool:
-    """Tried by a thread that ends at once: capabilities in a namespace tell less than a try."""
+def _sched_idle_is_reversible() -> bool:
+    """Tries it in a short-lived thread: capabilities in a namespace do not tell."""
     back = []
 
     def go_and_return() -> None:
