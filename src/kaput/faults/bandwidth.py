@@ -1,4 +1,4 @@
-"""bandwidth: the target's link carries no more than `rate`, as beside a neighbour's backup.
+"""bandwidth: the target's link carries no more than `rate`, as during a neighbor's backup.
 
 At the sending end of the link: the clients' end for what comes to the node (`in`), the node's own end for
 what goes from it (`out`).
@@ -28,7 +28,7 @@ def keeps(flow: Flow, rate: float) -> bool:
 
 
 class Bandwidth(Fault):
-    """Proof: packets had to wait, and what was carried under load, by the token bucket's own counts."""
+    """Proof: packets had to wait, and the rate under load, by the token bucket's own counts."""
 
     name = "bandwidth"
     needs = ("tbf",)

@@ -1,8 +1,8 @@
 """What cut, isolate, partition and flap have in common: barriers between a node and others, put and lifted.
 
-Proof: of the connections that were possible before, exactly those that the barriers forbid fail now, and each
-barrier has dropped packets; until the heal they still fail, and after it they are possible again. Where that
-cannot be tried, the packet filter is asked whether the rules are gone, and the proof says no more than that.
+Proof: of the connections that worked before, exactly those that cross a barrier fail now, and each barrier
+has dropped packets; they still fail just before the heal, and work again after it. If that cannot be tried,
+the packet filter must show that the rules are gone, and the proof says no more than that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""command: what somebody's own command lines do to brokers that kaput did not start.
+"""command: your own commands break brokers that kaput did not start.
 
 The commands are run elsewhere (commands.py); here is what they prove. Without a command to prove it the
 broker itself is asked: whether it answers, and has stopped to.

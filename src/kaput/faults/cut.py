@@ -1,4 +1,4 @@
-"""cut: the target and those whom `from` names hear nothing of each other, or in one direction only."""
+"""cut: the target and the parties in `from` cannot reach each other, or only in one direction."""
 
 from __future__ import annotations
 

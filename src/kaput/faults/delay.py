@@ -1,4 +1,4 @@
-"""delay: everything that the target sends is late, by `delay` give or take `jitter`, as on a long line.
+"""delay: everything that the target sends is late by `delay` plus or minus `jitter`, as on a long line.
 
 How is delayed_links.py's matter; here it is measured.
 """
@@ -40,7 +40,7 @@ def rounds(delay_ms: float, jitter_ms: float) -> int:
 
 
 class Delay(Fault):
-    """Proof: the time that the node takes to answer, measured before, during and after."""
+    """Proof: the node's response time, measured before, during and after."""
 
     name = "delay"
     needs = ("nat", "destroy")

@@ -1,4 +1,4 @@
-"""disk-full: a file takes all the room that is left where the target keeps its data.
+"""disk-full: a file fills up the file system that has the target's data.
 
 A broker that can write none of its log directories shuts itself down; how soon is what the run shows. Heals
 by taking the file away, and by a restart of those that have ended.
@@ -17,9 +17,8 @@ from kaput.faults.restarts import start_again
 
 
 class DiskFull(Fault):
-    """Proof: not one more page can be written there, at the injection and still at the heal.
-
-    Of a target that has ended meanwhile the file alone must still be there: its end may have given room back.
+    """Proof: not one more page can be written there, neither at the injection nor just before the heal. If
+    the target has shut down by then, it is enough that the file is still there.
     """
 
     name = "disk-full"

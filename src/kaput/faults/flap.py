@@ -1,4 +1,4 @@
-"""flap: a link that comes and goes: cut for `down`, whole for `up`, and so on until it is healed."""
+"""flap: an unstable link: cut for `down`, working for `up`, and so on until it is healed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kaput.faults.fault import Effect, Scene
 
 
 class Flap(Cut):
-    """Proof: that of a cut, of every single one; and that the link was whole in between."""
+    """Proof: that of a cut, for every single one; and the link worked in between."""
 
     name = "flap"
 

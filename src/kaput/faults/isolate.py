@@ -1,4 +1,4 @@
-"""isolate: the target and every other node hear nothing of each other; clients still reach it."""
+"""isolate: the target and all other nodes cannot reach each other; clients still reach it."""
 
 from __future__ import annotations
 

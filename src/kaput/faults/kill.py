@@ -1,4 +1,4 @@
-"""kill: SIGKILL, as by the out-of-memory killer or a power cut that spares the disk. Heals by a restart."""
+"""kill: SIGKILL, like the out-of-memory killer. Healed by a restart."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Killing(HealedByRestart):
 
 
 class Kill(Killing):
-    """Proof: the operating system has no such process any more, and no other one until the restart."""
+    """Proof: the operating system has no such process any more, nor another one until the restart."""
 
     name = "kill"
 

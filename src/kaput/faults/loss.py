@@ -1,4 +1,4 @@
-"""loss: a share of the packets vanishes, drawn at random, as on a bad cable or an overloaded switch."""
+"""loss: a random share of the packets is dropped, as by a bad cable or an overloaded switch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def loses(sample: Sample, percent: float) -> bool:
 
 
 class Loss(Fault):
-    """Proof: datagrams that arrived before, of which some are lost now, by the filter's own counts, too."""
+    """Proof: of datagrams that all arrived before, some are lost now, and the filter counts drops."""
 
     name = "loss"
     needs = ("numgen",)

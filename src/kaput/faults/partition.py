@@ -1,4 +1,4 @@
-"""partition: the targets on one side, every other node on the other; each side is whole in itself."""
+"""partition: the targets and all other nodes are two sides that cannot reach each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""power-loss: the machines of the targets lose their power: processes and all that was not synced are gone.
+"""power-loss: the targets' machines lose power: processes, and whatever was not synced to disk, are gone.
 
 The processes are killed, then each log is cut back to what had been synced (cluster/unsynced.py). That is the
 worst case: an operating system writes a part of the rest on its own, within half a minute or so. Heals by a

@@ -1,4 +1,4 @@
-"""reassign: every partition, those of Kafka's own topics included, gets more replicas while it is used.
+"""reassign: every partition, including those of Kafka's own topics, gets more replicas under load.
 
 The remedy for topics that were made when there were fewer brokers, as it happens to those who use the
 cluster meanwhile. Not here: doing it to a large cluster in small steps, which is `kaput reassign`.

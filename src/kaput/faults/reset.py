@@ -1,4 +1,4 @@
-"""reset: the target's open TCP connections are torn down, as by a firewall that was restarted.
+"""reset: the target's open TCP connections are closed, as by a restarted firewall.
 
 It happens once, when it is injected; new connections are welcome at once.
 """
@@ -23,9 +23,8 @@ _POLL_S = 0.02
 
 
 class Reset(Fault):
-    """Proof: every connection that was open is no more, and nor are those that kaput made for this.
-
-    Another's connection may end by itself in that moment; one of ours would not.
+    """Proof: every connection that was open is gone, and so are those that kaput opened as a check: others
+    may have ended by themselves at that moment.
     """
 
     name = "reset"

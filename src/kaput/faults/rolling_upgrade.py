@@ -1,4 +1,4 @@
-"""rolling-upgrade: every node becomes one of another version of Kafka, one after the other, while it is used.
+"""rolling-upgrade: every node is upgraded to another version of Kafka, one after the other, under load.
 
 Controllers first, then brokers; meanwhile the cluster is of two versions. When all have had their turn, the
 metadata.version is raised to what they all know, as Kafka's own instructions have it; other features stay.

@@ -18,7 +18,7 @@ from kaput.faults.stop import Stop
 
 
 class Down(MemberFault):
-    """Proof: that of the same fault on a node. What the group did with the partitions is told beside it."""
+    """Proof: the same as for a node; it also says what the group did with the partitions."""
 
     ends: ClassVar[type[Kill | Stop]]
 

@@ -1,4 +1,4 @@
-"""pause of members: SIGSTOP, beyond the session or max.poll.interval.ms a zombie, which wakes up and goes on.
+"""pause of members: SIGSTOP; beyond the session or max.poll.interval.ms the member becomes a zombie.
 
 What it had polled before is still in its hands then, while others read its partitions.
 """
@@ -15,7 +15,7 @@ from kaput.faults.pause import Pause
 
 
 class PauseMember(MemberFault):
-    """Proof: that of the same fault on a node; what the group did with its partitions is told beside it."""
+    """Proof: the same as for a node; it also says what the group did with the partitions."""
 
     name = "pause"
 
