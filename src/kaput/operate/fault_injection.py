@@ -1,6 +1,6 @@
-"""Faults on demand, outside of any scenario: each is proven when it begins, stays, and is proven healed.
+"""Faults on demand, without a scenario: confirmed when injected, active until healed, and confirmed healed.
 
-Its place: lab.py gives it to programs and the keeper to the command line; what a fault does is in faults/.
+Its place: lab.py uses it for programs and daemon.py for the command line; what a fault does is in faults/.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from kaput.scenario.options import with_defaults
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import partition_meant
 
-# Targets that only a run has: its own clients, and what a scenario makes.
+# Targets that only a run has: its clients, and what a scenario creates.
 _OF_RUNS = ("member", "any member", "producer", "transaction-coordinator-of", "topic ", "cluster")
 
 
 @dataclass(frozen=True)
 class InjectedFault:
-    """A fault that bit: whom it hit, since when (ns since the epoch), and the sentence that proves it."""
+    """A fault that took effect: the brokers it hit, since when (ns since the epoch), and the proof."""
 
     id: str
     fault: str
@@ -48,7 +48,7 @@ class InjectedFault:
 
 @dataclass(frozen=True)
 class Healed:
-    """The same fault at its end; `proof` covers its whole duration."""
+    """A fault after healing; `proof` covers its whole duration."""
 
     id: str
     healed_ns: int
@@ -64,7 +64,7 @@ class _Active:
 
 
 class FaultInjector:
-    """The faults of one cluster that are active now. For several threads."""
+    """Injects faults into one cluster, and heals them. Thread-safe."""
 
     def __init__(
         self,
@@ -82,19 +82,19 @@ class FaultInjector:
 
     @property
     def active(self) -> list[InjectedFault]:
-        """In the order in which they were injected."""
+        """The active faults, in the order in which they were injected."""
         with self._lock:
             return [each.injected for each in self._active.values()]
 
     def inject(self, fault: str, target: str, options: Mapping[str, object]) -> InjectedFault:
-        """Breaks something now. `options`: as in a scenario's step (`from`, `delay: 100ms`).
+        """Injects a fault now. `options`: as in a scenario's step (`from`, `delay: 100ms`).
 
-        Raises UsageError for what no such cluster can do, FaultError with the proof where it did not bite:
-        it is then healed already.
+        Raises UsageError for what this cluster cannot do, FaultError with the proof if the fault had no
+        effect: it is then already healed.
         """
         spec = self._spec()  # a cluster may have grown
         step = checked_step(fault, target, options, spec)
-        self._check_place(step.target)
+        self._check_partition(step.target)
         ids = resolve(step.target, self._admin, spec.broker_ids(), self._draw.getrandbits(63))
         with self._lock:
             self._count += 1
@@ -106,15 +106,15 @@ class FaultInjector:
         heal = partial(found.heal, nodes)
         if not effect.bit or effect.effective_ns is None:
             _, after = healed_or_failed(heal, effect)
-            raise FaultError(f"{step.fault} {step.target} did not bite: {after.proof}")
+            raise FaultError(f"{step.fault} {step.target} did not take effect: {after.proof}")
         times = injected_ns, effect.effective_ns
         injected = InjectedFault(name, step.fault, target, ids, *times, effect.proof)
         with self._lock:
             self._active[name] = _Active(injected, found, effect, heal)
         return injected
 
-    def _check_place(self, target: str) -> None:
-        """Raises UsageError at once for a partition that is not there: to others it might yet come."""
+    def _check_partition(self, target: str) -> None:
+        """Raises UsageError at once for a partition that does not exist: a run would wait for it."""
         place = partition_meant(target)
         if place is None:
             return
@@ -129,24 +129,24 @@ class FaultInjector:
             raise UsageError(f"{target}: {topic} has partitions 0 to {count - 1}")
 
     def heal(self, name: str) -> Healed:
-        """Ends one. Raises UsageError where none of that id is active, FaultError where its end is not
-        proven, or something undid it in the meantime: it is active no more all the same.
+        """Ends one. Raises UsageError if no such fault is active, FaultError if its end is not confirmed, or
+        if something undid it in the meantime: it is no longer active in either case.
         """
         with self._lock:
             active = self._active.pop(name, None)
             known = list(self._active)
         if active is None:
-            raise UsageError(f"no fault {name} is active; {hint(name, known) if known else 'there is none'}")
+            raise UsageError(f"no fault {name} is active" + (f"; {hint(name, known)}" if known else ""))
         healed_ns, effect = healed_or_failed(active.heal, active.effect)
         title = f"{active.injected.fault} {active.injected.target}"
         if healed_ns is None:
-            raise FaultError(f"{title} is not proven to be healed: {effect.proof}")
+            raise FaultError(f"{title} is not confirmed to be healed: {effect.proof}")
         if not effect.bit:
             raise FaultError(f"{title} did not last until it was healed: {effect.proof}")
         return Healed(name, healed_ns, effect.proof)
 
     def abandon(self) -> None:
-        """The cluster is being taken down: nothing needs healing."""
+        """The cluster is being stopped: nothing needs healing."""
         with self._lock:
             active = list(self._active.values())
             self._active.clear()
@@ -155,7 +155,7 @@ class FaultInjector:
 
 
 def checked_step(fault: str, target: str, options: Mapping[str, object], spec: Spec) -> FaultStep:
-    """What a scenario's step would be. Raises UsageError with every mistake."""
+    """The step as in a scenario. Raises UsageError with every mistake."""
     data = with_defaults({"at": "0s", "fault": fault, "target": target, **options})
     try:
         step = FaultStep.model_validate(data, by_alias=True, by_name=False)
@@ -163,7 +163,7 @@ def checked_step(fault: str, target: str, options: Mapping[str, object], spec: S
         raise UsageError(in_lines(from_validation(error, data))) from None
     mistakes = check_alone(step, spec)
     if step.fault not in CATALOGUE or step.target.startswith(_OF_RUNS):
-        mistakes = [Mistake((), f"{step.fault} {step.target}: here faults hit nodes alone")]
+        mistakes = [Mistake((), f"{step.fault} {step.target}: without a scenario, faults can only hit nodes")]
     if mistakes:
         raise UsageError(in_lines(mistakes))
     return step

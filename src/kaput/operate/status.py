@@ -1,4 +1,4 @@
-"""The state of a standing cluster in one document: brokers, controller, partitions, groups' lag, faults."""
+"""The state of a running cluster in one document: brokers, controller, partitions, consumer lag, faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def status_of(lab: Lab, every: Iterable[Node], admin: Admin) -> dict[str, Any]:
-    """As JSON can tell it. What cannot be had right now is null, with the reason in `unknown`."""
+    """As JSON. What cannot be read right now is null, with the reason in `unknown`."""
     unknown: list[str] = []
     nodes = [_node(node) for node in every]
     return {

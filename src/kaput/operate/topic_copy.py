@@ -1,9 +1,9 @@
-"""A topic replayed into another one: the successor of Kafka's replay-log-producer.
+"""Copies a topic into another one: the successor of Kafka's replay-log-producer.
 
-Copies and the positions up to which they reach are one transaction: so each record is copied exactly once for
-whoever reads committed records, however often the replay is killed and started again. Positions are a group's
-committed offsets in the cluster itself, each with the count of what was copied, so that nothing else must be
-kept. Not here: progress and output (cli/replay.py).
+Records and the positions they reach are one transaction, so consumers that read committed records see each
+record exactly once, however often the replay is killed and restarted. Positions are a group's committed
+offsets in the cluster, each with the count of records copied, so no other state is needed. Not here: progress
+and output (cli/replay.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ _TRANSACTION_S = 1.0
 
 @dataclass(frozen=True)
 class Progress:
-    """Of one partition: copied in all calls, in this one, and how far it has come of how far it goes."""
+    """One partition: records copied in total and in this call, the offset reached, and the offset to
+    reach.
+    """
 
     copied: int
     now: int
@@ -47,23 +49,23 @@ OnProgress = Callable[[Mapping[int, Progress]], None]
 
 
 def replay(wanted: Replay, tell: OnProgress = lambda _: None) -> dict[int, Progress]:
-    """Copies what the source holds now, from where an earlier call of the same id ended.
+    """Copies what the source holds now, starting where an earlier call with the same id ended.
 
-    Keys, values, headers, timestamps, partitions and their order stay. Raises UsageError, LabError; what was
-    copied by then stays copied, and is not copied again.
+    Keys, values, headers, timestamps, partitions and their order stay the same. Raises UsageError, LabError;
+    what was copied before stays copied, and is not copied again.
     """
     check(wanted)
     try:
         return _copying(wanted, tell).run()
     except KafkaException as error:
         why = error.args[0].str()
-        raise LabError(f"the replay {wanted.id} cannot go on: {why}; start it again") from None
+        raise LabError(f"replay {wanted.id} failed: {why}; run it again to continue") from None
     except NotAuthorizedError as error:
         raise LabError(str(error)) from None
 
 
 def _copying(wanted: Replay, tell: OnProgress) -> _Copying:
-    """Raises UsageError for settings that librdkafka does not take."""
+    """Raises UsageError for settings that librdkafka does not accept."""
     try:
         return _Copying(wanted, tell)
     except KafkaException as error:
@@ -71,7 +73,7 @@ def _copying(wanted: Replay, tell: OnProgress) -> _Copying:
 
 
 class _Copying:
-    """One call. To be used once."""
+    """One call of `replay`."""
 
     def __init__(self, wanted: Replay, tell: OnProgress) -> None:
         self._wanted, self._tell = wanted, tell
@@ -89,7 +91,7 @@ class _Copying:
             logger=quiet_logger(),
         )
         self._producer = Producer(
-            # Of those who have this id the last one goes on, and the transaction of a dead one is ended.
+            # The last producer with this id wins; the transaction of an earlier one is aborted.
             {
                 "linger.ms": 5,
                 **common,
@@ -103,10 +105,10 @@ class _Copying:
         self._failed: KafkaError | None = None
 
     def run(self) -> dict[int, Progress]:
-        """The whole way."""
+        """Copies everything."""
         try:
             partitions = self._partitions()
-            # Before positions are read: from now on nobody of the same id commits any more.
+            # Before positions are read: from now on no earlier call with this id can commit.
             self._producer.init_transactions(_ANSWER_S)
             self._begin(partitions)
             began, sent = time.monotonic(), 0
@@ -118,7 +120,7 @@ class _Copying:
             self._consumer.close()
 
     def _partitions(self) -> list[int]:
-        """Those of the source; the target must have as many at least. Raises UsageError."""
+        """The source's partitions; the target must have at least as many. Raises UsageError."""
         found = {}
         for topic in (self._wanted.source, self._wanted.target):
             known = self._authorization.describe_topic(self._producer, topic, _ANSWER_S)
@@ -129,12 +131,12 @@ class _Copying:
         if len(target) < len(source):
             raise UsageError(
                 f"{self._wanted.source} has {len(source)} partitions, and {self._wanted.target} "
-                f"{len(target)}: make it as wide, so that every record keeps its partition"
+                f"{len(target)}: add partitions, so that every record keeps its partition"
             )
         return source
 
     def _begin(self, partitions: list[int]) -> None:
-        """Where each partition goes on, and where it ends."""
+        """Finds where each partition continues, and where it ends."""
         source = self._wanted.source
         places = [TopicPartition(source, partition) for partition in partitions]
         assigned = []
@@ -144,12 +146,12 @@ class _Copying:
             if known and at.offset < low:
                 raise LabError(
                     f"{source}/{at.partition}: records {at.offset:,} to {low - 1:,} were deleted before they "
-                    "were copied; a replay of another --id begins with what is left"
+                    "were copied; a replay with another --id copies what is left"
                 )
             if at.offset > high:
                 raise LabError(
-                    f"{source}/{at.partition} ends at {high:,}, and {at.offset:,} were copied before: "
-                    "it is another topic of that name; begin with another --id"
+                    f"{source}/{at.partition} ends at {high:,}, but {at.offset:,} were copied before: "
+                    "the topic was deleted and created again; start with another --id"
                 )
             offset = at.offset if known else low
             self._state[at.partition] = Progress(_count(at.metadata) if known else 0, 0, offset, high)
@@ -157,7 +159,7 @@ class _Copying:
         self._consumer.assign(assigned)
 
     def _copy(self, began: float, sent: int) -> int:
-        """One transaction; how many were copied in it."""
+        """One transaction; returns the number of records copied."""
         messages = self._gather(began, sent)
         changed = self._after(messages)
         if changed == self._state:
@@ -185,7 +187,7 @@ class _Copying:
         return len(copies)
 
     def _gather(self, began: float, sent: int) -> list[Message]:
-        """Messages for a second at most, as many as the rate allows by now."""
+        """The messages of at most a second, as many as the rate allows."""
         limit = time.monotonic() + _TRANSACTION_S
         found: list[Message] = []
         while len(found) < _BATCH and time.monotonic() < limit:
@@ -203,7 +205,7 @@ class _Copying:
         return found
 
     def _after(self, messages: list[Message]) -> dict[int, Progress]:
-        """The state that these messages lead to. Raises KafkaException for an error among them."""
+        """The state after these messages. Raises KafkaException for an error among them."""
         state = dict(self._state)
         for message in messages:
             partition = message.partition()
@@ -213,7 +215,7 @@ class _Copying:
             assert partition is not None
             one = state[partition]
             if error is not None:
-                # What ends a partition may be markers of transactions, which nobody is given.
+                # A partition may end with transaction markers, which consumers do not see.
                 offset = min(one.end, max(one.offset, message.offset() or 0))
                 state[partition] = Progress(one.copied, one.now, offset, one.end)
             elif self._is_wanted(message):
@@ -224,7 +226,7 @@ class _Copying:
         return state
 
     def _is_wanted(self, message: Message) -> bool:
-        """Whether it was there at the start."""
+        """Whether it was in the partition at the start."""
         partition, offset = message.partition(), message.offset()
         if message.error() is not None or partition is None or offset is None:
             return False
@@ -255,6 +257,6 @@ class _Copying:
 
 
 def _count(metadata: str | None) -> int:
-    """How many an earlier call has copied of a partition."""
+    """How many records of a partition earlier calls copied."""
     words = (metadata or "").split()
     return int(words[1]) if len(words) == 2 and words[0] == "copied" and words[1].isdigit() else 0

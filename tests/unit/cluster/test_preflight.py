@@ -73,7 +73,7 @@ def test_no_permission_is_told_with_what_would_give_it(machine: Path) -> None:
     """What unshare itself said is there as well."""
     script(machine / "unshare", "echo 'unshare failed: Operation not permitted' >&2; exit 1")
     text = said()
-    assert "cannot be made (unshare failed: Operation not permitted)" in text
+    assert "cannot create network namespaces (unshare failed: Operation not permitted)" in text
     assert "CAP_SYS_ADMIN" in text or "run kaput as root" in text
 
 

@@ -14,13 +14,14 @@ def test_who_may_describe_the_cluster_sees_all() -> None:
     assert hidden_resources("User:kaput", None, False) is None
 
 
-def test_who_sees_a_part_is_told_that_it_is_one() -> None:
+def test_a_principal_that_sees_a_part_gets_a_sentence_about_the_rest() -> None:
     """Who, and what is missing."""
     said = hidden_resources("User:app", ["IDEMPOTENT_WRITE"], True)
-    assert said == "groups, and topics of others: User:app is not allowed to Describe the cluster"
+    hidden = "groups, and topics this user may not describe"
+    assert said == f"{hidden}: User:app is not allowed to Describe the cluster"
 
 
-def test_who_sees_nothing_judges_nothing() -> None:
+def test_a_principal_that_sees_nothing_gets_an_error() -> None:
     """That would be a clean bill of health."""
-    with pytest.raises(LabError, match="User:nobody is not allowed to Describe the cluster, nor any topic"):
+    with pytest.raises(LabError, match="User:nobody is not allowed to Describe the cluster or any"):
         hidden_resources("User:nobody", [], False)

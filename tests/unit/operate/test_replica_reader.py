@@ -49,8 +49,11 @@ def test_a_replica_without_files(tmp_path: Path) -> None:
         (["peek", "orders", "--replica", "1", "--bootstrap-servers", "x:1"], "is not a partition"),
         (["peek", "orders/0", "--replica", "1", "--bootstrap-servers", "localhost"], "write HOST:PORT"),
         (["replay", "a", "a", "--bootstrap-servers", "127.0.0.1:1"], "into itself"),
-        (["replay", "a", "__consumer_offsets", "--bootstrap-servers", "127.0.0.1:1"], "is Kafka's own"),
-        (["replay", "a", "__transaction_state", "--bootstrap-servers", "127.0.0.1:1"], "is Kafka's own"),
+        (["replay", "a", "__consumer_offsets", "--bootstrap-servers", "127.0.0.1:1"], "is internal to Kafka"),
+        (
+            ["replay", "a", "__transaction_state", "--bootstrap-servers", "127.0.0.1:1"],
+            "is internal to Kafka",
+        ),
         *(
             (
                 ["replay", "a", "b", "--config", f"{key}=x", "--bootstrap-servers", "127.0.0.1:1"],
