@@ -34,12 +34,12 @@ from kaput.evidence.sealing import seal
 from kaput.java import find_java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster, Group, Topic
+from kaput.workload.client_spec import MemberSpec, ProducerSpec, write_spec
 from kaput.workload.counters import Counters
-from kaput.workload.garbage import collect_seldom
-from kaput.workload.member import Member
-from kaput.workload.order import MemberOrder, ProducerOrder, write_order
-from kaput.workload.producer import Sender
-from kaput.workload.settings import member_config
+from kaput.workload.librdkafka.client_setup import tune_garbage_collection
+from kaput.workload.librdkafka.member import Member
+from kaput.workload.librdkafka.producer import Sender
+from kaput.workload.librdkafka.settings import member_config
 
 KAFKA = "4.3.1"
 PAYLOAD_BYTES = 100
@@ -84,7 +84,7 @@ class CountingSender(Sender):
 class TimedMember(Member):
     """A member that stops after `wanted` messages; its clock runs from the first delivery to the end."""
 
-    def __init__(self, order: MemberOrder, wanted: int) -> None:
+    def __init__(self, order: MemberSpec, wanted: int) -> None:
         super().__init__(order)
         self.wanted, self.seen = wanted, 0
         self.clock = clock()
@@ -132,7 +132,7 @@ def _peak_mib() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
-def produce(order: ProducerOrder, side: str) -> dict[str, float]:
+def produce(order: ProducerSpec, side: str) -> dict[str, float]:
     """From the first send to the last outcome, and its flush."""
     sender = CountingSender(order) if side == "counting" else Sender(order)
     sender.connect()
@@ -145,7 +145,7 @@ def produce(order: ProducerOrder, side: str) -> dict[str, float]:
     return spent
 
 
-def consume(order: MemberOrder, side: str, wanted: int) -> dict[str, float]:
+def consume(order: MemberSpec, side: str, wanted: int) -> dict[str, float]:
     """From the first delivery to the last, its flush, and its commit."""
     member = CountingMember(order, wanted) if side == "counting" else TimedMember(order, wanted)
     member.run()
@@ -189,7 +189,7 @@ class Bench:
     def _produce(self, side: str, topic: str, messages: int) -> dict[str, float]:
         folder = self._next_folder()
         Counters(folder / "counters", 1, create=True)
-        order = ProducerOrder(
+        order = ProducerSpec(
             folder=str(folder),
             run_id=self._run_id,
             producer=0,
@@ -213,7 +213,7 @@ class Bench:
         """A lone member of one side, in a group of its own, from the start of `topic`."""
         folder = self._next_folder()
         config = member_config(self._lab.bootstrap_servers, Group(id=folder.name, topics=[topic]), "member-1")
-        order = MemberOrder(str(folder), self._run_id, folder.name, "member-1", [topic], config)
+        order = MemberSpec(str(folder), self._run_id, folder.name, "member-1", [topic], config)
         return self._side("consume", side, folder, order, READS * self._messages)
 
     def _next_folder(self) -> Path:
@@ -223,10 +223,10 @@ class Bench:
         return folder
 
     def _side(
-        self, role: str, side: str, folder: Path, order: ProducerOrder | MemberOrder, messages: int
+        self, role: str, side: str, folder: Path, order: ProducerSpec | MemberSpec, messages: int
     ) -> dict[str, float]:
         path = folder / "order.json"
-        write_order(path, order)
+        write_spec(path, order)
         command = [sys.executable, __file__, "--side", role, side, str(path), str(messages)]
         told = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=SIDE_TIMEOUT_S).stdout
         spent: dict[str, float] = json.loads(told.splitlines()[-1])
@@ -293,11 +293,11 @@ def table(rows: list[Row]) -> str:
 
 
 def _be_a_side(role: str, side: str, order: str, messages: str) -> dict[str, float]:
-    collect_seldom()
+    tune_garbage_collection()
     told = json.loads(Path(order).read_text())
     if role == "produce":
-        return produce(ProducerOrder(**told), side)
-    return consume(MemberOrder(**told), side, int(messages))
+        return produce(ProducerSpec(**told), side)
+    return consume(MemberSpec(**told), side, int(messages))
 
 
 def main() -> None:

@@ -26,9 +26,17 @@ _COMMANDS = ("any_shape", "analyze_while_recording", "background", "hdfs", "judg
 _APART = tuple(f"test_{name}.py" for name in ("network_runs", "no_orphans", "scenarios", "trouble"))
 # Those of tests/unit that start many processes or draw many cases: marked `slow`.
 _SLOW = (
-    *("beside", "command_clients", "crew", "damage", "dashboard_command", "exit_status", "export"),
+    *("beside", "command_clients", "supervisor", "damage", "dashboard_command", "exit_status", "export"),
     *("java_clients", "nemesis", "orphans", "ownership", "page", "pipe_member", "rebalances", "recording"),
-    *("resized", "seat", "sequence_command", "share_groups", "still_recording", "transactions", "watching"),
+    *(
+        "resized",
+        "member_slot",
+        "sequence_command",
+        "share_groups",
+        "still_recording",
+        "transactions",
+        "watching",
+    ),
 )
 _SLOW_FILES = {f"test_{name}.py" for name in _SLOW}
 

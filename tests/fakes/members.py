@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fakes.cluster import FakeNode, fake_scene
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Scene, now_ns
-from kaput.faults.members.member import Place
 
 
 @dataclass(frozen=True)
-class FakeWorked:
+class FakePaceReport:
     """What a member says of its pace."""
 
     ms: int
@@ -31,14 +31,14 @@ class FakeMember(FakeNode):
 
     group: str = "billing"
     groups: FakeGroups | None = None
-    owned: list[tuple[int, frozenset[Place]]] = field(default_factory=list)
+    owned: list[tuple[int, frozenset[TopicPartition]]] = field(default_factory=list)
     stands: bool = False
     brisk: bool = False
     stubborn: bool = False
     handed: bool = True
     pace: int = 1
     records: int = 0
-    worked: FakeWorked | None = None
+    pace_report: FakePaceReport | None = None
 
     @property
     def title(self) -> str:
@@ -48,7 +48,7 @@ class FakeMember(FakeNode):
     def ready(self) -> bool:
         return self.running and not self.stands
 
-    def owns(self) -> frozenset[Place]:
+    def owns(self) -> frozenset[TopicPartition]:
         return self.owned[-1][1] if self.owned else frozenset()
 
     def start(self) -> None:
@@ -72,7 +72,7 @@ class FakeMember(FakeNode):
             self.pace, self.records = ms, 0
         self.records += int(self.handed)
         took_ms = 0 if self.brisk else self.pace
-        self.worked = FakeWorked(self.pace, self.records, self.records * took_ms * 1_000_000)
+        self.pace_report = FakePaceReport(self.pace, self.records, self.records * took_ms * 1_000_000)
 
     def _ended(self) -> None:
         if not self.running and self.groups is not None:

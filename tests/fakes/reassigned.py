@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kaput.cluster.requests import TopicPartition as Place
+from kaput.core import TopicPartition
 from kaput.operate.reassign.cluster import Configs, Kind, State, View
 from kaput.operate.reassign.throttles import REPLICAS
 
@@ -16,19 +16,21 @@ class Killed(BaseException):
 class FakeCluster:
     """Brokers 1 to 3. `step`: bytes that each copy gains with every look; `size`: of each partition."""
 
-    def __init__(self, partitions: Mapping[Place, Sequence[int]], size: int = 100, step: int = 60) -> None:
+    def __init__(
+        self, partitions: Mapping[TopicPartition, Sequence[int]], size: int = 100, step: int = 60
+    ) -> None:
         self.replicas = {place: tuple(each) for place, each in partitions.items()}
         self.leaders = {place: each[0] for place, each in self.replicas.items()}
-        self.targets: dict[Place, tuple[int, ...]] = {}
+        self.targets: dict[TopicPartition, tuple[int, ...]] = {}
         self.bytes = {(place, b): size for place, each in self.replicas.items() for b in each}
         self.set: dict[Kind, dict[str, dict[str, str]]] = {"broker": {}, "topic": {}}
         self.size, self.step = size, step
         self.kill_at: int | None = None  # the call that nobody lives to see the answer of
         self.calls = 0
         self.most_at_a_time = 0
-        self.unthrottled: list[Place] = []  # what was told to move with no throttle on
-        self.refuses: dict[Place, str] = {}
-        self.stuck: set[Place] = set()
+        self.unthrottled: list[TopicPartition] = []  # what was told to move with no throttle on
+        self.refuses: dict[TopicPartition, str] = {}
+        self.stuck: set[TopicPartition] = set()
         self.copied = 0
         self.down: set[int] = set()
         self.stale_looks = 0  # so many looks show what was before
@@ -47,16 +49,16 @@ class FakeCluster:
             states[place] = State(shown, self.leaders[place], replicas)
         return View("cluster-1", dict.fromkeys({1, 2, 3} - self.down), states)
 
-    def ongoing(self) -> Mapping[Place, tuple[int, ...]]:
+    def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:
         self._count()
         return dict(self.targets)
 
-    def sizes(self, places: Iterable[Place]) -> Mapping[tuple[Place, int], int]:
+    def sizes(self, places: Iterable[TopicPartition]) -> Mapping[tuple[TopicPartition, int], int]:
         self._count()
         wanted = set(places)
         return {key: size for key, size in self.bytes.items() if key[0] in wanted}
 
-    def reassign(self, wanted: Mapping[Place, Sequence[int]]) -> Mapping[Place, str]:
+    def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> Mapping[TopicPartition, str]:
         for place, replicas in wanted.items():
             if place not in self.refuses:
                 self.targets[place] = tuple(replicas)
@@ -84,18 +86,18 @@ class FakeCluster:
                 del self.set[kind][name]
         self._count()
 
-    def elect(self, places: Iterable[Place]) -> None:
+    def elect(self, places: Iterable[TopicPartition]) -> None:
         for place in places:
             self.leaders[place] = self.replicas[place][0]
         self._count()
 
-    def _throttled(self, place: Place, replicas: Sequence[int]) -> bool:
+    def _throttled(self, place: TopicPartition, replicas: Sequence[int]) -> bool:
         """Whether every broker that copies it is told so."""
         told = self.set["topic"].get(place[0], {}).get(REPLICAS[1], "").split(",")
         new = [broker for broker in replicas if broker not in self.replicas[place]]
         return bool(self.set["broker"]) and all(f"{place[1]}:{broker}" in told for broker in new)
 
-    def held(self) -> set[Place]:
+    def held(self) -> set[TopicPartition]:
         """Partitions of which something is throttled now."""
         return {
             (topic, int(each.partition(":")[0]))

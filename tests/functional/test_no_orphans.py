@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from driving import KAPUT, Kaput
-from kaput.processes.behind import find_way
+from kaput.processes.idle_priority import find_method
 from waiting import wait_for
 
 FAST = ["--set", "workload.producers.0.messages=400000"]
@@ -47,7 +47,7 @@ def start(runs: Path, mode: str) -> subprocess.Popen[str]:
     assert process.stderr is not None
     for line in process.stderr:
         if "injected: pause" in line:
-            if find_way() is not None:
+            if find_method() is not None:
                 wait_for(lambda: bool(mentions(scratch)), "the start of Spark's Java behind the load")
             return process
     raise AssertionError("the pause was never injected")

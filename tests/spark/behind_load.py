@@ -7,10 +7,14 @@ import sys
 
 from kaput.analysis.spark import background
 from kaput.errors import Interrupted
-from kaput.processes import behind
+from kaput.processes import idle_priority
 from kaput.processes.signals import interrupts
 
-_WAYS = {"found": behind.find_way, "by_thread": lambda: behind.by_thread, "none": lambda: None}
+_WAYS = {
+    "found": idle_priority.find_method,
+    "by_thread": lambda: idle_priority.by_thread,
+    "none": lambda: None,
+}
 
 
 class Telling(background.Background):

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kaput.processes.behind import by_session, find_way
+from kaput.processes.idle_priority import by_session, find_method
 from kaput.processes.records import start_of
 from waiting import wait_for
 
@@ -84,7 +84,7 @@ def _sessions(pid: int) -> set[int]:
 
 
 @pytest.mark.alone  # behind, it gets nothing done while others work
-@pytest.mark.skipif(find_way() is not by_session, reason="sessions are not scheduled as groups here")
+@pytest.mark.skipif(find_method() is not by_session, reason="sessions are not scheduled as groups here")
 @pytest.mark.parametrize("waiting", ["found"], indirect=True)
 def test_the_jvms_session_is_behind_until_it_is_waited_for(waiting: Waiting) -> None:
     """And Python's workers, which the rehearsal has made, are in that session."""
@@ -145,7 +145,7 @@ def _is_gone(waiting: Waiting, jvm: int) -> None:
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
 )
-@pytest.mark.skipif(find_way() is None, reason="the JVM does not start early here")
+@pytest.mark.skipif(find_method() is None, reason="the JVM does not start early here")
 def test_however_it_is_ended_while_the_jvm_is_behind_nothing_is_left(
     waiting: Waiting, ready: bool, number: signal.Signals, status: int
 ) -> None:

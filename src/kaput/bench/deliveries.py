@@ -16,11 +16,11 @@ from kaput.bench.kinds import Kind
 from kaput.bench.plan import Plants
 from kaput.bench.shape import START_NS, Longs, commits_in
 from kaput.bench.slabs import NOBODY, Log, Slab
+from kaput.core import MS
 
 _POLL_NS = 5_000_000
 _STEP_NS = 200  # about so long between two records of one poll
 _MIN_STEP_NS = 8  # events of plants are squeezed in between, in half of that
-_MS = 1_000_000
 JOINED, ASSIGNED, REVOKED, COMMITTED, LEFT = range(5)
 EVENT_KINDS = ("joined", "assigned", "revoked", "committed", "left")
 NOTHING = -1  # partition or offset of an event that has none
@@ -91,9 +91,9 @@ def member(slab: Slab, group: int, number: int) -> tuple[Stream, Events]:
         _events(found, part, times[low:high])
         if high > low:
             end = slab.plan.ends[part.log.partition]
-            found.add(COMMITTED, [part.log.partition], [end], [last_ns + _MS])
+            found.add(COMMITTED, [part.log.partition], [end], [last_ns + MS])
     if slab.plan.slab == slab.shape.slabs - 1:
-        found.add(LEFT, [NOTHING], [NOTHING], [last_ns + 2 * _MS])
+        found.add(LEFT, [NOTHING], [NOTHING], [last_ns + 2 * MS])
     return stream, found.sorted()
 
 
@@ -181,8 +181,8 @@ class _Found:
 
 
 def _begin(found: _Found, partitions: list[int]) -> None:
-    before_ns = START_NS - 100 * _MS
-    found.add(JOINED, [NOTHING], [NOTHING], [before_ns - _MS])
+    before_ns = START_NS - 100 * MS
+    found.add(JOINED, [NOTHING], [NOTHING], [before_ns - MS])
     found.add(ASSIGNED, partitions, 0, [before_ns] * len(partitions))
 
 

@@ -24,6 +24,7 @@ from kaput import __version__
 from kaput.bench.plan import Plan, SlabPlan
 from kaput.bench.shape import START_NS, TOPIC, Shape
 from kaput.bench.tables import write_slab
+from kaput.core import MS
 from kaput.errors import AccountingError, UsageError
 from kaput.evidence.folder import EVIDENCE_SCHEMA, GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.schemas import TABLES
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 _SLAB_MESSAGES = 4_000_000  # at most, whatever the run's size: a task takes about 180 bytes for each
 _BIG = ("sends", "log", "deliveries", "group_events")
 _BROKERS = [1, 2, 3]
-_MS = 1_000_000
 _POLL_S = 0.2
 
 Progress = Callable[[int, int], None]
@@ -137,7 +137,7 @@ def _write_small_tables(plan: Plan, folder: RunFolder) -> None:
             "leader": _BROKERS[partition % len(_BROKERS)],
             "leader_epoch": 0,
             "isr": _BROKERS,
-            "at_ns": START_NS - 1000 * _MS,
+            "at_ns": START_NS - 1000 * MS,
             "source": "kaput bench generate",
         }
         for partition in range(plan.shape.partitions)
@@ -185,7 +185,7 @@ def _manifest(shape: Shape) -> Manifest:
         seed=shape.seed,
         state="sealed",
         versions={"kaput": __version__},
-        started_ns=START_NS - 1000 * _MS,
+        started_ns=START_NS - 1000 * MS,
         ended_ns=shape.ended_ns,
         groups=[GroupDrain(group=shape.group(number), drained=True) for number in range(shape.groups)],
     )

@@ -14,6 +14,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from kaput.core import SECOND
+
 Longs = npt.NDArray[np.int64]
 
 TOPIC = "orders"
@@ -56,7 +58,7 @@ class Shape:
     @property
     def interval_ns(self) -> int:
         """Between two messages of one producer."""
-        return self.producers * (1_000_000_000 // _RATE_PER_S)
+        return self.producers * (SECOND // _RATE_PER_S)
 
     @property
     def ended_ns(self) -> int:

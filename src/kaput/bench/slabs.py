@@ -14,10 +14,10 @@ import numpy.typing as npt
 from kaput.bench.kinds import HOLES, Kind, slots_more
 from kaput.bench.plan import Plants, SlabPlan
 from kaput.bench.shape import Batches, Longs, spread
+from kaput.core import MS
 
 ACKED, FAILED, UNKNOWN = range(3)  # positions in scenario.vocabulary.OUTCOMES
 NOBODY = -1  # producer and seq of a record without identity
-_MS = 1_000_000
 _CALLBACK_NS = 300  # about so long between the acknowledgements of one batch
 _OUTCOME = {
     Kind.RECOVERED: UNKNOWN,
@@ -91,7 +91,7 @@ class Slab:
     def delays_ns(self, count: int, median_ms: float, spread: float) -> Longs:
         """Lognormal, a quarter of a second at most."""
         drawn = median_ms * np.exp(self.rng.normal(0, spread, count))
-        return (np.minimum(drawn, 250.0) * _MS).astype(np.int64)
+        return (np.minimum(drawn, 250.0) * MS).astype(np.int64)
 
     def completed(self, producer: int) -> tuple[Longs, Longs]:
         """The positions of a producer's messages in order of completion, and those times."""
@@ -120,9 +120,9 @@ class Slab:
         slots = np.ones(len(message), np.int64)
         slots[at] += slots_more(plants.kind)
         slot = np.cumsum(slots) - slots  # where each message stands, or would stand
-        told = plan.starts[partition] + slot
-        told[at[plants.kind == Kind.MISCLAIMED]] += 1
-        self.offset[message] = told
+        claimed = plan.starts[partition] + slot
+        claimed[at[plants.kind == Kind.MISCLAIMED]] += 1
+        self.offset[message] = claimed
         kept = np.ones(int(slots.sum()), bool)
         kept[slot[at[np.isin(plants.kind, HOLES)]]] = False
         row = np.cumsum(kept) - kept
@@ -137,7 +137,7 @@ class Slab:
             producer[kept],
             seq[kept],
             intact[kept],
-            (self.attempt_ns[message] // _MS)[which][kept],
+            (self.attempt_ns[message] // MS)[which][kept],
             np.repeat(order, sizes)[which][kept],
             row[slot[before + sizes - 1]],
             plants,

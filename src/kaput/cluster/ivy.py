@@ -26,6 +26,7 @@ from kaput.processes.ownership import OwnedProcess, Owner
 SETTINGS_VARIABLE = "KAPUT_IVY_SETTINGS"
 TOTAL_TIMEOUT_S = 1800.0
 STALL_TIMEOUT_S = 120.0
+_LAST_LINES_S = 10.0  # for the output of a process that has ended
 PATTERN = "[organisation]/[artifact]-[revision].[ext]"
 
 # Ivy's own idea of the repository, but bounded waits. With a lock nothing is left to resolve, and every jar
@@ -85,36 +86,42 @@ def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool) -> str:
 
 def _listen(ivy: OwnedProcess, on_file: Callable[[], None]) -> None:
     """Counts what arrives, in this thread while another reads; ends Ivy when nothing arrives for long."""
-    said: list[str] = []
+    lines: list[str] = []
     seen, moved = 0, time.monotonic()
     limit = moved + TOTAL_TIMEOUT_S
-    threading.Thread(target=_read, args=(ivy, said), daemon=True).start()
-    while ivy.wait(0.1) is None:
-        if len(said) > seen:
-            for line in said[seen : (seen := len(said))]:
+    reader = threading.Thread(target=_read, args=(ivy, lines), daemon=True)
+    reader.start()
+    running = True
+    while running:
+        running = ivy.wait(0.1) is None
+        if not running:
+            # Its last lines say why it failed. A child of its own that keeps the pipe open is not waited for.
+            reader.join(_LAST_LINES_S)
+        if len(lines) > seen:
+            for line in lines[seen : (seen := len(lines))]:
                 if "[SUCCESSFUL" in line:
                     on_file()
             moved = time.monotonic()
-        if time.monotonic() > min(moved + STALL_TIMEOUT_S, limit):
+        if running and time.monotonic() > min(moved + STALL_TIMEOUT_S, limit):
             ivy.kill()
             raise DistributionError(f"nothing arrived for {STALL_TIMEOUT_S:.0f} s: is the network up?")
     if ivy.returncode != 0:
-        raise DistributionError(_why("\n".join(said)))
+        raise DistributionError(_why("\n".join(lines)))
 
 
-def _read(ivy: OwnedProcess, said: list[str]) -> None:
+def _read(ivy: OwnedProcess, lines: list[str]) -> None:
     assert ivy.popen.stdout is not None
     for line in ivy.popen.stdout:
-        said.append(line.decode(errors="replace").rstrip())
+        lines.append(line.decode(errors="replace").rstrip())
 
 
-def _why(said: str) -> str:
-    missing = sorted(set(re.findall(r":: ([^\s;]+;[^\s:]+): not found", said)))
+def _why(output: str) -> str:
+    missing = sorted(set(re.findall(r":: ([^\s;]+;[^\s:]+): not found", output)))
     if missing:
         names = ", ".join(name.replace("#", ":").replace(";", ":") for name in missing[:5])
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         return f"not found in the repository (is the network up?): {names}{more}"
-    return f"Ivy failed: {said[-500:]}"
+    return f"Ivy failed: {output[-500:]}"
 
 
 def _pyspark_jars() -> Path:

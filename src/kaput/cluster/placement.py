@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kaput.cluster.evening import even_out
-from kaput.cluster.requests import TopicPartition
+from kaput.cluster.balancing import balance
+from kaput.core import TopicPartition
 from kaput.errors import UsageError
 
 Racks = Mapping[int, str | None]  # of every broker that is there
@@ -81,7 +81,7 @@ class _Plan:
         self._load.update(broker for place in self._places.values() for broker in place.replicas)
         for topic_partition in self._chosen:
             self._fill(topic_partition)
-        even_out(self._load, self._open, self._exchanges, self._exchange)
+        balance(self._load, self._open, self._exchanges, self._exchange)
         return self._with_leaders()
 
     def _kept(self, name: TopicPartition) -> _Place:
@@ -109,9 +109,7 @@ class _Plan:
         able = {*self._open, *staying} - self._goal.away_from
         if wanted > len(able):
             named = ", ".join(map(str, sorted(able))) or "none"
-            raise UsageError(
-                f"{name[0]}/{name[1]} cannot have {wanted} replicas: the brokers for them are {named}"
-            )
+            raise UsageError(f"{name} cannot have {wanted} replicas: the brokers for them are {named}")
         return wanted
 
     def _spread(self, kept: list[int], wanted: int) -> list[int]:
@@ -219,7 +217,7 @@ class _Plan:
             replicas[name].remove(other)
             replicas[name].insert(0, other)
 
-        even_out(self._led, self._open, exchanges, exchange)
+        balance(self._led, self._open, exchanges, exchange)
         return replicas
 
     def _in_order(self, name: TopicPartition) -> list[int]:

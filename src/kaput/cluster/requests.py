@@ -19,9 +19,8 @@ from kaput.cluster.protocol import (
     MetadataRequest,
     OffsetFetchRequest,
 )
+from kaput.core import TopicPartition
 from kaput.scenario.model import Config, Topic
-
-TopicPartition = tuple[str, int]
 
 _CONSUMER = -1
 # Kafka's own debugging replica id: its answer is not cut off at the high watermark, as a consumer's is.

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaput.cluster.requests import TopicPartition
 from kaput.cluster.segments import headers, segments
+from kaput.core import TopicPartition
 
 _CHECKPOINT = "recovery-point-offset-checkpoint"
 # Every record of the metadata log is synced before it counts.
@@ -51,7 +51,7 @@ def tails(data: Path, log: Path) -> list[Tail]:
         match = _DIRECTORY.fullmatch(folder.name)
         if match is None or match["topic"] == _ALWAYS_SYNCED:
             continue
-        place = (match["topic"], int(match["partition"]))
+        place = TopicPartition(match["topic"], int(match["partition"]))
         tail = _tail(folder, place, known.get(place, 0))
         if tail.size:
             found.append(tail)
@@ -96,7 +96,7 @@ def _checkpointed(path: Path) -> dict[TopicPartition, int]:
     except FileNotFoundError:
         return {}
     words = [line.split() for line in lines]
-    return {(topic, int(partition)): int(offset) for topic, partition, offset in words}
+    return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in words}
 
 
 def _flushed(log: Path) -> Mapping[TopicPartition, int]:
@@ -106,7 +106,7 @@ def _flushed(log: Path) -> Mapping[TopicPartition, int]:
         with log.open("rb") as lines:
             for line in lines:
                 if _FLUSH_WORDS in line and (match := _FLUSHING.search(line.decode(errors="replace"))):
-                    found[match[1], int(match[2])] = int(match[3])
+                    found[TopicPartition(match[1], int(match[2]))] = int(match[3])
     except FileNotFoundError:
         pass
     return found

@@ -46,7 +46,7 @@ def check_footer(path: Path | str, footer: pq.FileMetaData) -> None:
     try:
         _look(path, footer)
         groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
-        wrong = next((told for group in groups if (told := _wrong(group, footer))), None)
+        wrong = next((problem for group in groups if (problem := _wrong(group, footer))), None)
     except DAMAGE as error:
         raise broken(path, error) from None
     if wrong is not None:

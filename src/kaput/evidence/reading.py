@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.parquet import (
@@ -224,9 +225,9 @@ def _check_numbers(table: Table, path: Path, footer: pq.FileMetaData) -> None:
             continue
         for index in range(footer.num_row_groups):
             least, greatest = _bounds(path, footer, index, column.name)
-            if least == -(2**63):
+            if least == NULL_LONG:
                 raise EvidenceError(f"{path}: table {table.name}: column {column.name!r} has {least}")
-            if greatest == 2**63 - 1 and column.name in _NUMBERED:
+            if greatest == INT64_MAX and column.name in _NUMBERED:
                 raise EvidenceError(
                     f"{path}: table {table.name}: column {column.name!r} has {greatest}, the last number"
                 )

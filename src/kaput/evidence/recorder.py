@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kaput.core import NULL_INT, NULL_LONG
 from kaput.errors import EvidenceError
-from kaput.evidence.nulls import NULL_INT, NULL_LONG
 from kaput.evidence.recording import hold_to_record
 from kaput.evidence.schemas import TABLES
 

@@ -32,7 +32,7 @@ Note = Callable[[list[str]], None]
 def seal(
     folder: RunFolder,
     hold: Hold | None = None,
-    note: Note = lambda said: None,
+    note: Note = lambda warnings: None,
     killed: Collection[int] = (),
 ) -> list[str]:
     """Seals every table; sentences about what a crash had torn off.
@@ -44,12 +44,12 @@ def seal(
     file, StillRecording, OSError where the folder cannot be written to.
     """
     with hold_alone(folder.path) if hold is None else nullcontext(hold) as mine:
-        said, done = _seal_all(folder, killed)
-        note(said)
+        warnings, done = _seal_all(folder, killed)
+        note(warnings)
         for path in done:
             path.unlink()
         mine.remove()
-    return said
+    return warnings
 
 
 def needs_sealing(folder: RunFolder) -> bool:
@@ -61,19 +61,19 @@ def needs_sealing(folder: RunFolder) -> bool:
 
 def _seal_all(folder: RunFolder, killed: Collection[int]) -> tuple[list[str], list[Path]]:
     """Makes every Parquet file; what was torn, and what is not needed any more, in the order to remove it."""
-    said: list[str] = []
+    warnings: list[str] = []
     streams: list[Path] = []
     for table in TABLES.values():
         for unfinished in folder.table(table.name).glob(".*.parquet.*"):
             unfinished.unlink()
         for stream in sorted(folder.table(table.name).glob("*.arrows")):
-            said += _seal_stream(table, stream)
+            warnings += _seal_stream(table, stream)
             streams.append(stream)
     attempts = sorted(folder.table("sends").glob(f"*{SUFFIX}"))
     for path in attempts:
-        said += _seal_attempts(path, killed)
+        warnings += _seal_attempts(path, killed)
     # Attempts first: without the stream's outcomes they would all be unknown.
-    return said, attempts + streams
+    return warnings, attempts + streams
 
 
 def _seal_stream(table: Table, stream: Path) -> list[str]:
@@ -121,14 +121,14 @@ def _last_row_of_each_fault(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 
 
 def _write_parquet(table: Table, batches: Iterator[pa.RecordBatch], path: Path) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with parquet_writer(table, beside) as writer:
+        with parquet_writer(table, temporary) as writer:
             for rows in _row_groups(batches):
                 writer.write_table(_conform(table, rows), row_group_size=ROW_GROUP_ROWS)
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def parquet_writer(table: Table, path: Path) -> pq.ParquetWriter:
@@ -170,7 +170,7 @@ def _conform(table: Table, rows: pa.Table) -> pa.Table:
 def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
     """Adds the attempts that have no outcome to the producer's sends, as `unknown`."""
     attempts = read_attempts(path)
-    said: list[str] = []
+    warnings: list[str] = []
     sealed = path.with_suffix(".parquet")
     if attempts is not None:
         table = TABLES["sends"]
@@ -178,7 +178,7 @@ def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
         unresolved = _without_outcome(known, len(attempts.attempt_ns))
         if len(unresolved):
             if attempts.producer not in killed:
-                said.append(
+                warnings.append(
                     f"{sealed}: {len(unresolved)} of {len(attempts.attempt_ns)} attempts of producer "
                     f"{attempts.producer} have no outcome (their producer ended first): unknown"
                 )
@@ -194,7 +194,7 @@ def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
             columns = [rows.get(f.name, pa.nulls(count, f.type)) for f in table.schema]
             batch = pa.record_batch(columns, schema=table.schema)
             _write_parquet(table, iter([batch]), sealed.with_name(f"{path.stem}-unresolved.parquet"))
-    return said
+    return warnings
 
 
 def _without_outcome(known: pq.ParquetFile | None, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

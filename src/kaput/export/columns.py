@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import NULL_LONG
 from kaput.export.merging import Rows
 
 

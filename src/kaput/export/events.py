@@ -14,14 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import FOREVER_NS, NULL_LONG
 from kaput.evidence.parquet import open_file
 from kaput.evidence.reading import Evidence
 from kaput.export.columns import among, ints, mapped, nowhere
 from kaput.export.merging import Rows
 from kaput.export.sent import Sent
 
-FOREVER = 2**63 - 1
 _BATCH_ROWS = 1 << 16
 
 
@@ -111,10 +110,10 @@ class Events:
     def of_the_drain(self) -> Iterator[Rows]:
         """What is stored: `time` is the key and `kind` always the same, so that it goes by key and offset."""
         names = ["topic", "partition", "offset", "producer", "seq", "intact"]
-        told = "visible" not in self._evidence.tables["log"].lacking
-        for batch in self._batches("log", [*names, "visible"] if told else names):
+        has_visible = "visible" not in self._evidence.tables["log"].lacking
+        for batch in self._batches("log", [*names, "visible"] if has_visible else names):
             # Of an aborted transaction nothing is there for a reader.
-            known = self._known(batch.filter(pc.fill_null(batch["visible"], True)) if told else batch)
+            known = self._known(batch.filter(pc.fill_null(batch["visible"], True)) if has_visible else batch)
             rows = _rows(len(known))
             rows[TIME] = rows[KEY] = self._keys(known)
             rows[KIND] = Kind.STORED
@@ -144,7 +143,7 @@ class Events:
             rows[OFFSET] = ints(batch, "offset")
             yield rows.copy()
             done = ints(batch, "done_ns")
-            rows[TIME] = np.maximum(np.where(done == NULL_LONG, FOREVER, done), rows[TIME])
+            rows[TIME] = np.maximum(np.where(done == NULL_LONG, FOREVER_NS, done), rows[TIME])
             rows[KIND] = mapped(batch, "outcome", lambda word: _OUTCOMES[word])
             self._judge_transactions(rows)
             rows[ERROR] = mapped(batch, "error", self.names.error)

@@ -15,9 +15,9 @@ from functools import cached_property
 from itertools import groupby, islice
 from pathlib import Path
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import FOREVER_NS, NULL_LONG
 from kaput.evidence.reading import Evidence
-from kaput.export.events import ERROR, FOREVER, KEY, OFFSET, PRODUCER, SEQ, Events, Kind
+from kaput.export.events import ERROR, KEY, OFFSET, PRODUCER, SEQ, Events, Kind
 from kaput.export.merging import CHUNK_ROWS, Rows, in_order
 
 PRODUCER_SHIFT = 40  # a message's value is producer * 2**40 + seq
@@ -56,7 +56,7 @@ class History:
         rows = self._rows(self._events.of_clients())
         # What was handed to a member together has one time.
         for (ns, kind, who), some in groupby(rows, key=lambda row: (row[0], row[1], row[2])):
-            if ns != FOREVER:
+            if ns != FOREVER_NS:
                 self._last_ns = max(self._last_ns, ns)
             match kind:
                 case Kind.DELIVERED:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import NULL_LONG
 from kaput.export.columns import among, identity
 from kaput.export.merging import Rows
 

@@ -1,4 +1,4 @@
-"""The file that fills a disk, and the look whether a disk has room. Its place: disk_full.py."""
+"""The file that fills a disk, and the check whether a disk has space. disk_full.py uses it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 from kaput.errors import LabError
 
 _PROBE = "kaput-probe"
-_TRIES = 100  # the broker may give room back while it is taken
+_TRIES = 100  # the broker may free space meanwhile
 _PAGE = 4096
 
 
 class Ballast:
-    """One file on one file system. Every method raises LabError with the place and what the system said."""
+    """One file on one file system. Every method raises LabError with the path and the system's error."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory, self._path = directory, directory / name
 
     def take(self) -> int:
-        """Takes all the room there is; its bytes."""
-        with self._said("filled"), self._path.open("wb") as ballast:
+        """Takes all free space; its size in bytes."""
+        with self._details("filled"), self._path.open("wb") as ballast:
             for _ in range(_TRIES):
                 free = os.statvfs(self._directory)
                 room = free.f_bavail * free.f_frsize
@@ -35,22 +35,22 @@ class Ballast:
             return os.fstat(ballast.fileno()).st_size
 
     def size(self) -> int:
-        """Its bytes now; 0 where it is gone."""
-        with self._said("looked at"):
+        """Its size in bytes; 0 if it does not exist."""
+        with self._details("looked at"):
             try:
                 return self._path.stat().st_size
             except FileNotFoundError:
                 return 0
 
     def give_back(self) -> None:
-        """Takes it away, whether it is there or not."""
-        with self._said("freed"):
+        """Deletes it if it exists."""
+        with self._details("freed"):
             self._path.unlink(missing_ok=True)
 
     def refuses(self) -> bool:
-        """Whether not one page more can be written beside it."""
+        """Whether not even one more page can be written to the disk."""
         probe = self._directory / _PROBE
-        with self._said("tried"):
+        with self._details("tried"):
             try:
                 probe.write_bytes(bytes(_PAGE))
             except OSError as error:
@@ -62,7 +62,7 @@ class Ballast:
         return False
 
     @contextlib.contextmanager
-    def _said(self, what: str) -> Iterator[None]:
+    def _details(self, what: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -1,7 +1,7 @@
-"""bandwidth: the target's link carries no more than `rate`, as beside a neighbour's backup.
+"""bandwidth: the target's link carries no more than `rate`, as when another machine's backup uses the link.
 
-At the sending end of the link: the clients' end for what comes to the node (`in`), the node's own end for
-what goes from it (`out`).
+Limited at the sending end of the link: the clients' end for traffic to the node (`in`), the node's own end
+for traffic from it (`out`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.shaping import End, Flow
+from kaput.faults.token_bucket import End, Flow
 
 _LEAST_BURST = 32_000  # bytes
 _MEASUREMENTS = 4  # at most, of one end
@@ -20,15 +20,15 @@ _UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
 
 def keeps(flow: Flow, rate: float) -> bool:
-    """Whether what was carried under load is the rate that was asked for (bits a second), and no more.
+    """Whether the rate carried under load is the configured rate (bits per second), and no more.
 
-    A quarter above it and half below are what clocks, whole packets and a busy machine may add and take.
+    The tolerance is a quarter above and half below, for clocks, whole packets and a busy machine.
     """
     return flow.waited > 0 and 0.5 * min(rate, flow.offered) <= flow.carried <= 1.25 * rate
 
 
 class Bandwidth(Fault):
-    """Proof: packets had to wait, and what was carried under load, by the token bucket's own counts."""
+    """Proof: the token bucket's counters show that packets waited, and the rate carried under load."""
 
     name = "bandwidth"
     needs = ("tbf",)
@@ -41,8 +41,8 @@ class Bandwidth(Fault):
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        direction, told = self.scene.options.direction, self.scene.options.rate
-        rate = _bits(told)
+        direction, rate_text = self.scene.options.direction, self.scene.options.rate
+        rate = _bits(rate_text)
         burst = max(_LEAST_BURST, round(rate / 8 / 100))
         ways = [inward for way, inward in (("in", True), ("out", False)) if direction in ("both", way)]
         try:
@@ -56,8 +56,8 @@ class Bandwidth(Fault):
         flows = [_under_load(end, rate, burst) for end in self._ends]
         bit = len(alive) == len(nodes) and all(keeps(flow, rate) for flow in flows)
         carried = ", ".join(f"{flow.carried / 1e6:.2f} of {flow.offered / 1e6:.2f} Mbit/s" for flow in flows)
-        said = f"{name_all(alive)}: {told} {'each way' if direction == 'both' else direction}"
-        return Effect(effective, bit, f"{said}; under load {carried} carried; {self._counts()} so far")
+        details = f"{name_all(alive)}: {rate_text} {'each way' if direction == 'both' else direction}"
+        return Effect(effective, bit, f"{details}; under load {carried} carried; {self._counts()} so far")
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._ends:
@@ -68,14 +68,14 @@ class Bandwidth(Fault):
         healed = None if left else now_ns()
         if effect.effective_ns is None:
             return healed, effect
-        said = [counts, *(f"the limit of node {end.target} was gone before the heal" for end in gone)]
-        said += [f"a limit of node {end.target} is still there" for end in left] or ["no limit is left"]
-        return healed, effect.further("; ".join(said), not gone and not left)
+        details = [counts, *(f"the limit of node {end.target} was gone before the heal" for end in gone)]
+        details += [f"a limit of node {end.target} is still there" for end in left] or ["no limit is left"]
+        return healed, effect.further("; ".join(details), not gone and not left)
 
     def _lift(self) -> list[End]:
-        """Takes every limit away, each whatever became of the others; the ends that still have theirs."""
+        """Removes every limit, even if removing others fails; the ends that still have one."""
         for end in self._ends:
-            with contextlib.suppress(LabError):  # there is none: somebody else took it away
+            with contextlib.suppress(LabError):  # it is gone already
                 end.lift()
         left = [end for end in self._ends if end.limited()]
         self._ends = left
@@ -88,10 +88,10 @@ class Bandwidth(Fault):
 
 
 def _under_load(end: End, rate: float, burst: int) -> Flow:
-    """What one end carries, measured again where it is not the rate.
+    """What one end carries, measured again if it is not the configured rate.
 
-    While this process has to wait for its turn on a busy machine the bucket fills up, and a whole burst then
-    passes within the measurement. A limit that does not hold is seen in every one.
+    While this process waits for the CPU on a busy machine the bucket fills up, and a whole burst passes
+    within the measurement. A limit that does not work shows in every measurement.
     """
     for _ in range(_MEASUREMENTS):
         flow = end.load(rate, burst)

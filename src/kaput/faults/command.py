@@ -1,7 +1,7 @@
-"""command: what somebody's own command lines do to brokers that kaput did not start.
+"""command: the user's own command lines break brokers that kaput did not start.
 
-The commands are run elsewhere (commands.py); here is what they prove. Without a command to prove it the
-broker itself is asked: whether it answers, and has stopped to.
+commands.py runs them; here is what they prove. Without a `prove` command the proof is whether the broker
+answers.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
+from kaput.core import MS
 from kaput.errors import LabError
-from kaput.faults.commands import Commands, Ran
+from kaput.faults.commands import CommandResult, Commands
 from kaput.faults.fault import Effect, Scene, now_ns
-from kaput.faults.together import together
+from kaput.faults.parallel import in_parallel
 
 _POLL_S = 0.2
 # Of a shell: not executable, not found, ended by a signal; of ssh: no connection. It says nothing of faults.
@@ -20,12 +21,11 @@ _NO_ANSWER_FROM = 126
 
 
 class Command:
-    """One injection on the brokers of these numbers.
+    """One injection on the brokers with these ids.
 
-    Proof: what `prove` says before the injection (no), after it (yes), just before the heal (yes still), and
-    after it (no). A fault without `heal` ends by itself: only its end must be seen.
-    It took effect at some moment from the start of `inject` on, which is the one that is recorded: nothing
-    that it caused can have come before.
+    Proof: the result of `prove` before the injection (no), after it (yes), just before the heal (yes), and
+    after it (no). A fault without `heal` ends by itself: only its end must be seen. The start of `inject`
+    is recorded as the time it took effect: nothing it caused can be earlier.
     """
 
     name = "command"
@@ -37,33 +37,33 @@ class Command:
         self._hit: list[int] = []
 
     def abandon(self) -> None:
-        """The run is being ended: nothing is waited for any more."""
+        """Ends all waits: the run is being ended."""
         self._abandoned.set()
 
     def inject(self, brokers: Sequence[int]) -> Effect:
-        """Runs `inject` for each broker at once. Raises LabError where it fails for one."""
+        """Runs `inject` for all brokers at once. Raises LabError if it fails for one."""
         early = [broker for broker, holds in self._ask(brokers).items() if holds]
         if early:
             return Effect(None, False, f"{_named(early)}: {self._probe} before the injection, too")
         self._hit = list(brokers)
-        self._commands.owe(self.scene.step, brokers, self.scene.options.heal, self._known)
+        self._commands.add_pending_heal(self.scene.step, brokers, self.scene.options.heal, self._known)
         began = now_ns()
         runs = self._run("inject", self.scene.options.inject, brokers)
-        took_ms = (now_ns() - began) / 1e6
-        said = f"{_named(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
+        took_ms = (now_ns() - began) / MS
+        details = f"{_named(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
         _must_succeed("inject", runs)
         lacking = self._wait_until(True, brokers)
         if lacking:
             some = began if len(lacking) < len(brokers) else None
             waited = self.scene.options.timeout / 1000
             return Effect(
-                some, False, f"{said}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
+                some, False, f"{details}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
             )
-        shown_ms = (now_ns() - began) / 1e6
-        return Effect(began, True, f"{said}; {self._probe}, as was seen {shown_ms:,.0f} ms after its start")
+        shown_ms = (now_ns() - began) / MS
+        return Effect(began, True, f"{details}; {self._probe}, seen {shown_ms:,.0f} ms after its start")
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
-        """Runs `heal` for each broker that was hit, and waits for the end of what was proven."""
+        """Runs `heal` for each broker that was hit, and waits until `prove` shows the end."""
         if not self._hit:
             return now_ns(), effect
         options = self.scene.options
@@ -74,35 +74,35 @@ class Command:
         if options.heal:
             runs = self._run("heal", options.heal, self._hit)
             _must_succeed("heal", runs)
-            self._commands.settled(self.scene.step)
+            self._commands.heal_done(self.scene.step)
         lasting = self._wait_until(False, self._hit)
         if lasting:
-            said = f"{_named(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
-            return None, effect.further(said, holds=False)
-        self._commands.settled(self.scene.step)
+            details = f"{_named(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
+            return None, effect.further(details, holds=False)
+        self._commands.heal_done(self.scene.step)
         ended = now_ns()
         if options.heal:
-            said = f"healed; no more so {(ended - began) / 1e6:,.0f} ms after the start of heal"
-            return began, effect.further(said, holds=True)
+            details = f"healed; over {(ended - began) / MS:,.0f} ms after the start of heal"
+            return began, effect.further(details, holds=True)
         return ended, effect.further("ended by itself", holds=True)
 
     @property
     def _probe(self) -> str:
         return "prove says so" if self.scene.options.prove else "does not answer"
 
-    def _run(self, kind: str, line: str, brokers: Sequence[int]) -> dict[int, Ran]:
+    def _run(self, kind: str, line: str, brokers: Sequence[int]) -> dict[int, CommandResult]:
         options, step = self.scene.options, self.scene.step
 
-        def run(broker: int) -> Ran:
+        def run(broker: int) -> CommandResult:
             return self._commands.run(step, kind, broker, line, self._known, options.timeout / 1000)
 
-        return dict(zip(brokers, together(run, brokers), strict=True))
+        return dict(zip(brokers, in_parallel(run, brokers), strict=True))
 
     def _ask(self, brokers: Sequence[int]) -> dict[int, bool | None]:
-        """Whether the effect is there, of each broker; None where nobody can tell."""
+        """Whether each broker is affected; None if unknown."""
         if not self.scene.options.prove:
             admin = self.scene.admin
-            return dict(zip(brokers, together(lambda b: not admin.answers(b), brokers), strict=True))
+            return dict(zip(brokers, in_parallel(lambda b: not admin.answers(b), brokers), strict=True))
         runs = self._run("prove", self.scene.options.prove, brokers)
         return {broker: _answer(ran) for broker, ran in runs.items()}
 
@@ -110,7 +110,7 @@ class Command:
         return [broker for broker, holds in self._ask(brokers).items() if holds is False]
 
     def _wait_until(self, wanted: bool, brokers: Sequence[int]) -> list[int]:
-        """Waits, for a bounded time, until all are so; those that are not then."""
+        """Waits until all brokers are in the wanted state, or time runs out; those that are not."""
         clock = self.scene.clock
         limit = clock.now() + self.scene.options.timeout / 1000
         lacking = list(brokers)
@@ -122,13 +122,13 @@ class Command:
             clock.sleep(_POLL_S)
 
 
-def _answer(ran: Ran) -> bool | None:
+def _answer(ran: CommandResult) -> bool | None:
     if ran.status is None or ran.status < 0 or ran.status >= _NO_ANSWER_FROM:
         return None
     return ran.status == 0
 
 
-def _must_succeed(kind: str, runs: Mapping[int, Ran]) -> None:
+def _must_succeed(kind: str, runs: Mapping[int, CommandResult]) -> None:
     wrong = [f"broker {broker}: {ran.how(kind)}" for broker, ran in runs.items() if ran.status != 0]
     if wrong:
         raise LabError("; ".join(wrong))

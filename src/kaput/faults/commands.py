@@ -1,6 +1,6 @@
-"""What the fault `command` asks for: a command line to be run on behalf of one broker, within a bounded time.
+"""What the fault `command` needs: running a command line for one broker within a bounded time.
 
-Its place: faults/command.py judges by it, run/commanding.py does it.
+Its place: faults/command.py judges by it, runner/command_runner.py does it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from kaput.errors import LabError
 
 
 @dataclass(frozen=True)
-class Ran:
-    """How a command ended: its exit status, None where its time was up; and the last line that it said."""
+class CommandResult:
+    """How a command ended: its exit status, None if it timed out; and the last line of its output."""
 
     status: int | None
     last: str = ""
@@ -32,28 +32,32 @@ class Commands(Protocol):
 
     def run(
         self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
-    ) -> Ran:
-        """Runs a command line to its end. `kind`: inject, heal or prove; `known`: what is filled in beside
-        the broker and its address. Raises LabError where it cannot be started.
+    ) -> CommandResult:
+        """Runs a command line to its end. `kind`: inject, heal or prove; `known`: placeholders in addition
+        to the broker and its address. Raises LabError if it cannot be started.
         """
 
-    def owe(self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]) -> None:
-        """From now on these brokers are broken, should anybody ask after the end of kaput."""
+    def add_pending_heal(
+        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+    ) -> None:
+        """Notes that these brokers are about to be broken, and how to heal them if kaput is killed."""
 
-    def settled(self, step: str) -> None:
-        """They are no more."""
+    def heal_done(self, step: str) -> None:
+        """Notes that they are healed."""
 
 
 class NoCommands:
-    """Where kaput's own cluster is broken."""
+    """For a cluster of kaput's own, which needs no commands."""
 
     def run(
         self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
-    ) -> Ran:
-        raise LabError("commands break clusters that kaput has not started")
+    ) -> CommandResult:
+        raise LabError("commands are for existing clusters only")
 
-    def owe(self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]) -> None:
-        raise LabError("commands break clusters that kaput has not started")
+    def add_pending_heal(
+        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+    ) -> None:
+        raise LabError("commands are for existing clusters only")
 
-    def settled(self, step: str) -> None:
-        """There is nothing."""
+    def heal_done(self, step: str) -> None:
+        """Does nothing."""

@@ -1,15 +1,15 @@
-"""cut: the target and those whom `from` names hear nothing of each other, or in one direction only."""
+"""cut: no packets between the target and the parties in `from`, or in one direction only."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
+from kaput.faults.barriers import Barrier, BarrierFault
 from kaput.faults.peers import named
-from kaput.faults.severing import Barrier, Severing
 
 
-class Cut(Severing):
+class Cut(BarrierFault):
     """`direction: in` stops what comes to the target, `out` what goes from it."""
 
     name = "cut"

@@ -1,14 +1,14 @@
-"""isolate: the target and every other node hear nothing of each other; clients still reach it."""
+"""isolate: no packets between the target and every other node; clients still reach it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.severing import Barrier, Severing
+from kaput.faults.barriers import Barrier, BarrierFault
 
 
-class Isolate(Severing):
+class Isolate(BarrierFault):
     """Several targets are isolated from each other, too."""
 
     name = "isolate"

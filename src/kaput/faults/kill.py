@@ -1,38 +1,39 @@
-"""kill: SIGKILL, as by the out-of-memory killer or a power cut that spares the disk. Heals by a restart."""
+"""kill: SIGKILL, like the out-of-memory killer. Healed by a restart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.faults.fault import Effect, name_all, now_ns
+from kaput.faults.parallel import in_parallel
+from kaput.faults.process_target import ProcessTarget
 from kaput.faults.restarts import HealedByRestart
-from kaput.faults.together import together
-from kaput.faults.victim import Victim
 
 
 class Killing(HealedByRestart):
-    """What kills: processes are gone by SIGKILL, and stay so until the heal."""
+    """Kills processes with SIGKILL; they stay down until the heal."""
 
-    def kill_all(self, nodes: Sequence[Victim]) -> Effect:
-        """Proof: the operating system has no such process any more."""
+    def kill_all(self, nodes: Sequence[ProcessTarget]) -> Effect:
+        """Proof: the process no longer exists."""
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
         who, start = name_all(alive), now_ns()
         self.remember(alive)
-        gone = max(together(lambda node: node.kill(), alive))
+        gone = max(in_parallel(lambda node: node.kill(), alive))
         left = [node for node in alive if node.running]
         if left:
             some = gone if len(left) < len(alive) else None
             return Effect(some, False, f"{who}: SIGKILL, but {name_all(left)} still running")
-        proof = f"{who}: SIGKILL, process gone after {(gone - start) / 1e6:.1f} ms"
+        proof = f"{who}: SIGKILL, process gone after {(gone - start) / MS:.1f} ms"
         return Effect(gone, len(alive) == len(nodes), proof)
 
 
 class Kill(Killing):
-    """Proof: the operating system has no such process any more, and no other one until the restart."""
+    """Proof: the process no longer exists, and no other one took its place until the restart."""
 
     name = "kill"
 
-    def inject(self, nodes: Sequence[Victim]) -> Effect:
+    def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
         return self.kill_all(nodes)

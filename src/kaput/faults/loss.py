@@ -1,4 +1,4 @@
-"""loss: a share of the packets vanishes, drawn at random, as on a bad cable or an overloaded switch."""
+"""loss: a random share of the packets is dropped, as on a bad cable or an overloaded switch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.parallel import in_parallel
 from kaput.faults.peers import addresses, named
-from kaput.faults.rules import Table, losing
-from kaput.faults.together import together
+from kaput.faults.rules import StepRules, dropping
 
 _LOOK_S = 1.5
 _EXPECTED = 30  # datagrams lost in a look, where the time allows so many
@@ -25,7 +25,8 @@ class Sample(NamedTuple):
 
 
 def loses(sample: Sample, percent: float) -> bool:
-    """Whether a way loses packets at that share: a third of those expected or more are missing, one at least.
+    """Whether a direction loses that share of packets: at least a third of the expected loss, and at least
+    one.
 
     Of 30 that are expected less than a third is missing once in 100,000 looks.
     """
@@ -34,14 +35,14 @@ def loses(sample: Sample, percent: float) -> bool:
 
 
 class Loss(Fault):
-    """Proof: datagrams that arrived before, of which some are lost now, by the filter's own counts, too."""
+    """Proof: datagrams that arrived before are lost now, and the filter's counters agree."""
 
     name = "loss"
     needs = ("numgen",)
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._tables: dict[int, Table] = {}
+        self._tables: dict[int, StepRules] = {}
         self._ways: list[probes.Path] = []
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
@@ -52,7 +53,7 @@ class Loss(Fault):
         parties = {n.id: named(options.from_, self.scene) - {n.id} for n in nodes}
         met = {node: of for node, of in parties.items() if of}
         if not met:
-            return Effect(None, False, f"{name_all(nodes)}: there is nobody else to lose packets of")
+            return Effect(None, False, f"{name_all(nodes)}: there are no other parties to lose packets of")
         inward = [(min(of), node) for node, of in met.items()]
         outward = [(node, party) for party, node in inward]
         self._ways = [
@@ -63,17 +64,17 @@ class Loss(Fault):
         ]
         before = self._look(self._ways)
         for node, of in met.items():
-            self._tables[node] = Table(self.scene, node)
-            self._tables[node].put(losing(addresses(of, self.scene), options.direction, options.percent))
+            self._tables[node] = StepRules(self.scene, node)
+            self._tables[node].put(dropping(addresses(of, self.scene), options.direction, options.percent))
         effective = now_ns()
         during = self._look(self._ways)
         bit = all(not self._loses(before[way]) and self._loses(during[way]) for way in self._ways)
         bit = bit and all(self._dropped(node) for node in self._tables)
-        said = (
+        details = (
             f"{name_all(alive)}: {options.percent:g} % of the packets are dropped; of datagrams arrived"
-            f" {_said(before)} before and {_said(during)} now; {self._counts()} so far"
+            f" {_details(before)} before and {_details(during)} now; {self._counts()} so far"
         )
-        return Effect(effective, bit and len(alive) == len(nodes) == len(self._tables), said)
+        return Effect(effective, bit and len(alive) == len(nodes) == len(self._tables), details)
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._tables:
@@ -85,29 +86,29 @@ class Loss(Fault):
         healed = now_ns()
         left = [node for node, table in self._tables.items() if table.exists()]
         # Where another step has rules as well, what is lost says nothing about ours.
-        busy = {n for way in self._ways for n in way if n and not Table(self.scene, n).alone()}
+        busy = {n for way in self._ways for n in way if n and not StepRules(self.scene, n).alone()}
         after = self._look([way for way in self._ways if not busy & set(way)])
         lossy = [way for way, sample in after.items() if self._loses(sample)]
         over = not left and not lossy
-        said = [counts, *(f"the rules of node {node} were gone before the heal" for node in gone)]
-        said += [f"the rules of node {node} are still there" for node in left]
-        said += ["the rules are gone"] if not left else []
-        said.append(
-            f"of datagrams arrived {_said(after)} after the heal" if after else "nothing could be tried"
+        details = [counts, *(f"the rules of node {node} were gone before the heal" for node in gone)]
+        details += [f"the rules of node {node} are still there" for node in left]
+        details += ["the rules are gone"] if not left else []
+        details.append(
+            f"of datagrams arrived {_details(after)} after the heal" if after else "nothing could be tried"
         )
-        return healed if over else None, effect.further("; ".join(said), over and not gone)
+        return healed if over else None, effect.further("; ".join(details), over and not gone)
 
     def _look(self, ways: Sequence[probes.Path]) -> dict[probes.Path, Sample]:
-        """So many datagrams each way that some thirty are lost, as far as the time goes."""
+        """How many datagrams to send each way so that about thirty are lost, within the time limit."""
         count = round(_EXPECTED * 100 / self.scene.options.percent)
-        found = together(lambda way: Sample(*probes.arrive(way, self.scene, count, _LOOK_S)), ways)
+        found = in_parallel(lambda way: Sample(*probes.arrive(way, self.scene, count, _LOOK_S)), ways)
         return dict(zip(ways, found, strict=True))
 
     def _loses(self, sample: Sample) -> bool:
         return loses(sample, self.scene.options.percent)
 
     def _count(self, node: int) -> Mapping[str, int] | None:
-        """None where the rules are not there."""
+        """The counters; None if the rules do not exist."""
         try:
             return self._tables[node].counters()
         except LabError:
@@ -128,5 +129,5 @@ def _sum(counters: Mapping[str, int], what: str) -> int:
     return sum(count for name, count in counters.items() if name.endswith(what))
 
 
-def _said(samples: Mapping[probes.Path, Sample]) -> str:
+def _details(samples: Mapping[probes.Path, Sample]) -> str:
     return ", ".join(f"{sample.arrived:,} of {sample.sent:,}" for sample in samples.values())

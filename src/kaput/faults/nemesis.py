@@ -20,17 +20,17 @@ from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
 from kaput.faults.command import Command
 from kaput.faults.commands import Commands, NoCommands
 from kaput.faults.coordinators import kept_in
+from kaput.faults.failures import healed_or_failed, injected_or_failed
 from kaput.faults.fault import Effect, Fault, Scene, cannot_grow, cannot_upgrade, now_ns
-from kaput.faults.guarded import healed_or_failed, injected_or_failed
-from kaput.faults.lasting import Lasting
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.members.fault import MemberFault
 from kaput.faults.members.member import Clients, Member, NoGroups
 from kaput.faults.pause import Pause
+from kaput.faults.permanent import PermanentChange
+from kaput.faults.process_target import ProcessTarget
 from kaput.faults.schedule import Schedule
 from kaput.faults.targets import resolve, resolve_members
-from kaput.faults.victim import Victim
-from kaput.faults.witness import Nobody, Witness
+from kaput.faults.witness import NoWitness, Witness
 from kaput.scenario.timeline import Step
 from kaput.scenario.values import members_meant, partition_meant, producer_meant, topic_meant
 
@@ -39,21 +39,21 @@ OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
 
 @dataclass(frozen=True)
 class _Injection:
-    """One step on its resolved target: the fault, bound to whom it hits, and what is recorded of those."""
+    """One step on its resolved target: the fault, who it hits, and what is recorded of them."""
 
     target: str
     brokers: list[int]
-    fault: Fault | MemberFault | Lasting | Command
+    fault: Fault | MemberFault | PermanentChange | Command
     inject: Callable[[], Effect]
     heal: Callable[[Effect], tuple[int | None, Effect]]
     outlasts: bool = False  # the run: it is healed even where that is ended
 
 
 class Nemesis:
-    """Plays the steps; `recorder` takes the faults table, `on_fault` hears when each begins and ends.
+    """Plays the steps; `recorder` writes the faults table, `on_fault` is called when each begins and ends.
 
-    `witness` is told of each before it takes hold. `groups` gives the members, once there are any; `grow`
-    makes more brokers, which steps from then on hit as well; `upgrade` gives a node another version of Kafka.
+    `witness` is called before each injection. `groups` has the members, once there are any; `grow` adds
+    brokers, which later steps may hit as well; `upgrade` gives a node another version of Kafka.
     `commands` runs those of the scenario.
     """
 
@@ -78,8 +78,8 @@ class Nemesis:
         self._more_brokers, self._upgrade = grow, upgrade
         self._network, self._topics = network, topics
         self._groups, self._commands = groups, commands or NoCommands()
-        self._active: dict[str, Fault | MemberFault | Lasting | Command] = {}
-        self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or Nobody()
+        self._active: dict[str, Fault | MemberFault | PermanentChange | Command] = {}
+        self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or NoWitness()
         self._recording = threading.Lock()
         self._workload_over = threading.Event()
         self._aborted = threading.Event()
@@ -91,24 +91,26 @@ class Nemesis:
         return self._schedule.thresholds
 
     def threshold(self, n: int) -> None:
-        """The N-th attempt was made."""
+        """Called when the N-th attempt was made."""
         self._schedule.reached(n)
 
     def start(self) -> None:
-        """The warm-up is over: the timeline begins."""
+        """Starts the timeline: the warm-up is over."""
         self._schedule.start()
 
     def workload_over(self) -> None:
-        """Every attempt is made: steps without a duration heal, steps not yet reached never begin."""
+        """Called when every attempt is made: heals steps without a duration, skips steps not yet reached."""
         self._workload_over.set()
         self._schedule.load_over()
 
     def all_healed(self) -> bool:
-        """Whether every step has ended; raises what a step raised."""
+        """Whether every step has ended; re-raises the exception of a step."""
         return self._schedule.all_ended()
 
     def abort(self) -> None:
-        """Nothing more is injected, nor healed but what outlasts the run; returns when all have let go."""
+        """Injects nothing more, and heals only faults that would outlast the run; returns when all steps
+        have ended.
+        """
         self._aborted.set()
         self._workload_over.set()
         self._schedule.abort()
@@ -129,7 +131,7 @@ class Nemesis:
         what = _title(step)
         self._on_fault(step.id, what, True)
         self._witness.before(step.id, injection.brokers)
-        # Whatever ends kaput from now on, the evidence knows that somebody was being hit.
+        # However kaput ends from now on, the evidence shows that this step was being injected.
         record = partial(self._record, step, injection.target, injection.brokers, injected)
         record(Effect(None, False, "not injected to the end"), None)
         effect, failed = injected_or_failed(injection.inject)
@@ -144,7 +146,7 @@ class Nemesis:
         self._on_fault(step.id, what, False)
 
     def _resolved(self, step: Step) -> _Injection:
-        """Whom the step hits right now. Raises LabError."""
+        """The step's resolved target. Raises LabError."""
         groups = self._groups()
         scene = Scene(
             step.id,
@@ -192,7 +194,7 @@ class Nemesis:
         inject, heal = partial(fault.inject, ids), partial(fault.heal, ids)
         return _Injection(step.target, ids, fault, inject, heal, outlasts=True)
 
-    def _on_producer(self, step: Step, producer: Victim, fault: Pause) -> _Injection:
+    def _on_producer(self, step: Step, producer: ProcessTarget, fault: Pause) -> _Injection:
         hit = [producer]
         return _Injection(step.target, [], fault, partial(fault.inject, hit), partial(fault.heal, hit))
 
@@ -217,7 +219,7 @@ class Nemesis:
     def _record(
         self, step: Step, target: str, brokers: list[int], injected: int, effect: Effect, healed: int | None
     ) -> None:
-        """Rows before and after the injection and after the heal: sealing keeps the last one."""
+        """Writes a row before and after the injection and after the heal: sealing keeps the last one."""
         with self._recording:
             self._recorder.row(
                 step.id, step.fault, target, brokers, injected,

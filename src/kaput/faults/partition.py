@@ -1,15 +1,15 @@
-"""partition: the targets on one side, every other node on the other; each side is whole in itself."""
+"""partition: the targets on one side, every other node on the other; each side stays connected internally."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
+from kaput.faults.barriers import Barrier, BarrierFault
 from kaput.faults.peers import CLIENTS
-from kaput.faults.severing import Barrier, Severing
 
 
-class Partition(Severing):
+class Partition(BarrierFault):
     """`clients-with` says which side the clients are on; by default they reach both."""
 
     name = "partition"

@@ -1,32 +1,33 @@
-"""pause: SIGSTOP and SIGCONT, as by a long garbage collection, a frozen disk or a suspended machine."""
+"""pause: SIGSTOP and SIGCONT, like a long garbage collection, a frozen disk or a suspended machine."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.victim import Victim
+from kaput.faults.process_target import ProcessTarget
 
 TIMEOUT_S = 5.0  # for all threads to stand still, or to go on
 
 
 class Pause(Fault):
-    """Proof: every process is in the stopped state, and used no CPU time at all until it was continued."""
+    """Proof: every process is in the stopped state, and used no CPU time until SIGCONT."""
 
     name = "pause"
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._pids: dict[int, int | None] = {}  # by node, of the process that was told to stop
+        self._pids: dict[int, int | None] = {}  # by node, of the stopped process
         self._cpu: dict[int, float] = {}
 
-    def inject(self, nodes: Sequence[Victim]) -> Effect:
+    def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        # Who stands still already is another step's, and proves nothing about this one.
+        # A process that is stopped already belongs to another step, and proves nothing about this one.
         moving = [node for node in alive if not node.is_stopped()]
         if not moving:
             return Effect(None, False, f"{name_all(alive)}: stopped already before SIGSTOP")
@@ -39,7 +40,7 @@ class Pause(Fault):
         self._cpu = {node.id: node.cpu_seconds() for node in moving}
         return Effect(stopped, len(moving) == len(nodes), f"{name_all(moving)}: SIGSTOP, state stopped")
 
-    def heal(self, nodes: Sequence[Victim], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
         ours = [node for node in nodes if node.id in self._pids]
         paused = [node for node in ours if node.running and node.pid == self._pids[node.id]]
         ended = [node for node in ours if node not in paused]
@@ -51,24 +52,26 @@ class Pause(Fault):
         goes_on = self._wait(paused, stopped=False)
         if effect.effective_ns is None:
             return healed if goes_on else None, effect
-        lasted_ms = (healed - effect.effective_ns) / 1e6
+        lasted_ms = (healed - effect.effective_ns) / MS
         titles = {node.id: node.title for node in paused}
         used = [f"{titles[i]} used {ms:.0f} ms of CPU" for i, ms in used_ms.items()]
-        said = [f"in {lasted_ms:.0f} ms until SIGCONT {'; '.join(used)}"] if used else []
-        said += [f"{node.title} had ended by then" for node in ended]
-        said += [f"{node.title} was not stopped any more" for node in moved]
-        said += ["running again" if goes_on else "still in the stopped state after SIGCONT"] if paused else []
+        details = [f"in {lasted_ms:.0f} ms until SIGCONT {'; '.join(used)}"] if used else []
+        details += [f"{node.title} had ended by then" for node in ended]
+        details += [f"{node.title} was no longer stopped" for node in moved]
+        details += (
+            ["running again" if goes_on else "still in the stopped state after SIGCONT"] if paused else []
+        )
         holds = goes_on and not moved and not any(used_ms.values())
-        return healed if goes_on else None, effect.further("; ".join(said), holds)
+        return healed if goes_on else None, effect.further("; ".join(details), holds)
 
-    def _used_ms(self, node: Victim) -> float | None:
-        """CPU time since it stood still; None where that is not known, or it ends just now."""
+    def _used_ms(self, node: ProcessTarget) -> float | None:
+        """CPU time since it was stopped; None if unknown, or if it is just ending."""
         with contextlib.suppress(LabError):
             return (node.cpu_seconds() - self._cpu[node.id]) * 1000 if node.id in self._cpu else None
         return None
 
-    def _wait(self, nodes: Sequence[Victim], *, stopped: bool) -> bool:
-        """Whether all of them come to be stopped, or not to be stopped, in time."""
+    def _wait(self, nodes: Sequence[ProcessTarget], *, stopped: bool) -> bool:
+        """Whether all of them get stopped (or running) in time."""
         clock = self.scene.clock
         limit = clock.now() + TIMEOUT_S
         while any(node.is_stopped() != stopped for node in nodes):

@@ -1,7 +1,7 @@
-"""reassign: every partition, those of Kafka's own topics included, gets more replicas while it is used.
+"""reassign: every partition, including those of Kafka's own topics, gets more replicas under load.
 
-The remedy for topics that were made when there were fewer brokers (R3), as it happens to those who use the
-cluster meanwhile. Not here: doing it to a large cluster in small steps, which is `kaput reassign`.
+The remedy for topics created when there were fewer brokers (R3), as clients of the cluster experience it. Not
+here: reassigning a large cluster in small steps, which is `kaput reassign`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Mapping
 
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.placement import Assignment, Goal, plan
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.lasting import Lasting, ms
+from kaput.faults.permanent import PermanentChange, ms
 
 _IN_SYNC_S = 120.0
 
 
-class Reassign(Lasting):
-    """One injection of it.
+class Reassign(PermanentChange):
+    """One injection.
 
-    Proof: each partition that had fewer replicas has as many as were wanted, all in sync, and has them still
-    at the end.
+    Proof: each partition that had fewer replicas has the wanted number, all in sync, and still has them at
+    the end.
     """
 
     name = "reassign"
@@ -33,27 +33,27 @@ class Reassign(Lasting):
         wanted = self._wanted(admin.partitions(admin.topics()), factor)
         self._topics = sorted({topic for topic, _ in wanted})
         if not wanted:
-            return Effect(None, False, f"every partition has {factor} replicas already")
+            return Effect(None, False, f"every partition already has {factor} replicas")
         began = now_ns()
         admin.reassign(wanted)
-        lacks = self.wait_out(self._lacks, _IN_SYNC_S)
-        said = f"{factor} replicas for {len(wanted):,} partitions of {', '.join(self._topics)}"
+        lacks = self.await_nothing_lacking(self._lacks, _IN_SYNC_S)
+        details = f"{factor} replicas for {len(wanted):,} partitions of {', '.join(self._topics)}"
         if lacks:
-            return Effect(began, False, f"{said}; not in order after {_IN_SYNC_S:.0f} s: {lacks}")
+            return Effect(began, False, f"{details}; not in order after {_IN_SYNC_S:.0f} s: {lacks}")
         ready = now_ns()
-        return Effect(ready, True, f"{said}, all in sync after {ms(began, ready)}")
+        return Effect(ready, True, f"{details}, all in sync after {ms(began, ready)}")
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:
-        """Nothing: replicas stay. Raises LabError."""
+        """Does nothing: replicas stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         few = self._few()
         there = not few and effect.bit
-        said = few or "there at the end"
-        return effect.effective_ns if there else None, effect.further(said, there)
+        details = few or "there at the end"
+        return effect.effective_ns if there else None, effect.further(details, there)
 
     def _wanted(self, states: Mapping[TopicPartition, PartitionState], factor: int) -> Assignment:
-        """The replicas that partitions with fewer are to have, spread over the brokers."""
+        """The new replicas of partitions with too few, spread over the brokers."""
         now = {place: state.replicas for place, state in states.items()}
         few = [place for place, replicas in now.items() if len(replicas) < factor]
         try:
@@ -62,7 +62,7 @@ class Reassign(Lasting):
             raise LabError(f"there cannot be {factor} replicas: {error}") from None
 
     def _lacks(self) -> str:
-        return self._few() or self.in_order(self._topics)
+        return self._few() or self.replicas_lacking(self._topics)
 
     def _few(self) -> str:
         factor = self.scene.options.replication_factor

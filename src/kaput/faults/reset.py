@@ -1,6 +1,6 @@
-"""reset: the target's open TCP connections are torn down, as by a firewall that was restarted.
+"""reset: the target's open TCP connections are torn down, as by a restarted firewall.
 
-It happens once, when it is injected; new connections are welcome at once.
+It happens once, at the injection; new connections work at once.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kaput.cluster.network.interface import Connection
 from kaput.cluster.node import Node
+from kaput.core import MS
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.parallel import in_parallel
 from kaput.faults.peers import CLIENTS, addresses, named
-from kaput.faults.rules import Table
-from kaput.faults.together import together
+from kaput.faults.rules import StepRules
 
 _GONE_S = 5.0
 _POLL_S = 0.02
 
 
 class Reset(Fault):
-    """Proof: every connection that was open is no more, and nor are those that kaput made for this.
+    """Proof: all open connections are gone, including connections that kaput opened as a check.
 
-    Another's connection may end by itself in that moment; one of ours would not.
+    Other connections may end by themselves at that moment; ours would not.
     """
 
     name = "reset"
@@ -46,36 +47,38 @@ class Reset(Fault):
         paths = [(party, node) for node, of in sorted(parties.items()) for party in sorted(of)]
         with self._made(paths) as made:
             self._before = set(made)
-            together(lambda item: network.tear_down(*item), list(self._peers.items()))
+            in_parallel(lambda item: network.tear_down(*item), list(self._peers.items()))
             effective = now_ns()
             left = self._wait_gone(opened)
             ended = self._count_ended(made)
-        total, took_ms = sum(map(len, opened.values())), (now_ns() - effective) / 1e6
-        said = (
+        total, took_ms = sum(map(len, opened.values())), (now_ns() - effective) / MS
+        details = (
             f"{name_all(alive)}: {total - left} of {total} open connections torn down within {took_ms:.0f} ms"
         )
-        said += f", and {ended} of {len(made)} made to see it"
+        details += f", and {ended} of {len(made)} opened as a check"
         tried = {node for _, node in made}
         bit = left == 0 and all(opened.values()) and ended == len(made)
-        return Effect(effective, bit and tried == {node.id for node in nodes} == {n.id for n in alive}, said)
+        return Effect(
+            effective, bit and tried == {node.id for node in nodes} == {n.id for n in alive}, details
+        )
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
-        """Nothing is left to be healed; whether new connections are made is looked at all the same."""
+        """Needs no heal; checks that new connections work."""
         moment = now_ns()
         if effect.effective_ns is None:
             return moment, effect
         running = {node.id for node in nodes if node.running and not node.is_stopped()}
         # Where another step has rules, a connection says nothing about us.
-        busy = {n for path in self._before for n in path if n and not Table(self.scene, n).alone()}
+        busy = {n for path in self._before for n in path if n and not StepRules(self.scene, n).alone()}
         asked = {path for path in self._before if path[1] in running and not busy & set(path)}
         welcome = len(probes.reached(asked, self.scene, probes.BEFORE_S))
         over = welcome == len(asked)
-        said = f"at the end {welcome} of {len(asked)} parties connect"
-        return moment if over else None, effect.further(said, over)
+        details = f"at the end {welcome} of {len(asked)} parties connect"
+        return moment if over else None, effect.further(details, over)
 
     @contextlib.contextmanager
     def _made(self, paths: Sequence[probes.Path]) -> Iterator[Mapping[probes.Path, socket.socket]]:
-        """A connection on each path on which one is made, closed at the end."""
+        """Opens a connection on each path that allows one; closes them at the end."""
         with contextlib.ExitStack() as stack:
 
             def make(path: probes.Path) -> socket.socket | None:
@@ -89,11 +92,11 @@ class Reset(Fault):
                     return None
                 return made
 
-            found = dict(zip(paths, together(make, paths), strict=True))
+            found = dict(zip(paths, in_parallel(make, paths), strict=True))
             yield {path: made for path, made in found.items() if made is not None}
 
     def _count_ended(self, made: Mapping[probes.Path, socket.socket]) -> int:
-        """How many of these have been torn down by now, or soon are."""
+        """How many of these are torn down within a short time."""
 
         def ended(connection: socket.socket) -> bool:
             connection.settimeout(_GONE_S)
@@ -104,10 +107,10 @@ class Reset(Fault):
             except OSError:
                 return True
 
-        return sum(together(ended, list(made.values())))
+        return sum(in_parallel(ended, list(made.values())))
 
     def _wait_gone(self, opened: Mapping[int, set[Connection]]) -> int:
-        """How many are left when all are gone or the time is up."""
+        """How many are left when all are gone or time runs out."""
         limit = self.scene.clock.now() + _GONE_S
         while True:
             left = sum(

@@ -1,4 +1,4 @@
-"""resize: a topic gets more partitions while it is written and read. It never gets fewer again.
+"""resize: a topic gets more partitions while it is written and read. Kafka cannot remove them.
 
 Not here: what that does to keys and to groups that begin at the end, which the analysis counts
 (analysis/questions/keys.py).
@@ -7,17 +7,17 @@ Not here: what that does to keys and to groups that begin at the end, which the 
 from __future__ import annotations
 
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.lasting import Lasting, ms
+from kaput.faults.permanent import PermanentChange, ms
 from kaput.faults.rolling_restart import lacking
 
 _LED_S = 60.0
 
 
-class Resize(Lasting):
-    """One injection of it on one topic.
+class Resize(PermanentChange):
+    """One injection on one topic.
 
-    Proof: the cluster has as many partitions as were wanted, more than before, each with a leader and its
-    full ISR, and has them still at the end.
+    Proof: the topic has the wanted number of partitions, more than before, each with a leader and its full
+    ISR, and still has them at the end.
     """
 
     name = "resize"
@@ -27,24 +27,28 @@ class Resize(Lasting):
         admin, wanted = self.scene.admin, self.scene.options.partitions
         before = len(admin.partitions([topic]))
         if wanted <= before:
-            return Effect(None, False, f"{topic} has {before} partitions already")
+            return Effect(None, False, f"{topic} already has {before} partitions")
         began = now_ns()
         admin.add_partitions(topic, wanted)
         accepted = now_ns()
-        lacks = self.wait_out(lambda: self._lacks(topic, wanted), _LED_S)
-        said = f"{topic}: {wanted:,} partitions instead of {before:,}, accepted after {ms(began, accepted)}"
+        lacks = self.await_nothing_lacking(lambda: self._lacks(topic, wanted), _LED_S)
+        details = (
+            f"{topic}: {wanted:,} partitions instead of {before:,}, accepted after {ms(began, accepted)}"
+        )
         if lacks:
-            return Effect(accepted, False, f"{said}; not in order after {_LED_S:.0f} s: {lacks}")
+            return Effect(accepted, False, f"{details}; not in order after {_LED_S:.0f} s: {lacks}")
         ready = now_ns()
-        return Effect(ready, True, f"{said}, all with a leader and their full ISR after {ms(began, ready)}")
+        return Effect(
+            ready, True, f"{details}, all with a leader and their full ISR after {ms(began, ready)}"
+        )
 
     def heal(self, topic: str, effect: Effect) -> tuple[int | None, Effect]:
-        """Nothing: partitions stay. Raises LabError."""
+        """Does nothing: partitions stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         there, wanted = len(self.scene.admin.partitions([topic])), self.scene.options.partitions
-        said = f"{there:,} at the end"
-        return (effect.effective_ns if there >= wanted else None), effect.further(said, there >= wanted)
+        details = f"{there:,} at the end"
+        return (effect.effective_ns if there >= wanted else None), effect.further(details, there >= wanted)
 
     def _lacks(self, topic: str, wanted: int) -> str:
         states = self.scene.admin.partitions([topic])

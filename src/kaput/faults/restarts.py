@@ -1,7 +1,4 @@
-"""Nodes that a fault brought down are started again, on their own ports and data: how kill and stop heal.
-
-Its place: what these faults have in common, and the restart itself for those that bring nodes down otherwise.
-"""
+"""Restarts nodes that a fault brought down, on the same ports and data: how kill and stop heal."""
 
 from __future__ import annotations
 
@@ -10,63 +7,63 @@ from dataclasses import dataclass
 
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.victim import Victim
+from kaput.faults.process_target import ProcessTarget
 
 
 @dataclass(frozen=True)
 class Restart:
-    """What starting nodes again came to: the moment (ns) of the first start, None where there was none."""
+    """The result of a restart of nodes: the time (ns) of the first start, None if there was none."""
 
     at_ns: int | None
-    said: list[str]
+    details: list[str]
     complete: bool  # all of them run
 
 
-def start_again(nodes: Sequence[Victim]) -> Restart:
-    """Starts these, each whatever became of the others."""
-    at_ns, said, complete = None, [], True
+def start_again(nodes: Sequence[ProcessTarget]) -> Restart:
+    """Starts all of these, even if some fail."""
+    at_ns, details, complete = None, [], True
     for node in nodes:
         try:
             node.start()  # may wait until the cluster can take the node back
         except LabError as error:
-            said.append(f"{node.title} could not be started again: {error}")
+            details.append(f"{node.title} could not be started again: {error}")
             complete = False
             continue
         at_ns = at_ns or now_ns()
         complete = complete and node.running
-        said.append(
+        details.append(
             f"{name_all([node])} was started again"
             if node.running
             else f"{node.title} does not run after its start"
         )
-    return Restart(at_ns, said, complete)
+    return Restart(at_ns, details, complete)
 
 
 class HealedByRestart(Fault):
-    """A fault whose victims are down from injection to heal, and nobody else starts them meanwhile."""
+    """A fault whose targets are down from injection to heal."""
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._pids: dict[int, int | None] = {}  # by node, of the process that was hit
 
-    def remember(self, nodes: Sequence[Victim]) -> None:
-        """These are about to be hit: it is theirs to be started again, and nobody else's."""
+    def remember(self, nodes: Sequence[ProcessTarget]) -> None:
+        """Marks nodes as down because of this fault, so that only its heal restarts them."""
         self._pids = {node.id: node.pid for node in nodes}
 
-    def remembers(self, node: Victim) -> bool:
-        """Whether this one was hit."""
+    def remembers(self, node: ProcessTarget) -> bool:
+        """Whether this node was hit."""
         return node.id in self._pids
 
-    def heal(self, nodes: Sequence[Victim], effect: Effect) -> tuple[int | None, Effect]:
-        """Starts those that were hit; the moment is that of the first start."""
+    def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
+        """Starts the nodes that were hit; the time is that of the first start."""
         hit = [node for node in nodes if self.remembers(node)]
         early = [node for node in hit if node.pid != self._pids[node.id]]
         lasting = [node for node in hit if node not in early and node.running]
         restart = start_again([node for node in hit if node not in early and not node.running])
-        said = [f"{name_all([node])} had been started by somebody else" for node in early]
-        said += [f"{name_all([node])} has not ended" for node in lasting] + restart.said
+        details = [f"{name_all([node])} had been started by something else" for node in early]
+        details += [f"{name_all([node])} has not ended" for node in lasting] + restart.details
         healed = (restart.at_ns or now_ns()) if restart.complete and not lasting else None
-        if not said:
+        if not details:
             return healed, effect
         holds = restart.complete and not early and not lasting
-        return healed, effect.further("; ".join(said), holds)
+        return healed, effect.further("; ".join(details), holds)

@@ -1,7 +1,7 @@
 """rolling-restart: the targets are stopped and started one after the other, as in an upgrade.
 
-The next one's turn comes when the last one answers again and every partition has a leader and its full ISR.
-It goes on until all have had their turn, also where `for` has passed meanwhile.
+The next target follows when the last one answers again and every partition has a leader and its full ISR.
+It continues until all were restarted, even beyond the duration of `for`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.node import Node
-from kaput.cluster.requests import TopicPartition
+from kaput.core import MS, SECOND, TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.restarts import start_again
@@ -22,14 +22,14 @@ _POLL_S = 0.1
 
 
 class RollingRestart(Fault):
-    """Proof: each process has ended after SIGTERM, and after its restart the cluster was whole again."""
+    """Proof: each process ended after SIGTERM, and after its restart every ISR was full again."""
 
     name = "rolling-restart"
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._stop = threading.Event()
-        self._said: list[str] = []
+        self._details: list[str] = []
         self._troubles: list[str] = []
         self._stopped: list[Node] = []
         self._done: list[int] = []  # the moments (ns) at which the cluster was whole again
@@ -41,10 +41,10 @@ class RollingRestart(Fault):
             return Effect(None, False, "not every target was running" if alive else "no target was running")
         lacks = self._wait_whole(None)
         if lacks:
-            return Effect(None, False, f"{self._not_whole(lacks)}, so nobody was restarted")
+            return Effect(None, False, f"{self._not_whole(lacks)}, so no node was restarted")
         who, began = name_all(alive), now_ns()
         ended = self._stop_one(alive[0])
-        effect = Effect(began, ended, f"{who}: SIGTERM to one after the other")
+        effect = Effect(began, ended, f"{who}: SIGTERM, one after the other")
         if ended:
             self._thread = threading.Thread(
                 target=self._roll, args=(alive,), name="rolling-restart", daemon=True
@@ -55,19 +55,19 @@ class RollingRestart(Fault):
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if self._thread is not None:
             self._thread.join()  # every wait in it is bounded
-        # Those that have had their turn are nobody's business any more, down or not.
+        # Nodes that were restarted earlier do not matter any more, down or not.
         restart = start_again([node for node in self._stopped[len(self._done) :] if not node.running])
         if not self._stopped:
             return now_ns(), effect
         complete = len(self._done) == len(nodes) and not self._troubles
-        proof = "; ".join([*self._said, *self._troubles, *restart.said])
+        proof = "; ".join([*self._details, *self._troubles, *restart.details])
         return self._done[-1] if complete else None, effect.further(proof, complete)
 
     def abandon(self) -> None:
         self._stop.set()
 
     def _roll(self, nodes: Sequence[Node]) -> None:
-        """The thread: the first one is stopped already."""
+        """Runs in a thread, after the first node was stopped."""
         for index, node in enumerate(nodes):
             if self._stop.is_set() or (index and not self._stop_one(node)):
                 return
@@ -79,16 +79,16 @@ class RollingRestart(Fault):
             restart = start_again([node])
             started = now_ns()
             if not restart.complete:
-                self._troubles = restart.said
+                self._troubles = restart.details
                 return
             lacks = self._wait_whole(node)
             if lacks:
                 self._troubles.append(f"after the start of {node.title} {self._not_whole(lacks)}")
                 return
             self._done.append(now_ns())
-            self._said.append(f"ISR whole {(self._done[-1] - started) / 1e6:,.0f} ms after its start")
+            self._details.append(f"ISR whole {(self._done[-1] - started) / MS:,.0f} ms after its start")
         try:
-            self._said += self.at_last()
+            self._details += self.at_last()
         except LabError as error:
             self._troubles.append(str(error))
 
@@ -97,16 +97,16 @@ class RollingRestart(Fault):
         self._stopped.append(node)
         node.terminate(_STOP_S)
         if node.running:
-            self._troubles.append(f"{node.title} still ran {(now_ns() - began) / 1e9:.0f} s after SIGTERM")
+            self._troubles.append(f"{node.title} still ran {(now_ns() - began) / SECOND:.0f} s after SIGTERM")
             return False
-        self._said.append(f"{node.title} ended after {(now_ns() - began) / 1e6:,.0f} ms")
+        self._details.append(f"{node.title} ended after {(now_ns() - began) / MS:,.0f} ms")
         return True
 
     def _not_whole(self, lacks: str) -> str:
         return f"the cluster was not whole within {_WHOLE_S:.0f} s ({lacks})"
 
     def _wait_whole(self, restarted: Node | None) -> str:
-        """Waits, for a bounded time, until nothing is lacking; what is, when the time is up."""
+        """Waits, for a bounded time, until nothing is lacking; a sentence about what still is."""
         limit = self.scene.clock.now() + _WHOLE_S
         lacks = "the run was ended"
         while not self._stop.is_set():
@@ -117,21 +117,21 @@ class RollingRestart(Fault):
         return lacks
 
     def before_start(self, node: Node) -> None:
-        """What is done to each while it is down. May raise LabError: the heal starts it again, then."""
+        """Hook: called for each node while it is down. May raise LabError: then the heal starts the node."""
 
     def lacks_itself(self, node: Node) -> str:
-        """What keeps a node that was started from being what it is to be."""
+        """A sentence about what a restarted node lacks; empty if nothing."""
         # A view from before the broker went shows it in every ISR: it must be back itself.
         return "" if self.scene.admin.answers(node.id) else f"{node.title} does not answer"
 
     def at_last(self) -> list[str]:
-        """What is done once all have had their turn, in sentences. May raise LabError."""
+        """Hook: called after the last node; returns sentences. May raise LabError."""
         return []
 
     def _lacks(self, restarted: Node | None) -> str:
-        """What keeps the cluster from being whole right now, nothing where it is."""
-        if restarted is not None and (said := self.lacks_itself(restarted)):
-            return said
+        """A sentence about what the cluster lacks right now; empty if nothing."""
+        if restarted is not None and (details := self.lacks_itself(restarted)):
+            return details
         try:
             return lacking(self.scene.admin.partitions(self.scene.topics))
         except LabError as error:
@@ -139,13 +139,13 @@ class RollingRestart(Fault):
 
 
 def lacking(states: Mapping[TopicPartition, PartitionState]) -> str:
-    """Which partitions have no leader or not their full ISR; nothing where all have both.
+    """A sentence about partitions without a leader or a full ISR; empty if there are none.
 
-    A partition that has lost its last replica keeps it in its ISR, and has no leader.
+    A partition that has lost its last replica keeps that in its ISR, and has no leader.
     """
-    said = [
+    details = [
         f"{topic}/{p} has leader {state.leader} and ISR {state.isr} of {state.replicas}"
         for (topic, p), state in states.items()
         if state.leader is None or set(state.isr) != set(state.replicas)
     ]
-    return ", ".join(said)
+    return ", ".join(details)

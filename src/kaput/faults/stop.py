@@ -1,36 +1,37 @@
-"""stop: SIGTERM, a clean shutdown as in maintenance. Heals by a restart."""
+"""stop: SIGTERM, a clean shutdown as for maintenance. Healed by a restart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.faults.fault import Effect, name_all, now_ns
+from kaput.faults.parallel import in_parallel
+from kaput.faults.process_target import ProcessTarget
 from kaput.faults.restarts import HealedByRestart
-from kaput.faults.together import together
-from kaput.faults.victim import Victim
 
 # Kafka hands its leaders over and then writes a clean-shutdown marker; with a dead controller it retries.
 TIMEOUT_S = 60
 
 
 class Stop(HealedByRestart):
-    """Proof: the process has ended by itself after SIGTERM, and none took its place until the restart.
+    """Proof: the process has ended after SIGTERM, and no other one took its place until the restart.
 
     Takes effect when the signal is sent.
     """
 
     name = "stop"
 
-    def inject(self, nodes: Sequence[Victim]) -> Effect:
+    def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
         who, start = name_all(alive), now_ns()
         self.remember(alive)
-        together(lambda node: node.terminate(TIMEOUT_S), alive)
-        took_ms = (now_ns() - start) / 1e6
+        in_parallel(lambda node: node.terminate(TIMEOUT_S), alive)
+        took_ms = (now_ns() - start) / MS
         left = [node for node in alive if node.running]
         if left:
-            said = f"{who}: {name_all(left)} still running {took_ms:.0f} ms after SIGTERM"
-            return Effect(start, False, said)
+            details = f"{who}: {name_all(left)} still running {took_ms:.0f} ms after SIGTERM"
+            return Effect(start, False, details)
         return Effect(start, len(alive) == len(nodes), f"{who}: SIGTERM, ended after {took_ms:.0f} ms")

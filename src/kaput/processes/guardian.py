@@ -22,10 +22,10 @@ def main(record: Path) -> None:
     # Only the owner's end ends it: not a closing terminal, not a signal to everything of this user.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    said = b""
+    received = b""
     while chunk := os.read(0, 64):
-        said += chunk
-    if GOODBYE not in said:
+        received += chunk
+    if GOODBYE not in received:
         end_leftovers(Record(record))
 
 

@@ -17,8 +17,8 @@ from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
 from kaput.report.layout import NOTHING, number
 from kaput.report.leaders import LIBRDKAFKA
 from kaput.report.statistics import summarise
+from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.scenario.options import TOPIC_FAULTS
-from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES
 
 _FAILED = "failed"  # the lab did: there is nothing to judge
 
@@ -72,7 +72,7 @@ def _count(name: str) -> Callable[[Findings], float | None]:
     def count(findings: Findings) -> float | None:
         if name in GROUP_ANOMALIES and not findings.groups:
             return None
-        return sum(anomaly.count for anomaly in findings.anomaly(name))
+        return findings.total(name)
 
     return count
 

@@ -10,6 +10,7 @@ from typing import Protocol
 from rich.filesize import decimal
 from rich.text import Text
 
+from kaput.core import TopicPartition
 from kaput.report.layout import columns, plural
 
 _FEW = 30
@@ -43,7 +44,7 @@ class Move(Protocol):
         """Bytes."""
 
 
-def render(moves: Sequence[Move], now: Mapping[tuple[str, int], Sequence[int]]) -> Text:
+def render(moves: Sequence[Move], now: Mapping[TopicPartition, Sequence[int]]) -> Text:
     """`now`: every partition of the cluster with its replicas."""
     text = Text()
     if not moves:
@@ -76,8 +77,8 @@ def _topics(moves: Sequence[Move]) -> Text:
     return columns(["topic", "partitions", "replicas each", "to be", "to copy"], rows)
 
 
-def _brokers(moves: Sequence[Move], now: Mapping[tuple[str, int], Sequence[int]]) -> Text:
-    then = {**now, **{(move.topic, move.partition): move.after for move in moves}}
+def _brokers(moves: Sequence[Move], now: Mapping[TopicPartition, Sequence[int]]) -> Text:
+    then = {**now, **{TopicPartition(move.topic, move.partition): move.after for move in moves}}
     copied: Counter[int] = Counter()
     for move in moves:
         for broker in move.adding:
@@ -91,7 +92,7 @@ def _brokers(moves: Sequence[Move], now: Mapping[tuple[str, int], Sequence[int]]
     return columns(["broker", "replicas", "to be", "preferred leader of", "to be", "to copy"], rows)
 
 
-def _each(assignment: Mapping[tuple[str, int], Sequence[int]]) -> Counter[int]:
+def _each(assignment: Mapping[TopicPartition, Sequence[int]]) -> Counter[int]:
     return Counter(broker for replicas in assignment.values() for broker in replicas)
 
 

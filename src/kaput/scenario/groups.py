@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from kaput.core import SECOND
 from kaput.scenario.block import Block
 from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_bool
 from kaput.scenario.vocabulary import Client, GroupType, Isolation
@@ -100,7 +101,7 @@ class Group(Block):
         if match is None:
             return None
         days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-        return min(round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1e9), EVERYTHING_NS - 1)
+        return min(round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * SECOND), EVERYTHING_NS - 1)
 
     @property
     def isolation(self) -> Isolation:

@@ -83,7 +83,7 @@ def resolve(
 
     Raises UsageError with every mistake, one a line, with its place.
     """
-    said = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
+    mistakes_found = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
     data: dict[Any, Any] = deepcopy(source.data)
     applied: list[Override] = []
     changes = [*(("--set", text) for text in overrides), *(("--vary", text) for text in varied)]
@@ -93,11 +93,11 @@ def resolve(
             apply_override(data, override)
             applied.append(override)
         except ValueError as error:
-            said.append((0, f"{option} {text}: {error}"))
+            mistakes_found.append((0, f"{option} {text}: {error}"))
     scenario, mistakes = _validate(data, existing)
-    said += [_placed(mistake, source, applied) for mistake in mistakes]
-    if said or scenario is None:
-        raise UsageError("\n".join(text for _, text in sorted(said, key=lambda entry: entry[0])))
+    mistakes_found += [_placed(mistake, source, applied) for mistake in mistakes]
+    if mistakes_found or scenario is None:
+        raise UsageError("\n".join(text for _, text in sorted(mistakes_found, key=lambda entry: entry[0])))
     return scenario
 
 

@@ -41,7 +41,7 @@ __all__ = [
     "Workload", "format_duration", "parse_duration_ms",
 ]  # fmt: skip
 
-MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see evidence/identity.py
+MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see workload/payload/identity.py
 FIRST_CONTROLLER_ID = 101  # dedicated controllers are numbered from here, brokers from 1
 FIRST_ZOOKEEPER_ID = 201
 LAST_KAFKA_WITH_ZOOKEEPER = "3.9.2"

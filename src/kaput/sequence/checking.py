@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import NULL_LONG
 from kaput.sequence.intervals import Bools, Intervals, Longs
 from kaput.sequence.parsing import Parsed
 
@@ -87,8 +87,8 @@ class Sequence:
         counts = np.diff(starts, append=len(found))
         self.copies += int((counts - ~known).sum())
         again = known | (counts > 1)
-        nobody = np.full(len(distinct), NULL_LONG)
-        self.twice.add(distinct[again], nobody[again])
+        no_time = np.full(len(distinct), NULL_LONG)
+        self.twice.add(distinct[again], no_time[again])
         first = np.zeros(len(numbers), np.bool_)
         first[order[starts[~known]]] = True
         before = np.maximum.accumulate(np.concatenate(([-1 if greatest is None else greatest], numbers[:-1])))

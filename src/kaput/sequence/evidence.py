@@ -16,15 +16,15 @@ import numpy as np
 import yaml
 
 import kaput
+from kaput.core import MS, NULL_LONG
 from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
-from kaput.evidence.nulls import NULL_LONG
 from kaput.evidence.recorder import Recorder, Values
 from kaput.evidence.recording import hold_to_record
 from kaput.evidence.sealing import seal
 from kaput.sequence.checking import Taken
 from kaput.sequence.intervals import Longs
-from kaput.sequence.summary import Summary, Told
+from kaput.sequence.summary import ProducerSummary, Summary
 
 TOPIC = "sequence"
 MOST_PRODUCERS = 100_000
@@ -76,7 +76,7 @@ class EvidenceFolder:
                     "topic": TOPIC,
                     "partition": 0,
                     "offset": first_line + lines.line,
-                    "timestamp_ms": times // 1_000_000,
+                    "timestamp_ms": times // MS,
                     "producer": some.producer,
                     "seq": lines.number,
                     "intact": True,
@@ -89,8 +89,8 @@ class EvidenceFolder:
 
     def seal(self, summary: Summary, ended: str | None) -> None:
         """What did not come was sent as well. `ended`: why the input was not read to its end."""
-        for told in summary.producers:
-            self._missing(told)
+        for producer in summary.producers:
+            self._missing(producer)
         self._sends.close()
         self._log.close()
         with Recorder(self.folder.path, "end_offsets", "check") as ends:
@@ -106,14 +106,14 @@ class EvidenceFolder:
             sealed = manifest.model_copy(update={"state": "sealed"})
             seal(self.folder, self._hold, lambda said: self.folder.write_manifest(sealed))
 
-    def _missing(self, told: Told) -> None:
-        for gap in told.gaps:
+    def _missing(self, producer: ProducerSummary) -> None:
+        for gap in producer.gaps:
             near = [
                 ns for ns in (gap.before_ns, gap.after_ns, self._earliest_ns) if ns not in (NULL_LONG, None)
             ]
             for first in range(gap.first, gap.last + 1, _ROWS):
                 numbers = np.arange(first, min(first + _ROWS, gap.last + 1))
-                self._sent(told.producer, numbers, np.full(len(numbers), near[0] if near else 0))
+                self._sent(producer.producer, numbers, np.full(len(numbers), near[0] if near else 0))
 
     def _sent(self, producer: int, numbers: Longs, times: Longs) -> None:
         columns: dict[str, Values] = {"producer": producer, "seq": numbers, "topic": TOPIC, "partition": 0}
@@ -123,8 +123,8 @@ class EvidenceFolder:
 
 def _scenario(summary: Summary) -> dict[str, object]:
     """What the folder is judged by."""
-    count = max((told.producer for told in summary.producers), default=0) + 1
-    messages = max((told.account.expected for told in summary.producers), default=0) or 1
+    count = max((producer.producer for producer in summary.producers), default=0) + 1
+    messages = max((producer.account.expected for producer in summary.producers), default=0) or 1
     return {
         "version": 1,
         "title": "Numbered lines, as a consumer printed them",

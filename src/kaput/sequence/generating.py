@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from kaput.evidence.identity import Codec
+from kaput.core import MS
+from kaput.workload.payload.identity import Codec
 
 _TOGETHER = 10_000  # lines of a write where there is no rate
 _TICK_S = 0.001
@@ -62,7 +63,7 @@ def _texts(order: Order) -> Callable[[int, int, int], bytes]:
     def lines(first: int, end: int, now_ns: int) -> bytes:
         rest = "\n"
         if order.unit != "none":
-            rest = f" {now_ns // 1_000_000 if order.unit == 'ms' else now_ns} {order.producer}\n"
+            rest = f" {now_ns // MS if order.unit == 'ms' else now_ns} {order.producer}\n"
         return (rest.join(map(str, range(first, end))) + rest).encode()
 
     return lines

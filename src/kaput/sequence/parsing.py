@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from kaput.core import INT64_MAX, MS, NULL_LONG
 from kaput.errors import UsageError
-from kaput.evidence.bulk import BulkDecoder, Stamps
-from kaput.evidence.identity import HEADER_BYTES, MAGIC, Codec
-from kaput.evidence.nulls import NULL_LONG
 from kaput.sequence.intervals import Bools, Longs
+from kaput.workload.payload.bulk import BulkDecoder, Stamps
+from kaput.workload.payload.identity import HEADER_BYTES, MAGIC, Codec
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -26,7 +26,6 @@ MAX_PRODUCER = 2**31 - 1
 MAX_NUMBER = 2**62
 _MS_BELOW = 10**15
 _DIGITS = 19  # of the longest number that an int64 holds
-_MOST = 2**63 - 1  # what a longer one would be read as
 _NEWLINE, _SPACE, _RETURN = 10, 32, 13
 
 
@@ -112,15 +111,15 @@ def _columns(found: Bytes, fields: Longs) -> tuple[Longs, Longs, Longs]:
 
 def _parsed(number: Longs, time: Longs, producer: Longs, good: Bools) -> Parsed:
     """`good` has a cell for each line of the block, the columns one for each line that is good."""
-    fits = (number <= MAX_NUMBER) & (time < _MOST) & (producer <= MAX_PRODUCER)
+    fits = (number <= MAX_NUMBER) & (time < INT64_MAX) & (producer <= MAX_PRODUCER)
     if not fits.all():
         good[np.flatnonzero(good)[~fits]] = False
         number, time, producer = number[fits], time[fits], producer[fits]
     ms = (time < _MS_BELOW) & (time != NULL_LONG)
     if ms.all() and len(ms):
-        time = time * 1_000_000
+        time = time * MS
     elif ms.any():
-        time = np.where(ms, np.where(ms, time, 0) * 1_000_000, time)
+        time = np.where(ms, np.where(ms, time, 0) * MS, time)
     return Parsed(number, time, producer, np.flatnonzero(good), len(good), np.flatnonzero(~good))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import NULL_LONG, SECOND
 from kaput.sequence.checking import Checker, Sequence, Unreadable
 from kaput.sequence.intervals import Gap
 from kaput.sequence.windows import JOIN_MS, Window, windows
@@ -35,7 +35,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Told:
+class ProducerSummary:
     """What one producer's sequence lacks."""
 
     producer: int
@@ -51,12 +51,12 @@ class Summary:
     lines: int
     unreadable: int
     first_unreadable: Unreadable | None
-    producers: list[Told]
+    producers: list[ProducerSummary]
 
     @property
     def total(self) -> Account:
         """The sum over all producers."""
-        accounts = [vars(told.account) for told in self.producers]
+        accounts = [vars(each.account) for each in self.producers]
         names = Account.__dataclass_fields__
         return Account(**{name: sum(account[name] for account in accounts) for name in names})
 
@@ -69,11 +69,11 @@ class Summary:
 
 def summarise(checker: Checker, join_ms: float = JOIN_MS) -> Summary:
     """All that the checker has found so far."""
-    producers = [_told(who, checker.sequences[who], join_ms) for who in sorted(checker.sequences)]
+    producers = [_producer_summary(who, checker.sequences[who], join_ms) for who in sorted(checker.sequences)]
     return Summary(checker.lines, checker.unreadable, checker.first_unreadable, producers)
 
 
-def _told(producer: int, found: Sequence, join_ms: float) -> Told:
+def _producer_summary(producer: int, found: Sequence, join_ms: float) -> ProducerSummary:
     first, last = found.bounds
     gaps = found.seen.missing(first, last)
     missing = sum(gap.numbers for gap in gaps)
@@ -86,7 +86,7 @@ def _told(producer: int, found: Sequence, join_ms: float) -> Told:
         reordered=found.reordered,
         unexpected=found.strays,
     )
-    return Told(producer, account, gaps, windows(producer, gaps, join_ms))
+    return ProducerSummary(producer, account, gaps, windows(producer, gaps, join_ms))
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
@@ -94,18 +94,18 @@ def as_json(summary: Summary) -> dict[str, Any]:
     first = summary.first_unreadable
     return {
         **summary.total.as_json(),
-        "missing_ranges": [[gap.first, gap.last] for told in summary.producers for gap in told.gaps],
-        "windows": [_window_json(window) for told in summary.producers for window in told.windows],
+        "missing_ranges": [[gap.first, gap.last] for each in summary.producers for gap in each.gaps],
+        "windows": [_window_json(window) for each in summary.producers for window in each.windows],
         "lines": summary.lines,
         "unreadable": summary.unreadable,
         "first_unreadable": {"line": first.line, "text": first.text} if first is not None else None,
         "producers": [
             {
-                "producer": told.producer,
-                **told.account.as_json(),
-                "missing_ranges": [[gap.first, gap.last] for gap in told.gaps],
+                "producer": each.producer,
+                **each.account.as_json(),
+                "missing_ranges": [[gap.first, gap.last] for gap in each.gaps],
             }
-            for told in summary.producers
+            for each in summary.producers
         ],
     }
 
@@ -135,15 +135,15 @@ def _lines(summary: Summary) -> Iterator[str]:
     who = f"{len(summary.producers):,} producers: " if several else ""
     yield who + _account(total)
     if several:
-        for told in summary.producers[:_SHOWN]:
-            yield f"producer {told.producer}: {_account(told.account)}"
+        for each in summary.producers[:_SHOWN]:
+            yield f"producer {each.producer}: {_account(each.account)}"
         yield from _rest(len(summary.producers), "producers")
-    gaps = [(told.producer, gap) for told in summary.producers for gap in told.gaps]
+    gaps = [(each.producer, gap) for each in summary.producers for gap in each.gaps]
     if gaps:
         shown = ", ".join(_range(gap, producer if several else None) for producer, gap in gaps[:_SHOWN])
         more = f" and {len(gaps) - _SHOWN:,} more ranges" if len(gaps) > _SHOWN else ""
         yield f"missing: {shown}{more}"
-    every = [window for told in summary.producers for window in told.windows]
+    every = [window for each in summary.producers for window in each.windows]
     for window in every[:_SHOWN]:
         yield _window(window, several)
     yield from _rest(len(every), "windows")
@@ -192,6 +192,6 @@ def _moment(ns: int) -> str:
     if ns == NULL_LONG:
         return "?"
     try:
-        return datetime.fromtimestamp(ns / 1_000_000_000, UTC).isoformat(timespec="milliseconds")
+        return datetime.fromtimestamp(ns / SECOND, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):
         return f"{ns} ns"

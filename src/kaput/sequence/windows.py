@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import MS, NULL_LONG
 from kaput.sequence.intervals import Gap
 
 JOIN_MS = 1000
@@ -37,7 +37,7 @@ class Window:
         """How long it lasted."""
         if self.from_ns is None or self.to_ns is None:
             return None
-        return (self.to_ns - self.from_ns) / 1_000_000
+        return (self.to_ns - self.from_ns) / MS
 
     @property
     def percent(self) -> float:
@@ -64,7 +64,7 @@ def _follows(before: Gap, gap: Gap, join_ms: float) -> bool:
     """Whether what came in between came in a short time."""
     if NULL_LONG in (before.after_ns, gap.before_ns):
         return False
-    return gap.before_ns - before.after_ns <= join_ms * 1_000_000
+    return gap.before_ns - before.after_ns <= join_ms * MS
 
 
 def _window(producer: int, gaps: list[Gap]) -> Window:

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES, Anomaly
 from kaput.scenario.model import Scenario
-from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, SHARE_ANOMALIES, Verdict
+from kaput.scenario.vocabulary import Verdict
 from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.doubts import doubts
 from kaput.verdict.expectations import compare
@@ -51,9 +52,9 @@ def _severity(ruling: Ruling) -> int:
     return ("violation", "unclear", "permitted").index(ruling.word)
 
 
-def _never(anomalies: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+def _never(anomalies: Mapping[str, Anomaly]) -> Iterator[tuple[str, str]]:
     """Those that are never permitted, whatever the configuration, and what each one means."""
-    return ((name, meaning) for name, meaning in anomalies.items() if meaning is not None)
+    return ((name, one.never) for name, one in anomalies.items() if one.never is not None)
 
 
 @dataclass
@@ -137,11 +138,11 @@ def _judge_transactions(bench: _Bench, facts: Facts, scenario: Scenario, outside
         ruled = [(_COMMIT_IS_A_PROMISE if r.word == "violation" else r, n) for r, n in ruled]
         bench.rule(name, what, [*ruled, *([(_ABORTED, rest)] if rest else [])])
     late = facts.counts.get("hanging-transaction", 0) - facts.hanging_within_grace - facts.hanging_perhaps
-    stood = [(_IN_TIME, facts.hanging_within_grace), (_PERHAPS, facts.hanging_perhaps), (_HANGS, late)]
+    hanging = [(_IN_TIME, facts.hanging_within_grace), (_PERHAPS, facts.hanging_perhaps), (_HANGS, late)]
     bench.rule(
         "hanging-transaction",
         "times a last stable offset stood still for longer than transaction.timeout.ms",
-        [(ruling, n) for ruling, n in stood if n],
+        [(ruling, n) for ruling, n in hanging if n],
     )
 
 
@@ -168,7 +169,7 @@ def _judge_group(
     bench.rule("unseen", "stored messages were never delivered", early, group.group)
     if group.unnoticed:
         bench.rule(
-            "lost-release", SHARE_ANOMALIES["lost-release"], [(_UNNOTICED, group.unnoticed)], group.group
+            "lost-release", str(ANOMALIES["lost-release"].never), [(_UNNOTICED, group.unnoticed)], group.group
         )
     unclear = {"unseen": group.maybe_too_early}
     never = {**dict(_never(GROUP_ANOMALIES)), "redelivered": _DELIVERED_AGAIN}

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kaput.core import MS
 from kaput.scenario.model import Scenario
 from kaput.scenario.options import COMMAND_FAULTS
 from kaput.scenario.pipes import spec_of
 from kaput.verdict.contracts import Ruling, min_isr, unclean_allowed
 from kaput.verdict.facts import Displaced, Facts, Loss, Reordered
-
-_MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -77,5 +76,5 @@ class Outside:
             return []
         return [
             "Changes of leader and ISR were seen by polling: their times are those at which they were seen, "
-            f"and known to ± {self.polled_ns / _MS:,.0f} ms."
+            f"and known to ± {self.polled_ns / MS:,.0f} ms."
         ]

@@ -1,6 +1,6 @@
-"""The drain: once the healed cluster has come to rest, read every partition to its end into the log table.
+"""The drain: once the healed cluster has settled, reads every partition to its end into the log table.
 
-At rest means: every replica in the ISR, and the high watermark (what a consumer is shown) equal to the
+Settled means: every replica in the ISR, and the high watermark (what a consumer is shown) equal to the
 leader's log end; where there are transactions, that none is open. A partition that does not get there in
 time is read as far as it goes, and is `unread`.
 """
@@ -12,19 +12,20 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin
+from kaput.core import NULL_INT, NULL_LONG, TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.identity import Codec
-from kaput.evidence.nulls import NULL_INT, NULL_LONG
 from kaput.evidence.recorder import Recorder
 from kaput.scenario.model import Group
 from kaput.scenario.vocabulary import Isolation
-from kaput.workload.quiet import quiet_logger
-from kaput.workload.shown import Place, Shown
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.payload.identity import Codec
+from kaput.workload.visible_offsets import VisibleOffsets
 
 _BATCH = 5000
 _POLL_S = 0.1
@@ -35,15 +36,15 @@ _START_S = 10.0  # for a leader to tell where its log begins
 class Rest:
     """Where the partitions came to rest: leaders' log ends, and sentences about those that did not."""
 
-    ends: dict[Place, int]
+    ends: dict[TopicPartition, int]
     restless: list[str]
 
 
 def come_to_rest(admin: Admin, topics: Iterable[str], timeout_s: float, transactional: bool = False) -> Rest:
     """Waits until every partition of `topics` is at rest, for at most `timeout_s`."""
     names, limit = list(topics), time.monotonic() + timeout_s
-    ends: dict[Place, int] = {}
-    why: dict[Place | None, str] = {None: "the cluster did not answer"}
+    ends: dict[TopicPartition, int] = {}
+    why: dict[TopicPartition | None, str] = {None: "the cluster did not answer"}
     while True:
         try:
             ends, why = _look(admin, names, transactional)
@@ -56,15 +57,15 @@ def come_to_rest(admin: Admin, topics: Iterable[str], timeout_s: float, transact
 
 def _look(
     admin: Admin, topics: list[str], transactional: bool
-) -> tuple[dict[Place, int], dict[Place | None, str]]:
-    ends: dict[Place, int] = {}
-    why: dict[Place | None, str] = {}
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition | None, str]]:
+    ends: dict[TopicPartition, int] = {}
+    why: dict[TopicPartition | None, str] = {}
     states = admin.partitions(topics)
-    for (topic, partition), state in states.items():
+    for place, state in states.items():
         if state.leader is None:
-            why[(topic, partition)] = f"{topic}/{partition} has no leader"
+            why[place] = f"{place} has no leader"
         elif set(state.isr) != set(state.replicas):
-            why[(topic, partition)] = f"{topic}/{partition} has ISR {sorted(state.isr)} of {state.replicas}"
+            why[place] = f"{place} has ISR {sorted(state.isr)} of {state.replicas}"
     led = [place for place, state in states.items() if state.leader is not None]
     log_ends = admin.log_end_offsets(led)
     watermarks = admin.stable_offsets(led) if transactional else admin.high_watermarks(led)
@@ -72,8 +73,7 @@ def _look(
         ends[place] = log_ends[place]
         if watermarks[place] != log_ends[place]:
             why.setdefault(
-                place,
-                f"{place[0]}/{place[1]} shows {watermarks[place]} of its leader's {log_ends[place]} offsets",
+                place, f"{place} shows {watermarks[place]} of its leader's {log_ends[place]} offsets"
             )
     return ends, why
 
@@ -93,18 +93,18 @@ class LogReader:
         transactional: bool = False,
         access: Access = OPEN,
         *,
-        starts: Mapping[Place, int] | None = None,
+        starts: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self._starts = starts or {}
-        self._log_starts: dict[Place, int] = {}
+        self._log_starts: dict[TopicPartition, int] = {}
         self._folder, self._run_id = folder, run_id
         self._settings = {"bootstrap.servers": bootstrap_servers, **access.librdkafka()}
         self._codec = Codec(run_id)
         self._transactional = transactional
-        self._shown, self._stored = Shown(), Shown()
+        self._shown, self._stored = VisibleOffsets(), VisibleOffsets()
 
     def read(
-        self, ends: dict[Place, int], timeout_s: float, progress: Callable[[int, int], None]
+        self, ends: dict[TopicPartition, int], timeout_s: float, progress: Callable[[int, int], None]
     ) -> list[str]:
         """Reads every partition to its end; sentences about those where time ran out."""
         self._ends = ends
@@ -122,22 +122,23 @@ class LogReader:
         # What was not looked at twice is not known to be visible, or not.
         to = {place: min(stored[place], reached.get(place, end), end) for place, end in ends.items()}
         with Recorder(self._folder.path, "end_offsets", "drain") as table:
-            for (topic, partition), end in ends.items():
-                start = self._log_starts.get((topic, partition))
-                table.row(topic, partition, end, to[topic, partition], start)
-        short = [f"{t}/{p} was read to {to[t, p]} of {end}" for (t, p), end in ends.items() if to[t, p] < end]
+            for place, end in ends.items():
+                table.row(*place, end, to[place], self._log_starts.get(place))
+        short = [
+            f"{place} was read to {to[place]} of {end}" for place, end in ends.items() if to[place] < end
+        ]
         return short + self._deleted()
 
     def _deleted(self) -> list[str]:
         """Sentences about partitions of which a part was deleted before it was read."""
         return [
-            f"{topic}/{partition} begins at offset {start:,}: retention or kafka-delete-records removed "
-            f"{start - self._starts.get((topic, partition), 0):,} offsets before they were read"
-            for (topic, partition), start in self._log_starts.items()
-            if start > self._starts.get((topic, partition), 0)
+            f"{place} begins at offset {start:,}: retention or kafka-delete-records removed "
+            f"{start - self._starts.get(place, 0):,} offsets before they were read"
+            for place, start in self._log_starts.items()
+            if start > self._starts.get(place, 0)
         ]
 
-    def shown_to(self, group: Group) -> dict[Place, int]:
+    def readable_ends(self, group: Group) -> dict[TopicPartition, int]:
         """Up to where a group has something to read: markers of transactions and, to one with read_committed,
         aborted messages are no records.
         """
@@ -152,7 +153,7 @@ class LogReader:
         limit: float,
         take: Callable[[list[Message]], None],
         progress: Callable[[int], None],
-    ) -> dict[Place, int]:
+    ) -> dict[TopicPartition, int]:
         """Reads every partition to its end, or until `limit`; how far it came."""
         config: dict[str, str | bool] = {
             **self._settings,
@@ -165,7 +166,7 @@ class LogReader:
         client = Consumer(config, logger=quiet_logger())
         reached = {place: self._begin(client, place) for place in self._ends}
         unread = [place for place, end in self._ends.items() if end > reached[place]]
-        client.assign([TopicPartition(*place, reached[place]) for place in unread])
+        client.assign([PartitionOffset(*place, reached[place]) for place in unread])
         while time.monotonic() < limit and any(reached[place] < end for place, end in self._ends.items()):
             messages = client.consume(_BATCH, timeout=_POLL_S)
             take([message for message in messages if message.error() is None])
@@ -176,8 +177,8 @@ class LogReader:
                     place = _partition(message)
                     reached[place] = max(reached[place], self._begin(client, place))
                     # A partition that has stopped like this takes no seek: it is assigned anew.
-                    client.incremental_unassign([TopicPartition(*place)])
-                    client.incremental_assign([TopicPartition(*place, reached[place])])
+                    client.incremental_unassign([PartitionOffset(*place)])
+                    client.incremental_assign([PartitionOffset(*place, reached[place])])
                 elif error is None or error.code() == KafkaError._PARTITION_EOF:
                     place, offset = _where(message)
                     # The end may lie behind records without a message of their own (transaction markers).
@@ -186,13 +187,13 @@ class LogReader:
         client.close()
         return reached
 
-    def _begin(self, client: Consumer, place: Place) -> int:
+    def _begin(self, client: Consumer, place: TopicPartition) -> int:
         """The first offset to read: where the log begins, if that is behind where the run began."""
         first = self._starts.get(place, 0)
         try:
             # Many partitions without a leader must not take longer than the drain may.
             left_s = max(_POLL_S, min(_START_S, self._limit - time.monotonic()))
-            low, _ = client.get_watermark_offsets(TopicPartition(*place), timeout=left_s)
+            low, _ = client.get_watermark_offsets(PartitionOffset(*place), timeout=left_s)
         except KafkaException:
             return first  # not known: reading will tell
         self._log_starts[place] = max(low, self._log_starts.get(place, 0))
@@ -208,41 +209,44 @@ class LogReader:
     def _take(self, log: Recorder, messages: list[Message]) -> None:
         for message in messages:
             place, offset = _where(message)
-            self._row(log, message, *place, offset)
+            self._row(log, message, place, offset)
             if self._transactional:
                 self._stored.add(place, offset)
         log.flush(len(messages))
 
-    def _row(self, log: Recorder, message: Message, topic: str, partition: int, offset: int) -> None:
+    def _row(self, log: Recorder, message: Message, place: TopicPartition, offset: int) -> None:
         payload = message.value()
         decoded = self._codec.decode(payload if isinstance(payload, bytes) else None)
         who, epoch = decoded.identity, message.leader_epoch()
         column = self._column
-        column["topic"](log.word("topic", topic))
-        column["partition"](partition)
+        column["topic"](log.word("topic", place.topic))
+        column["partition"](place.partition)
         column["offset"](offset)
         column["leader_epoch"](NULL_INT if epoch is None or epoch < 0 else epoch)
         column["timestamp_ms"](message.timestamp()[1])
         column["producer"](who.producer if who else NULL_INT)
         column["seq"](who.seq if who else NULL_LONG)
         column["intact"](decoded.intact)
-        column["visible"](not self._transactional or self._shown.has((topic, partition), offset))
+        column["visible"](not self._transactional or self._shown.has(place, offset))
 
 
-def _partition(message: Message) -> Place:
+def _partition(message: Message) -> TopicPartition:
     topic, partition = message.topic(), message.partition()
     assert topic is not None and partition is not None
-    return topic, partition
+    return TopicPartition(topic, partition)
 
 
-def _where(message: Message) -> tuple[Place, int]:
+def _where(message: Message) -> tuple[TopicPartition, int]:
     offset = message.offset()
     assert offset is not None
     return _partition(message), offset
 
 
 def await_groups(
-    admin: Admin, groups: Iterable[Group], ends: Callable[[Group], dict[Place, int]], timeout_s: float
+    admin: Admin,
+    groups: Iterable[Group],
+    ends: Callable[[Group], dict[TopicPartition, int]],
+    timeout_s: float,
 ) -> dict[str, bool]:
     """Whether each group has done with everything up to its `ends` in time, which it is only after recording:
     it has committed so far, or as a share group has accepted or rejected (or given up) every record.
@@ -252,7 +256,7 @@ def await_groups(
     while True:
         for group in waiting:
             wanted = {
-                place: end for place, end in ends(group).items() if place[0] in group.topics and end > 0
+                place: end for place, end in ends(group).items() if place.topic in group.topics and end > 0
             }
             try:
                 done = (
@@ -269,11 +273,11 @@ def await_groups(
         time.sleep(_POLL_S)
 
 
-def _committed_all(admin: Admin, group: str, wanted: dict[Place, int]) -> bool:
+def _committed_all(admin: Admin, group: str, wanted: dict[TopicPartition, int]) -> bool:
     committed = admin.committed(group)
     return all(committed.get(place, -1) >= end for place, end in wanted.items())
 
 
-def _nothing_left(admin: Admin, group: str, wanted: dict[Place, int]) -> bool:
+def _nothing_left(admin: Admin, group: str, wanted: dict[TopicPartition, int]) -> bool:
     lags = admin.share_lags(group)
     return all(lags.get(place) == 0 for place in wanted)

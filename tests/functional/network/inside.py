@@ -18,12 +18,12 @@ from pathlib import Path
 from kaput.cluster.network.connections import established, tear_down
 from kaput.cluster.network.interface import Queued
 from kaput.cluster.network.links import make_bridge, make_link, raise_loopback, remove_links
+from kaput.cluster.network.netns import run_in_netns
 from kaput.cluster.network.packet_filter import KernelFilter
 from kaput.cluster.network.packets import Chain, Rule
 from kaput.cluster.network.queues import KernelQueue
-from kaput.cluster.network.visiting import visit
 from kaput.errors import LabError
-from kaput.faults.rules import losing, severing
+from kaput.faults.rules import blocking, dropping
 
 HERE, PORT, OTHER_PORT = "127.0.0.1", 9, 10
 CLIENTS, NODE = "10.77.255.254", "10.77.0.1"
@@ -49,13 +49,13 @@ def rules_do_what_they_say() -> None:
     with socket.create_server((HERE, PORT)):
         for how, felt in (("drop", "TimeoutError"), ("reject", "ConnectionRefusedError")):
             for direction in ("in", "out", "both"):
-                kernel.put("kaput_1", severing(["10.0.0.9", HERE], direction, how))  # type: ignore[arg-type]
+                kernel.put("kaput_1", blocking(["10.0.0.9", HERE], direction, how))  # type: ignore[arg-type]
                 assert connects() == felt, (how, direction, connects())
                 assert sum(kernel.counters("kaput_1").values()) > 0
-        kernel.put("kaput_1", severing(["10.0.0.9"], "both", "drop"))
+        kernel.put("kaput_1", blocking(["10.0.0.9"], "both", "drop"))
         assert connects() == "yes"
         assert kernel.counters("kaput_1") == {"in_dropped": 0, "out_dropped": 0}
-        kernel.put("kaput_1", severing([HERE], "both", "drop"))
+        kernel.put("kaput_1", blocking([HERE], "both", "drop"))
         kernel.remove("kaput_1")
         assert connects() == "yes"
 
@@ -64,7 +64,7 @@ def a_share_is_a_share() -> None:
     """Of thousands of packets, also where it is small; all are counted beside those dropped."""
     kernel = KernelFilter(None)
     for percent in (20, 0.5, 99):
-        kernel.put("kaput_1", losing([HERE], "in", percent))
+        kernel.put("kaput_1", dropping([HERE], "in", percent))
         with (
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as to,
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
@@ -93,14 +93,14 @@ def a_table_is_put_whole_or_not_at_all() -> None:
     """One bad rule at its end: the table that was there stays, with its counts, as do all others."""
     kernel = KernelFilter(None)
     with socket.create_server((HERE, PORT)):
-        kernel.put("kaput_1", severing([HERE], "in", "drop"))
-        kernel.put("kaput_2", severing(["10.0.0.9"], "in", "drop"))
+        kernel.put("kaput_1", blocking([HERE], "in", "drop"))
+        kernel.put("kaput_2", blocking(["10.0.0.9"], "in", "drop"))
         assert connects() == "TimeoutError"
         before = kernel.counters("kaput_1")
         bad = Chain("bad", "input", (HERE,), (Rule(redirect=OTHER_PORT),))  # not in this kind of chain
         for name in ("kaput_1", "kaput_3"):
             try:
-                kernel.put(name, [*severing(["10.0.0.9"], "out", "drop"), bad])
+                kernel.put(name, [*blocking(["10.0.0.9"], "out", "drop"), bad])
             except LabError as error:
                 assert "the packet filter refused" in str(error), error
             else:
@@ -124,7 +124,7 @@ def many_hands_do_not_mix() -> None:
 
     def play(step: int) -> None:
         for _ in range(ROUNDS // 3):
-            kernel.put(f"kaput_{step}", severing([f"10.0.0.{step}"], "both", "reject"))
+            kernel.put(f"kaput_{step}", blocking([f"10.0.0.{step}"], "both", "reject"))
             assert kernel.counters(f"kaput_{step}") == {"in_dropped": 0, "out_dropped": 0}
             assert f"kaput_{step}" in kernel.tables()
             kernel.remove(f"kaput_{step}")
@@ -156,10 +156,10 @@ def node() -> Iterator[int]:
 
 def a_node_is_reached_until_its_link_is_gone() -> None:
     """Sockets of either side, made by a visit; rules of the node's are its own."""
-    with node() as pid, visit(pid, lambda: socket.create_server(("0.0.0.0", PORT))):
+    with node() as pid, run_in_netns(pid, lambda: socket.create_server(("0.0.0.0", PORT))):
         assert connects(NODE) == "yes"
         kernel = KernelFilter(pid)
-        kernel.put("kaput_1", severing([CLIENTS], "in", "reject"))
+        kernel.put("kaput_1", blocking([CLIENTS], "in", "reject"))
         assert connects(NODE) == "ConnectionRefusedError"
         assert KernelFilter(None).tables() == set()
         kernel.remove("kaput_1")
@@ -211,11 +211,11 @@ def connections_end_at_both_ends() -> None:
     """Of IPv4 sockets and of IPv6 ones, as Java's are; those with others stay."""
     with (
         node() as pid,
-        visit(pid, lambda: socket.create_server(("0.0.0.0", PORT))) as four,
-        visit(pid, lambda: socket.create_server(("::", OTHER_PORT), family=socket.AF_INET6,
+        run_in_netns(pid, lambda: socket.create_server(("0.0.0.0", PORT))) as four,
+        run_in_netns(pid, lambda: socket.create_server(("::", OTHER_PORT), family=socket.AF_INET6,
                                                 dualstack_ipv6=True)) as six,
-        visit(pid, lambda: socket.create_server((HERE, 11))) as inner,
-        visit(pid, lambda: socket.create_connection((HERE, 11))) as inner_end,
+        run_in_netns(pid, lambda: socket.create_server((HERE, 11))) as inner,
+        run_in_netns(pid, lambda: socket.create_connection((HERE, 11))) as inner_end,
     ):  # fmt: skip
         pairs = []
         for server, port in ((four, PORT), (six, OTHER_PORT)):
@@ -249,14 +249,14 @@ def nothing_is_left_over_and_nothing_is_started() -> None:
         sys.addaudithook(lambda event, _: started.append(event) if event in watched else None)
 
         def play() -> None:
-            kernel.put("kaput_1", severing([CLIENTS], "both", "reject"))
+            kernel.put("kaput_1", blocking([CLIENTS], "both", "reject"))
             kernel.counters("kaput_1")
             kernel.remove("kaput_1")
             queue.limit(1e6, 32_000, 400)
             queue.state()
             queue.clear()
             tear_down(pid, NODE, established(pid, [CLIENTS]))
-            visit(pid, socket.socket).close()
+            run_in_netns(pid, socket.socket).close()
 
         play()
         before = descriptors(), threading.active_count()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaput.cluster.placement import Assignment, Goal, Racks, plan
-from kaput.cluster.requests import TopicPartition
+from kaput.core import TopicPartition
 from kaput.errors import UsageError
 
 Wanted = dict[TopicPartition, list[int]]

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from kaput.core import NULL_INT, NULL_LONG
 from kaput.evidence.attempts import AttemptWriter, read_attempts
 from kaput.evidence.folder import Manifest, RunFolder
-from kaput.evidence.nulls import NULL_INT, NULL_LONG
 from kaput.evidence.recorder import Recorder, Values
 from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import needs_sealing, seal

@@ -11,7 +11,7 @@ import pytest
 from fakes.cluster import FakeAdmin, fake_scene
 from kaput.errors import LabError
 from kaput.faults.command import Command
-from kaput.faults.commands import NoCommands, Ran
+from kaput.faults.commands import CommandResult, NoCommands
 from kaput.faults.fault import Effect, now_ns
 
 
@@ -35,27 +35,29 @@ class Shell:
 
     def run(
         self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
-    ) -> Ran:
+    ) -> CommandResult:
         self.asked.append((step, kind, broker, line, dict(known), timeout_s))
         if kind != "prove":
             self.done.append(f"{line} {broker}")
         if kind in self.status:
-            return Ran(self.status[kind], "no such container")
+            return CommandResult(self.status[kind], "no such container")
         if kind == "inject":
             self.broken[broker] = self.broken[broker] or self.breaks
         elif kind == "heal":
             self.broken[broker] = self.broken[broker] and not self.mends
         elif self.proves:
-            return Ran(self.proves.pop(0))
+            return CommandResult(self.proves.pop(0))
         else:
-            return Ran(0 if self.broken[broker] else 1)
-        return Ran(0)
+            return CommandResult(0 if self.broken[broker] else 1)
+        return CommandResult(0)
 
-    def owe(self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]) -> None:
+    def add_pending_heal(
+        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+    ) -> None:
         self.owed.append(step)
         self.debts.append((step, list(brokers), heal, dict(known)))
 
-    def settled(self, step: str) -> None:
+    def heal_done(self, step: str) -> None:
         self.owed = [each for each in self.owed if each != step]
 
 
@@ -78,16 +80,14 @@ def test_the_proof_of_two_brokers_to_the_letter() -> None:
     assert effect.effective_ns is not None and before <= effect.effective_ns <= after
     assert re.fullmatch(
         rf"brokers 1, 2: inject ended with exit status 0 after {MS}; "
-        rf"prove says so, as was seen {MS} after its start",
+        rf"prove says so, seen {MS} after its start",
         effect.proof,
     ), effect.proof
     known = {"topic": "orders"}
     assert shell.debts == [("1-command", [1, 2], "mend", known)]
     healed, after_all = command.heal([1, 2], effect)
     assert after_all.bit is True and healed is not None and after <= healed <= now_ns()
-    assert re.fullmatch(rf".*; healed; no more so {MS} after the start of heal", after_all.proof), (
-        after_all.proof
-    )
+    assert re.fullmatch(rf".*; healed; over {MS} after the start of heal", after_all.proof), after_all.proof
     lines = [("prove", "look"), ("inject", "break"), ("prove", "look")]
     lines += [("prove", "look"), ("heal", "mend"), ("prove", "look")]
     by_broker = [[asked for asked in shell.asked if asked[2] == broker] for broker in (1, 2)]
@@ -110,7 +110,7 @@ def test_some_of_two_are_named() -> None:
     _, after = command.heal([1, 2], effect)
     assert re.fullmatch(
         rf".* its start; broker 2: over before it was healed; healed; "
-        rf"no more so {MS} after the start of heal",
+        rf"over {MS} after the start of heal",
         after.proof,
     ), after.proof
 
@@ -151,11 +151,13 @@ def test_who_was_proven_is_not_asked_again() -> None:
     command = fault(shell)
     looks = {1: 0, 2: 0}
 
-    def run(step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float) -> Ran:
+    def run(
+        step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
+    ) -> CommandResult:
         if kind != "prove":
-            return Ran(0)
+            return CommandResult(0)
         looks[broker] += 1
-        return Ran(0 if looks[broker] > broker else 1)
+        return CommandResult(0 if looks[broker] > broker else 1)
 
     shell.run = run  # type: ignore[method-assign]
     assert command.inject([1, 2]).bit and looks == {1: 2, 2: 3}
@@ -173,13 +175,13 @@ def test_a_run_that_is_ended_looks_once_more() -> None:
 @pytest.mark.parametrize(
     ("ran", "words"),
     [
-        (Ran(0), "heal ended with exit status 0"),
-        (Ran(1, "no such container"), "heal ended with exit status 1: no such container"),
-        (Ran(None), "heal took too long and was ended"),
-        (Ran(None, "waiting"), "heal took too long and was ended: waiting"),
+        (CommandResult(0), "heal ended with exit status 0"),
+        (CommandResult(1, "no such container"), "heal ended with exit status 1: no such container"),
+        (CommandResult(None), "heal took too long and was ended"),
+        (CommandResult(None, "waiting"), "heal took too long and was ended: waiting"),
     ],
 )
-def test_how_a_command_ended(ran: Ran, words: str) -> None:
+def test_how_a_command_ended(ran: CommandResult, words: str) -> None:
     """Its last words, if it had any."""
     assert ran.how("heal") == words
 
@@ -191,7 +193,7 @@ def test_a_fault_that_holds_until_it_is_healed_bites() -> None:
     effect = command.inject([1])
     assert effect.bit and effect.effective_ns is not None and shell.owed == ["1-command"]
     # By the machine's own clock: how long that took is its own affair.
-    said = r"broker 1: inject ended with exit status 0 after \d+ ms; prove says so, as was seen"
+    said = r"broker 1: inject ended with exit status 0 after \d+ ms; prove says so, seen"
     assert re.match(said, effect.proof), effect.proof
     healed, effect = command.heal([1], effect)
     assert effect.bit and healed is not None and healed >= effect.effective_ns  # type: ignore[operator]
@@ -277,10 +279,12 @@ def test_only_one_of_two_is_no_bite() -> None:
     shell.broken = {1: False, 2: False}
     command = fault(shell)
 
-    def run(step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float) -> Ran:
+    def run(
+        step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
+    ) -> CommandResult:
         if kind == "inject" and broker == 2:
             shell.broken[2] = True
-        return Ran(0 if kind != "prove" or shell.broken[broker] else 1)
+        return CommandResult(0 if kind != "prove" or shell.broken[broker] else 1)
 
     shell.run = run  # type: ignore[method-assign]
     effect = command.inject([1, 2])
@@ -318,14 +322,14 @@ def test_without_a_proof_the_broker_itself_is_asked() -> None:
     assert not broken.bit and "not within 2 s: does not answer (broker 1)" in broken.proof
     before = shell.run
 
-    def run(step: str, kind: str, *rest: Any) -> Ran:
+    def run(step: str, kind: str, *rest: Any) -> CommandResult:
         (mute.add if kind == "inject" else mute.discard)(1)
         return before(step, kind, *rest)
 
     shell.run = run  # type: ignore[method-assign]
     command = fault(shell, admin, prove="")
     effect = command.inject([1])
-    assert effect.bit and "; does not answer, as was seen" in effect.proof
+    assert effect.bit and "; does not answer, seen" in effect.proof
     healed, effect = command.heal([1], effect)
     assert effect.bit and healed is not None
 
@@ -343,12 +347,12 @@ def test_a_run_that_is_ended_heals_without_waiting() -> None:
 def test_where_there_are_no_commands_none_is_run() -> None:
     """In a cluster of kaput's own."""
     command = Command(fake_scene(inject="break", prove="look", timeout=10), NoCommands(), {})
-    with pytest.raises(LabError, match="commands break clusters that kaput has not started"):
+    with pytest.raises(LabError, match="commands are for existing clusters only"):
         command.inject([1])
     for asked in (
         lambda: NoCommands().run("1-command", "heal", 1, "mend", {}, 1.0),
-        lambda: NoCommands().owe("1-command", [1], "mend", {}),
+        lambda: NoCommands().add_pending_heal("1-command", [1], "mend", {}),
     ):
-        with pytest.raises(LabError, match=r"^commands break clusters that kaput has not started$"):
+        with pytest.raises(LabError, match=r"^commands are for existing clusters only$"):
             asked()
-    NoCommands().settled("1-command")
+    NoCommands().heal_done("1-command")

@@ -20,7 +20,7 @@ from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.faults.commands import Ran
+from kaput.faults.commands import CommandResult
 from kaput.faults.members.member import NoGroups
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.targets import resolve, resolve_members
@@ -414,7 +414,7 @@ def test_a_cluster_that_gets_no_more_brokers_says_so(tmp_path: Path) -> None:
     step = Step("1-grow", "grow", "cluster", AfterStart(0), 10, 1, Options(brokers=2))
     (row,), _ = play(tmp_path, [step], lambda _nemesis: None)
     assert not row["bit"]
-    assert row["proof"].startswith("the injection failed: this cluster gets no more brokers")
+    assert row["proof"].startswith("the injection failed: this cluster cannot get more brokers")
 
 
 def test_each_node_becomes_what_a_step_says(tmp_path: Path) -> None:
@@ -497,7 +497,7 @@ def test_members_are_hit_by_name_and_no_broker_is(tmp_path: Path) -> None:
     assert drawn in {f"member {i} of billing" for i in (1, 2, 3)} and drawn in rows[0]["proof"]
     assert [row["target"] for row in rows[1:]] == ["members 1, 2, 3 of billing", "member 2 of billing"]
     assert [member.running for member in groups.made] == [True, False, True]
-    assert rows[2]["healed_ns"] is not None and "went to others" in rows[2]["proof"]
+    assert rows[2]["healed_ns"] is not None and "went to other members" in rows[2]["proof"]
     assert all(node.done == [] for node in nodes.values())
     assert ("before", "1-kill", [], []) in witness.heard
 
@@ -581,16 +581,18 @@ class _Shell:
 
     def run(
         self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
-    ) -> Ran:
+    ) -> CommandResult:
         if kind != "prove":
             self.given.append((line, broker, dict(known)))
         broken = self.given[-1:] and self.given[-1][0] == "break"
-        return Ran(0 if kind != "prove" or broken else 1)
+        return CommandResult(0 if kind != "prove" or broken else 1)
 
-    def owe(self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]) -> None:
+    def add_pending_heal(
+        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+    ) -> None:
         """Not looked at here."""
 
-    def settled(self, step: str) -> None:
+    def heal_done(self, step: str) -> None:
         """Nor this."""
 
 

@@ -9,9 +9,9 @@ import pytest
 from fakes.cluster import FakeNode, fake_scene
 from fakes.network import FakeNetwork
 from kaput.cluster.access import Access
-from kaput.cluster.properties import Place
+from kaput.cluster.properties import NodeLayout
 from kaput.faults import probes
-from kaput.faults.rules import losing, severing
+from kaput.faults.rules import blocking, dropping
 
 NODES = [FakeNode(1), FakeNode(2), FakeNode(101, role="controller")]
 
@@ -19,7 +19,7 @@ NODES = [FakeNode(1), FakeNode(2), FakeNode(101, role="controller")]
 def test_each_path_is_tried_from_its_own_party() -> None:
     """The clients, and nodes; those that fail do not keep the others from being told."""
     network = FakeNetwork(deaf={101})
-    network.tables[1] = {"x": severing([network.clients], "in", "drop")}
+    network.tables[1] = {"x": blocking([network.clients], "in", "drop")}
     scene = fake_scene(*NODES, network=network)
     paths = {(0, 1), (2, 1), (0, 2), (1, 101)}
     assert probes.reached(paths, scene, 0.5) == {(2, 1), (0, 2)}
@@ -62,7 +62,7 @@ def test_datagrams_are_counted_one_by_one(path: tuple[int, int], direction: str)
     scene = fake_scene(*NODES, network=network)
     assert probes.arrive(path, scene, 320, 1.5) == (320, 320)
     assert probes.arrive(path, scene, 300, 1.5) == (320, 320)
-    network.filter(1).put("x", losing([network.clients, "10.77.0.2"], direction, 25))  # type: ignore[arg-type]
+    network.filter(1).put("x", dropping([network.clients, "10.77.0.2"], direction, 25))  # type: ignore[arg-type]
     sent, arrived = probes.arrive(path, scene, 320, 1.5)
     counted = network.filter(1).counters("x")
     assert sent == 320 == counted[f"{direction}_seen"]
@@ -72,7 +72,7 @@ def test_datagrams_are_counted_one_by_one(path: tuple[int, int], direction: str)
 def test_datagrams_are_sent_for_a_bounded_time() -> None:
     """Where all are lost, each handful waits a little."""
     network = FakeNetwork()
-    network.filter(1).put("x", losing([network.clients], "in", 100))
+    network.filter(1).put("x", dropping([network.clients], "in", 100))
     scene = fake_scene(*NODES, network=network)
     sent, arrived = probes.arrive((0, 1), scene, 10**9, 0.99)
     assert arrived == 0 and sent == 32 * 50
@@ -92,8 +92,8 @@ def test_who_asks_is_let_in_as_is_usual_there() -> None:
 
     class Guarded(FakeNode):
         @property
-        def place(self) -> Place:
-            return replace(super().place, access=outside, inside=inside)
+        def layout(self) -> NodeLayout:
+            return replace(super().layout, access=outside, inside=inside)
 
     scene = fake_scene(Guarded(1), Guarded(101, role="controller"))
     assert probes.endpoint(1, scene).access is outside and probes.endpoint(101, scene).access is inside

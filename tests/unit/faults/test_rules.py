@@ -6,7 +6,7 @@ import pytest
 
 from fakes.cluster import FakeNode, fake_scene
 from kaput.cluster.network.packets import Rule
-from kaput.faults.rules import Table, losing, severing
+from kaput.faults.rules import StepRules, blocking, dropping
 from kaput.scenario.options import Direction
 
 PEERS = ["10.77.0.2", "10.77.0.3"]
@@ -18,7 +18,7 @@ PEERS = ["10.77.0.2", "10.77.0.3"]
 )
 def test_a_direction_is_a_hook(direction: Direction, hooks: list[str]) -> None:
     """What comes in passes the input hook, what goes out the output hook, and nothing else is touched."""
-    for chains in (severing(PEERS, direction, "drop"), losing(PEERS, direction, 10)):
+    for chains in (blocking(PEERS, direction, "drop"), dropping(PEERS, direction, 10)):
         assert [chain.hook for chain in chains] == hooks
         assert [f"{chain.name}put" for chain in chains] == hooks
         assert all(chain.peers == ("10.77.0.2", "10.77.0.3") for chain in chains)
@@ -26,7 +26,7 @@ def test_a_direction_is_a_hook(direction: Direction, hooks: list[str]) -> None:
 
 def test_dropping_counts_and_ends_everything() -> None:
     """Each direction under a name of its own."""
-    found = [chain.rules for chain in severing(PEERS, "both", "drop")]
+    found = [chain.rules for chain in blocking(PEERS, "both", "drop")]
     assert found == [
         (Rule(counter="in_dropped"), Rule("drop")),
         (Rule(counter="out_dropped"), Rule("drop")),
@@ -35,7 +35,7 @@ def test_dropping_counts_and_ends_everything() -> None:
 
 def test_refusing_lets_its_own_answers_through() -> None:
     """The reset that reject sends passes the same chains, so it is accepted first, uncounted."""
-    (chain,) = severing(PEERS, "in", "reject")
+    (chain,) = blocking(PEERS, "in", "reject")
     assert chain.rules == (
         Rule("accept", resets=True),
         Rule(counter="in_dropped"),
@@ -47,11 +47,11 @@ def test_refusing_lets_its_own_answers_through() -> None:
 @pytest.mark.parametrize(("percent", "of"), [(10.0, 1000), (0.5, 50), (100.0, 10_000), (0.01, 1)])
 def test_a_share_is_drawn_out_of_ten_thousand(percent: float, of: int) -> None:
     """To a hundredth of a percent; all packets are counted beside those dropped."""
-    (chain,) = losing(PEERS, "in", percent)
+    (chain,) = dropping(PEERS, "in", percent)
     assert chain.rules == (Rule(counter="in_seen"), Rule("drop", counter="in_dropped", share=of))
 
 
 def test_each_step_has_a_table_of_its_own() -> None:
     """Named after the step, in letters that the packet filter takes."""
-    one, two = (Table(fake_scene(FakeNode(1), step=step), 1) for step in ("1-cut", "2-cut"))
+    one, two = (StepRules(fake_scene(FakeNode(1), step=step), 1) for step in ("1-cut", "2-cut"))
     assert (one.name, two.name) == ("kaput_1_cut", "kaput_2_cut")

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaput.evidence.nulls import NULL_LONG
+from kaput.core import NULL_LONG
 from kaput.sequence.checking import Checker
 from kaput.sequence.intervals import Intervals
 from kaput.sequence.parsing import Form, PatternForm, TextForm

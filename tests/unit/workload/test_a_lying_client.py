@@ -22,9 +22,9 @@ from kaput.evidence.reading import check
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
-from kaput.workload.crew import Crew
 from kaput.workload.drain import LogReader
-from kaput.workload.quiet import quiet_logger
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.supervision.supervisor import Supervisor
 from waiting import eventually
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "clients" / "python" / "client.py"
@@ -50,12 +50,12 @@ def judged(command: str, topic: str, tmp_path: Path) -> Findings:
     folder.scenario_path.write_text(yaml.safe_dump(document))
     with Owner() as owner:
         scenario = Scenario.model_validate(document)
-        crew = Crew(owner, scenario, folder, run_id, servers, [], lambda n, at_ns: None)
-        crew.start()
-        crew.go()
-        assert eventually(lambda: crew.all_said("done"), 60)
-        assert crew.troubles() == []
-        crew.tidy()
+        supervisor = Supervisor(owner, scenario, folder, run_id, servers, [], lambda n, at_ns: None)
+        supervisor.start()
+        supervisor.go()
+        assert eventually(lambda: supervisor.all_reported("done"), 60)
+        assert supervisor.troubles() == []
+        supervisor.tidy()
     reader = Consumer({"bootstrap.servers": servers, "group.id": "ends"}, logger=quiet_logger())
     places = [TopicPartition(topic, partition) for partition in range(partitions)]
     ends = {(topic, at.partition): reader.get_watermark_offsets(at, timeout=30)[1] for at in places}

@@ -14,13 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka import Producer
-from crew_at_work import CrewAtWork
+from supervised_clients import SupervisedClients
 
 from kaput.errors import LabError
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
-from kaput.workload.quiet import quiet_logger
+from kaput.workload.librdkafka.client_setup import quiet_logger
 from streams import rows_so_far
 from waiting import eventually
 
@@ -40,7 +40,7 @@ def scenario(produce: str, consume: str = "", patience: str = "20s") -> Scenario
     return Scenario.model_validate({"version": 1, "title": "t", "topics": topics, "workload": workload})
 
 
-class Play(CrewAtWork):
+class Play(SupervisedClients):
     """A crew that is played to its end."""
 
     def program(self, text: str) -> str:
@@ -51,17 +51,17 @@ class Play(CrewAtWork):
 
     def __call__(self, of: Scenario, servers: str = "nobody:1", read: bool = False) -> list[str]:
         """Plays it; its troubles."""
-        crew = self.crew_of(of, servers)
-        crew.start()
-        crew.go()
-        assert eventually(lambda: crew.all_said("done"), 60)
+        supervisor = self.supervisor_of(of, servers)
+        supervisor.start()
+        supervisor.go()
+        assert eventually(lambda: supervisor.all_reported("done"), 60)
         if read:
             assert eventually(lambda: self.count("deliveries") >= MESSAGES, 60)
-        crew.stop_members()
-        for seat in crew.members:
-            assert seat.process.wait(30) is not None
-        troubles = crew.troubles()
-        crew.tidy()
+        supervisor.stop_members()
+        for slot in supervisor.members:
+            assert slot.process.wait(30) is not None
+        troubles = supervisor.troubles()
+        supervisor.tidy()
         seal(self.folder)
         return troubles
 
@@ -142,10 +142,10 @@ def test_a_program_that_dies_is_a_finding_and_what_it_held_is_unknown(play: Play
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("sys.stdin.read()\ntime.sleep(600)\n", "it hangs: it has neither said anything nor ended"),
+        ("sys.stdin.read()\ntime.sleep(600)\n", "it hangs: it has neither printed anything nor ended"),
         (
             "for text in sys.stdin: pass\n",
-            "it ended without saying what became of 200 messages (the first is",
+            "it ended without reporting the outcome of 200 messages (the first is",
         ),
     ],
 )
@@ -161,12 +161,14 @@ def test_a_program_that_takes_no_input_hangs(play: Play) -> None:
     of = scenario(play.program(READY + "time.sleep(600)\n"), patience="1s")
     of.workload.producers[0].__dict__.update(payload_bytes=4000)
     (trouble,) = play(of)
-    assert "it hangs: it has taken no input for 1 s (patience)" in trouble
+    assert "it hangs: it has read no input for 1 s (patience)" in trouble
     assert 1 <= play.outcomes()["unknown"] < MESSAGES
 
 
 @pytest.mark.parametrize("line", ["x" * 80, '{"ready": true}', '{"seq": 0, "outcome": "acked"}'])
-@pytest.mark.parametrize(("takes", "said"), [(False, "taken no input"), (True, "neither said anything nor")])
+@pytest.mark.parametrize(
+    ("takes", "said"), [(False, "read no input"), (True, "neither printed anything nor")]
+)
 def test_a_program_that_prints_without_end_hangs(takes: bool, said: str, line: str, play: Play) -> None:
     """What means nothing, or was said before, is no sign of work: neither early nor late."""
     text = READY + (
@@ -228,7 +230,7 @@ def test_a_program_that_never_gets_ready_ends_the_run_in_a_sentence(
 ) -> None:
     """There is nothing to judge."""
     with pytest.raises(LabError, match=f"producer-0 ended on its own .*its command: {said}"):
-        play.crew_of(scenario(command)).start()
+        play.supervisor_of(scenario(command)).start()
 
 
 MEMBER = (
@@ -248,16 +250,16 @@ MEMBER = (
 def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play) -> None:
     """What it was delivered before is on record: records without a payload are others'."""
     good = play.program(READY + "for t in sys.stdin: say(seq=json.loads(t)['seq'], outcome='acked')\n")
-    crew = play.crew_of(scenario(good, play.program(text)))
-    crew.start()
-    crew.go()
-    assert eventually(lambda: crew.all_said("done"), 60)
+    supervisor = play.supervisor_of(scenario(good, play.program(text)))
+    supervisor.start()
+    supervisor.go()
+    assert eventually(lambda: supervisor.all_reported("done"), 60)
     assert eventually(lambda: play.count("deliveries") == 3, 30)
     if not text.endswith("sys.stdin.read()\n"):  # it ends on its own: first that is seen
-        assert eventually(lambda: not crew.members[0].running, 30)
-    crew.stop_members()
-    assert crew.members[0].process.wait(30) is not None
-    (trouble,) = crew.troubles()
+        assert eventually(lambda: not supervisor.members[0].running, 30)
+    supervisor.stop_members()
+    assert supervisor.members[0].process.wait(30) is not None
+    (trouble,) = supervisor.troubles()
     assert trouble.startswith("billing-member-1") and "its command: " in trouble
     assert re.search(said, trouble)
     seal(play.folder)
@@ -267,15 +269,15 @@ def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play)
 def test_where_a_member_seeks_to_is_on_record(play: Play) -> None:
     """As what it commits is, with the offset."""
     good = play.program(READY + "for t in sys.stdin: say(seq=json.loads(t)['seq'], outcome='acked')\n")
-    crew = play.crew_of(
+    supervisor = play.supervisor_of(
         scenario(good, play.program(MEMBER + "say(seek=[['orders', 0, 1]])\nsys.stdin.read()\n"))
     )
-    crew.start()
-    crew.go()
+    supervisor.start()
+    supervisor.go()
     assert eventually(lambda: play.count("deliveries") == 3, 30)
-    crew.stop_members()
-    assert crew.members[0].process.wait(30) is not None
-    assert crew.troubles() == []
+    supervisor.stop_members()
+    assert supervisor.members[0].process.wait(30) is not None
+    assert supervisor.troubles() == []
     seal(play.folder)
     seeks = [row for row in play.rows("group_events") if row["kind"] == "seek"]
     assert [(row["topic"], row["partition"], row["offset"]) for row in seeks] == [("orders", 0, 1)]
@@ -283,9 +285,9 @@ def test_where_a_member_seeks_to_is_on_record(play: Play) -> None:
 
 def test_nothing_of_a_program_is_left(play: Play) -> None:
     """Also of one that listens to nobody, and when kaput's own process is killed."""
-    crew = play.crew_of(scenario(play.program(READY + "time.sleep(600)\n")))
-    crew.start()
-    adapter = crew.producers[0].process
+    supervisor = play.supervisor_of(scenario(play.program(READY + "time.sleep(600)\n")))
+    supervisor.start()
+    adapter = supervisor.producers[0].process
     (program,) = psutil.Process(adapter.pid).children()
     adapter.kill()
     assert eventually(lambda: not program.is_running() or program.status() == psutil.STATUS_ZOMBIE, 20)

@@ -8,9 +8,9 @@ from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from kaput.workload.commits import COMMIT_S, Commits
-from kaput.workload.order import MemberOrder
-from kaput.workload.pace import Pace
+from kaput.workload.client_spec import MemberSpec
+from kaput.workload.librdkafka.commits import COMMIT_S, Commits
+from kaput.workload.librdkafka.pace import Pace
 
 ORDERS = ("orders", 0)
 
@@ -30,12 +30,12 @@ class Client:
         return offsets
 
 
-def made(clock: Callable[[], float] = time.monotonic, **order: Any) -> tuple[Commits, Client, list[int]]:
+def made(clock: Callable[[], float] = time.monotonic, **spec: Any) -> tuple[Commits, Client, list[int]]:
     """Commits, the client behind them, and the offsets that were committed."""
     arrived: list[int] = []
     client = Client()
     commits = Commits(
-        MemberOrder("f", "r", "billing", "member-1", ["orders"], {}, **order),
+        MemberSpec("f", "r", "billing", "member-1", ["orders"], {}, **spec),
         lambda at: arrived.append(at.offset),
         lambda at: client.refused.append(at.offset),
         clock,
@@ -114,12 +114,12 @@ def test_a_pace_counts_from_its_change() -> None:
     pace = Pace(0)
     pace.change(2)
     pace.settle()
-    assert pace.ms == 2 and pace.told() == {"ms": 2, "records": 0, "spent_ns": 0}
+    assert pace.ms == 2 and pace.measured() == {"ms": 2, "records": 0, "spent_ns": 0}
     for _ in range(3):
         pace.work()
-    told = pace.told()
+    told = pace.measured()
     assert told["records"] == 3 and told["spent_ns"] >= 3 * 2_000_000
     pace.change(0)
-    assert pace.told()["ms"] == 2  # until the record in hand is done
+    assert pace.measured()["ms"] == 2  # until the record in hand is done
     pace.settle()
-    assert pace.told() == {"ms": 0, "records": 0, "spent_ns": 0}
+    assert pace.measured() == {"ms": 0, "records": 0, "spent_ns": 0}

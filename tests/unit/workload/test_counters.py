@@ -19,7 +19,7 @@ def test_every_process_sees_the_same_cells(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=60, max_size=200), st.integers(1, 60))
-def test_the_nth_attempt_is_noticed_at_once(order: list[int], wanted: int) -> None:
+def test_the_nth_attempt_is_noticed_at_once(spec: list[int], wanted: int) -> None:
     """Whoever makes the attempts, somebody looks exactly when the total reaches N."""
     import tempfile
 
@@ -27,7 +27,7 @@ def test_the_nth_attempt_is_noticed_at_once(order: list[int], wanted: int) -> No
         counters = Counters(Path(folder) / "c", 4, create=True)
         watches = [ThresholdWatch(counters, [wanted]) for _ in range(4)]
         first = None
-        for made, producer in enumerate(order, start=1):
+        for made, producer in enumerate(spec, start=1):
             row = counters.row(producer)
             row[0] += 1
             if watches[producer].look() and first is None:

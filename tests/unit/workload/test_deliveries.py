@@ -8,21 +8,21 @@ import pyarrow.parquet as pq
 from confluent_kafka import Message, TopicPartition
 
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.identity import Codec
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.workload.deliveries import Deliveries
-from kaput.workload.member import Member
-from kaput.workload.order import MemberOrder
+from kaput.workload.client_spec import MemberSpec
+from kaput.workload.librdkafka.deliveries import Deliveries
+from kaput.workload.librdkafka.member import Member
+from kaput.workload.payload.identity import Codec
 
 RUN = uuid.UUID(int=9)
 CODEC = Codec(RUN, 60)
 
 
-def order(folder: Path, *topics: str) -> MemberOrder:
+def spec(folder: Path, *topics: str) -> MemberSpec:
     """A member's order; nobody listens where it points to."""
     config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing"}
-    return MemberOrder(str(folder), str(RUN), "billing", "member-1", list(topics), config)
+    return MemberSpec(str(folder), str(RUN), "billing", "member-1", list(topics), config)
 
 
 def handed(topic: str, partition: int, offset: int, payload: bytes | None = None) -> Message:
@@ -49,7 +49,7 @@ def test_deliveries_are_rows_and_say_where_each_partition_goes_on(tmp_path: Path
         handed("orders", 0, 9, bytes(damaged)),
     ]
     with Recorder(tmp_path, "deliveries", "m") as recorder:
-        deliveries = Deliveries(recorder, order(tmp_path, "orders"), CODEC)
+        deliveries = Deliveries(recorder, spec(tmp_path, "orders"), CODEC)
         assert deliveries.take(batch, 77) == {("orders", 0): 10, ("orders", 2): 4}
         assert deliveries.take([handed("orders", 0, 10)], 78) == {("orders", 0): 11}
         assert deliveries.pending == 5
@@ -67,7 +67,7 @@ def test_deliveries_are_rows_and_say_where_each_partition_goes_on(tmp_path: Path
 def test_each_topic_keeps_its_own(tmp_path: Path) -> None:
     """A member of several topics, handed both in one batch."""
     with Recorder(tmp_path, "deliveries", "m") as recorder:
-        deliveries = Deliveries(recorder, order(tmp_path, "orders", "bills"), CODEC)
+        deliveries = Deliveries(recorder, spec(tmp_path, "orders", "bills"), CODEC)
         batch = [handed("orders", 0, 1), handed("bills", 0, 5), handed("orders", 0, 2)]
         assert deliveries.take(batch, 77) == {("orders", 0): 3, ("bills", 0): 6}
         deliveries.flush()
@@ -79,7 +79,7 @@ def test_each_topic_keeps_its_own(tmp_path: Path) -> None:
 def test_a_step_back_within_a_batch_is_a_later_moment(tmp_path: Path) -> None:
     """A client that fell back to an earlier offset: what it handed out from there on is another poll."""
     with Recorder(tmp_path, "deliveries", "m") as recorder:
-        deliveries = Deliveries(recorder, order(tmp_path, "orders"), CODEC)
+        deliveries = Deliveries(recorder, spec(tmp_path, "orders"), CODEC)
         deliveries.take([handed("orders", 0, offset) for offset in (4, 5, 3, 4, 4)], 100)
         mixed = [(0, 5), (1, 9), (0, 6), (1, 9), (0, 7), (0, 2)]
         deliveries.take([handed("orders", partition, offset) for partition, offset in mixed], 200)
@@ -105,7 +105,7 @@ class Client:
 
 def test_what_was_taken_away_meanwhile_is_not_delivered(tmp_path: Path) -> None:
     """A rebalance inside a call of the client: of the lost partition nothing is recorded or committed."""
-    member = Member(order(tmp_path, "orders"))
+    member = Member(spec(tmp_path, "orders"))
     member._on_assign(member.client, [TopicPartition("orders", 0), TopicPartition("orders", 1)])
     member.client = Client(member)  # type: ignore[assignment]
     messages = member._receive()

@@ -14,15 +14,15 @@ from typing import Any
 
 import psutil
 import pytest
-from crew_at_work import RUN, CrewAtWork
+from supervised_clients import RUN, SupervisedClients
 
 from kaput.errors import LabError
 from kaput.evidence.sealing import seal
-from kaput.evidence.text import prefix_of
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Group, Producers, Scenario
-from kaput.workload.crew import Crew
-from kaput.workload.java_commands import JavaTools
+from kaput.workload.java.command_lines import JavaTools
+from kaput.workload.payload.text import prefix_of
+from kaput.workload.supervision.supervisor import Supervisor
 from waiting import blocked, eventually, wait_for
 
 MESSAGES = 200
@@ -92,28 +92,28 @@ class Stands(JavaTools):
         return [sys.executable, str(self._folder / name)]
 
 
-class Play(CrewAtWork):
+class Play(SupervisedClients):
     """A crew with such programs."""
 
-    def crew(self, produce: str, consume: str = "", **more: Any) -> Crew:
+    def supervisor(self, produce: str, consume: str = "", **more: Any) -> Supervisor:
         """One producer, and perhaps a member."""
         sends = {"topic": "orders", "messages": MESSAGES, "client": "java", **more.pop("sends", {})}
         group = {"id": "billing", "topics": ["orders"], "client": "java", **more.pop("reads", {})}
         workload = {"producers": [sends], "groups": [group] if consume else []}
         topics = [{"name": "orders", "replication-factor": 1}]
         of = Scenario.model_validate({"version": 1, "title": "t", "topics": topics, "workload": workload})
-        crew = self.crew_of(of)
-        crew._orders = replace(crew._orders, java=Stands(self._path, produce, consume))
-        return crew
+        supervisor = self.supervisor_of(of)
+        supervisor._plan = replace(supervisor._plan, java=Stands(self._path, produce, consume))
+        return supervisor
 
     def __call__(self, produce: str, **more: Any) -> list[str]:
         """Plays a producer to its end; the troubles."""
-        crew = self.crew(produce, **more)
-        crew.start()
-        crew.go()
-        assert eventually(lambda: crew.all_said("done"), 60)
-        troubles = crew.troubles()
-        crew.tidy()
+        supervisor = self.supervisor(produce, **more)
+        supervisor.start()
+        supervisor.go()
+        assert eventually(lambda: supervisor.all_reported("done"), 60)
+        troubles = supervisor.troubles()
+        supervisor.tidy()
         seal(self.folder)
         return troubles
 
@@ -137,14 +137,14 @@ def test_what_it_sends_is_recorded(play: Play) -> None:
 
 def test_it_is_held_until_the_load_begins(play: Play) -> None:
     """It stands still as soon as its producer is there, though nothing tells it to."""
-    crew = play.crew(GOOD)
-    crew.start()
-    body = crew.producers[0].body
-    assert body is not None
-    wait_for(lambda: blocked(body, "write"), "the standstill of the producer")
-    assert crew.count("attempted") == 0
-    went_ns = crew.go()
-    assert eventually(lambda: crew.all_said("done"), 60)
+    supervisor = play.supervisor(GOOD)
+    supervisor.start()
+    pid = supervisor.producers[0].client_pid
+    assert pid is not None
+    wait_for(lambda: blocked(pid, "write"), "the standstill of the producer")
+    assert supervisor.count("attempted") == 0
+    went_ns = supervisor.go()
+    assert eventually(lambda: supervisor.all_reported("done"), 60)
     seal(play.folder)
     assert min(row["attempt_ns"] for row in play.rows("sends")) >= went_ns
 
@@ -163,7 +163,7 @@ def test_outcomes_and_what_was_never_said(play: Play) -> None:
         f"end({MESSAGES}, {MESSAGES - 7})\n"
     )
     (trouble,) = play(text)
-    assert trouble.endswith("Kafka's Java producer: it ended without saying what became of 5 messages")
+    assert trouble.endswith("Kafka's Java producer: it ended without reporting the outcome of 5 messages")
     rows = {row["seq"]: row for row in play.rows("sends")}
     wanted = {0: "unknown", 5: "failed", 6: "unknown", 7: "acked", 9: "acked"}
     assert {seq: rows[seq]["outcome"] for seq in wanted} == wanted
@@ -175,7 +175,7 @@ def test_a_client_whose_log_is_silent(play: Play) -> None:
     """Its answers show what it has sent: nothing is missed, and whose times are not its own is said."""
     text = BEGIN + f"for n in range({MESSAGES}): acked(n)\nend({MESSAGES}, {MESSAGES})\n"
     (trouble,) = play(text)
-    assert f"its log did not tell of {MESSAGES} attempts" in trouble
+    assert f"its log lacks {MESSAGES} attempts" in trouble
     assert play.outcomes() == {"acked": MESSAGES}
 
 
@@ -188,7 +188,7 @@ def test_a_client_whose_log_is_silent(play: Play) -> None:
         (f"for n in range({MESSAGES}): attempt(n); acked(n)\n", "it ended without its summary"),
         (
             f"for n in range({MESSAGES}): attempt(n); acked(n)\nend({MESSAGES}, 3)\n",
-            f"it says that it sent {MESSAGES} messages and that 3 were acknowledged",
+            f"its summary has {MESSAGES} messages sent and 3 acknowledged",
         ),
     ],
 )
@@ -202,9 +202,9 @@ def test_one_that_ends_badly_is_a_finding(text: str, said: str, play: Play) -> N
 def test_one_that_hangs(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is killed, and what it held is unknown."""
     sends = {"patience": "3s", "config": {"delivery.timeout.ms": 1}}
-    monkeypatch.setattr("kaput.workload.java_commands._SLACK_MS", 0)
+    monkeypatch.setattr("kaput.workload.java.command_lines._SLACK_MS", 0)
     (trouble,) = play(BEGIN + "attempt(0)\nattempt(1)\n" + STAY, sends=sends)
-    assert "it hangs: it has said nothing for 3 s" in trouble
+    assert "it hangs: it has printed nothing for 3 s" in trouble
     assert play.outcomes() == {"unknown": 2}
 
 
@@ -240,7 +240,7 @@ def test_rubbish_is_counted_and_shown(play: Play) -> None:
 def test_one_that_never_starts_ends_the_run_in_a_sentence(text: str, said: str, play: Play) -> None:
     """There is nothing to judge."""
     with pytest.raises(LabError, match=f"producer-0 ended on its own .*Kafka's Java producer: .*{said}"):
-        play.crew(text).start()
+        play.supervisor(text).start()
 
 
 def test_a_duration_ends_it_in_good_order(play: Play) -> None:
@@ -257,30 +257,30 @@ def test_a_duration_ends_it_in_good_order(play: Play) -> None:
     assert outcomes["failed"] == 1 and outcomes["acked"] > 10 and set(outcomes) == {"acked", "failed"}
 
 
-def handed(crew: Crew) -> None:
+def handed(supervisor: Supervisor) -> None:
     """Waits until the member has printed all that it has to print."""
-    said = crew.members[0].client.stderr.with_name("billing-member-1.java.err")
+    said = supervisor.members[0].client.stderr.with_name("billing-member-1.java.err")
     assert eventually(lambda: "handed" in said.read_text(), 30)
 
 
-def leave(play: Play, crew: Crew) -> list[str]:
+def leave(play: Play, supervisor: Supervisor) -> list[str]:
     """The members leave; their troubles. The producer was never told to go."""
-    crew.stop_members()
-    crew.producers[0].process.kill()
-    for seat in crew.members:
-        assert seat.process.wait(30) is not None
-    troubles = crew.troubles()
+    supervisor.stop_members()
+    supervisor.producers[0].process.kill()
+    for slot in supervisor.members:
+        assert slot.process.wait(30) is not None
+    troubles = supervisor.troubles()
     seal(play.folder)
     return troubles
 
 
 def test_a_member_is_recorded(play: Play) -> None:
     """Assignments, deliveries and commits in the order of its lines, of which many have one millisecond."""
-    crew = play.crew(GOOD, READ + HAND + STAY)
-    crew.start()
-    assert eventually(lambda: crew.members[0].owns() == {("orders", 0)}, 30)
-    handed(crew)
-    assert leave(play, crew) == []
+    supervisor = play.supervisor(GOOD, READ + HAND + STAY)
+    supervisor.start()
+    assert eventually(lambda: supervisor.members[0].owns() == {("orders", 0)}, 30)
+    handed(supervisor)
+    assert leave(play, supervisor) == []
     deliveries = sorted(play.rows("deliveries"), key=lambda row: row["polled_ns"])
     assert [(row["producer"], row["seq"], row["offset"]) for row in deliveries] == [
         (0, n, n) for n in range(5)
@@ -297,23 +297,23 @@ def test_a_member_without_partitions(play: Play) -> None:
         "partitions_assigned', partitions=[dict(topic='orders', partition=0)]",
         "partitions_assigned', partitions=[]",
     )
-    crew = play.crew(GOOD, idle + STAY)
-    crew.start()
-    leave(play, crew)
+    supervisor = play.supervisor(GOOD, idle + STAY)
+    supervisor.start()
+    leave(play, supervisor)
     events = [row for row in play.rows("group_events") if row["kind"] == "assigned"]
     assert [(row["topic"], row["partition"]) for row in events] == [(None, None)]
 
 
 def test_a_killed_member_has_all_that_it_had_said_on_record(play: Play) -> None:
-    """SIGKILL hits the program itself; what it had printed and nobody had read yet counts."""
+    """SIGKILL hits the program itself; what it had printed and nopid had read yet counts."""
     many = HAND.replace("range(5)", "range(3000)").replace("offset=5)", "offset=3000)")
-    crew = play.crew(GOOD, READ + many + STAY)
-    crew.start()
-    (seat,) = crew.members
-    handed(crew)
-    body = psutil.Process(seat.pid or 0)
-    at_ns = seat.kill()
-    assert not body.is_running() and not seat.running and leave(play, crew) == []
+    supervisor = play.supervisor(GOOD, READ + many + STAY)
+    supervisor.start()
+    (slot,) = supervisor.members
+    handed(supervisor)
+    pid = psutil.Process(slot.pid or 0)
+    at_ns = slot.kill()
+    assert not pid.is_running() and not slot.running and leave(play, supervisor) == []
     deliveries, events = play.rows("deliveries"), play.rows("group_events")
     assert len(deliveries) == 3000 and max(row["polled_ns"] for row in deliveries) < at_ns
     assert [row["offset"] for row in events if row["kind"] == "committed"] == [3000]
@@ -323,15 +323,15 @@ def test_a_killed_member_has_all_that_it_had_said_on_record(play: Play) -> None:
 
 def test_a_paused_member_stands_still(play: Play) -> None:
     """The program itself, and it goes on."""
-    crew = play.crew(GOOD, READ + STAY)
-    crew.start()
-    (seat,) = crew.members
-    seat.pause()
-    assert eventually(seat.is_stopped, 10) and psutil.Process(seat.process.pid).status() != "stopped"
-    assert seat.cpu_seconds() > 0
-    seat.resume()
-    assert eventually(lambda: not seat.is_stopped(), 10)
-    assert leave(play, crew) == []
+    supervisor = play.supervisor(GOOD, READ + STAY)
+    supervisor.start()
+    (slot,) = supervisor.members
+    slot.pause()
+    assert eventually(slot.is_stopped, 10) and psutil.Process(slot.process.pid).status() != "stopped"
+    assert slot.cpu_seconds() > 0
+    slot.resume()
+    assert eventually(lambda: not slot.is_stopped(), 10)
+    assert leave(play, supervisor) == []
 
 
 @pytest.mark.parametrize(
@@ -350,12 +350,12 @@ def test_a_paused_member_stands_still(play: Play) -> None:
 )
 def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play) -> None:
     """What it was handed before is on record."""
-    crew = play.crew(GOOD, READ + text)
-    crew.start()
-    handed(crew)
+    supervisor = play.supervisor(GOOD, READ + text)
+    supervisor.start()
+    handed(supervisor)
     if STAY not in text:
-        assert eventually(lambda: not crew.members[0].running, 30)
-    (trouble,) = leave(play, crew)
+        assert eventually(lambda: not supervisor.members[0].running, 30)
+    (trouble,) = leave(play, supervisor)
     assert trouble.startswith("billing-member-1") and "Kafka's Java consumer: " in trouble and said in trouble
     assert len(play.rows("deliveries")) == 5
 
@@ -373,10 +373,10 @@ def test_a_member_of_a_share_group(play: Play) -> None:
     )
     share = text.replace("say('partitions_assigned', partitions=[dict(topic='orders', partition=0)])\n", "")
     share = share.replace("say('partitions_revoked', partitions=[dict(topic='orders', partition=0)])", "pass")
-    crew = play.crew(GOOD, share + STAY, reads={"type": "share"})
-    crew.start()
-    handed(crew)
-    assert leave(play, crew) == []
+    supervisor = play.supervisor(GOOD, share + STAY, reads={"type": "share"})
+    supervisor.start()
+    handed(supervisor)
+    assert leave(play, supervisor) == []
     rows = sorted(play.rows("share_events"), key=lambda row: row["at_ns"])
     found = {offset: [r["kind"] for r in rows if r["offset"] == offset] for offset in range(3)}
     asked = ["acquired", "accepting"]
@@ -386,10 +386,12 @@ def test_a_member_of_a_share_group(play: Play) -> None:
 
 
 def test_nothing_of_a_jvm_is_left(play: Play) -> None:
-    """Also when kaput's own process is killed, and it listens to nobody."""
-    crew = play.crew(BEGIN + STAY, READ + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + STAY)
-    crew.start()
-    clients = [crew.producers[0], crew.members[0].client]
+    """Also when kaput's own process is killed, and it listens to nopid."""
+    supervisor = play.supervisor(
+        BEGIN + STAY, READ + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + STAY
+    )
+    supervisor.start()
+    clients = [supervisor.producers[0], supervisor.members[0].client]
     bodies = [psutil.Process(client.pid) for client in clients]
     for client in clients:
         client.process.kill()

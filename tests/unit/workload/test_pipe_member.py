@@ -19,9 +19,9 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
-from kaput.workload.crew import Crew
-from kaput.workload.pipe_member import PipeMember
-from kaput.workload.quiet import quiet_logger
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.librdkafka.pipe_member import PipeMember
+from kaput.workload.supervision.supervisor import Supervisor
 from streams import rows_so_far
 from waiting import eventually
 
@@ -56,14 +56,14 @@ def piped(tmp_path: Path) -> RunFolder:
     folder.path.mkdir()
     with Owner() as owner:
         scenario = Scenario.model_validate(document)
-        crew = Crew(owner, scenario, folder, uuid.uuid4(), servers, [], lambda n, at_ns: None)
-        crew.start()
-        crew.go()
-        assert eventually(lambda: crew.all_said("done"), 60)
+        supervisor = Supervisor(owner, scenario, folder, uuid.uuid4(), servers, [], lambda n, at_ns: None)
+        supervisor.start()
+        supervisor.go()
+        assert eventually(lambda: supervisor.all_reported("done"), 60)
         assert eventually(lambda: _committed(folder) == MESSAGES, 60)
-        crew.stop_members()
-        assert crew.troubles() == []
-        crew.tidy()
+        supervisor.stop_members()
+        assert supervisor.troubles() == []
+        supervisor.tidy()
     assert list(folder.path.glob("clients/counters*")) == []
     seal(folder)
     return folder
@@ -92,7 +92,7 @@ class _Aborted(PipeMember):
     """One whose transaction has just been aborted."""
 
     def __init__(self, folder: Path, client: _Cluster) -> None:
-        self.order = SimpleNamespace(group="billing", member="member-1")  # type: ignore[assignment]
+        self.spec = SimpleNamespace(group="billing", member="member-1")  # type: ignore[assignment]
         self.events = Recorder(folder, "group_events", "one")
         self.client = client
         self._assigned = {("orders", 0), ("orders", 1)}

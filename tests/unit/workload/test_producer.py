@@ -11,12 +11,12 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kaput.evidence.attempts import read_attempts
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.identity import Codec
 from kaput.evidence.sealing import seal
+from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.counters import Counters
-from kaput.workload.order import ProducerOrder
-from kaput.workload.producer import Sender
-from kaput.workload.quiet import quiet_logger
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.librdkafka.producer import Sender
+from kaput.workload.payload.identity import Codec
 
 RUN = uuid.UUID(int=9)
 
@@ -64,7 +64,7 @@ def sender_of(
         "thresholds": [],
     }
     sender = Sender(
-        ProducerOrder(
+        ProducerSpec(
             folder=str(folder),
             run_id=str(RUN),
             producer=0,
@@ -172,7 +172,7 @@ def test_a_paced_sender_does_not_spin(tmp_path: Path) -> None:
 def test_a_sender_that_is_stopped_knows_what_it_gave_up(tmp_path: Path) -> None:
     """A real client with nobody to send to: what it purges is unknown, and recorded."""
     sender, _ = sender_of(tmp_path)
-    sender.client = Producer(sender.order.config | {"on_delivery": sender.listener()}, logger=quiet_logger())
+    sender.client = Producer(sender.spec.config | {"on_delivery": sender.listener()}, logger=quiet_logger())
     sender.send_all()
     sender.stopping.set()
     sender.finish()

@@ -11,8 +11,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.workload.order import ShareMemberOrder
-from kaput.workload.share_events import ShareEvents
+from kaput.workload.client_spec import ShareMemberSpec
+from kaput.workload.librdkafka.share_events import ShareEvents
 
 
 class Handed(Message):
@@ -27,9 +27,9 @@ class Handed(Message):
         return self.count
 
 
-def order(folder: Path, release: int | None = None, reject: int | None = None) -> ShareMemberOrder:
+def spec(folder: Path, release: int | None = None, reject: int | None = None) -> ShareMemberSpec:
     """An explicit member's order."""
-    return ShareMemberOrder(
+    return ShareMemberSpec(
         str(folder), "", "workers", "member-1", ["jobs"], {}, "share",
         explicit=True, release_every=release, reject_every=reject,
     )  # fmt: skip
@@ -46,7 +46,7 @@ def test_a_record_from_its_delivery_to_the_answer(tmp_path: Path) -> None:
     """Each moment a row; what a broker confirms is named by what was asked."""
     batch = [Handed(0, 5, 1), Handed(1, 3, 2), Handed(0, 6, None)]
     with Recorder(tmp_path, "share_events", "m") as recorder:
-        events = ShareEvents(recorder, order(tmp_path))
+        events = ShareEvents(recorder, spec(tmp_path))
         events.acquired(batch, 10)
         events.asking([(batch[0], "accepting"), (batch[1], "rejecting"), (batch[2], "releasing")], 11)
         events.answered({TopicPartition("jobs", 0): {6, 5}}, None, 12)
@@ -68,7 +68,7 @@ def test_a_record_from_its_delivery_to_the_answer(tmp_path: Path) -> None:
 def test_what_was_asked_is_on_disk_before_any_answer(tmp_path: Path) -> None:
     """A member that is killed right after it asked leaves its rows."""
     recorder = Recorder(tmp_path, "share_events", "m")
-    events = ShareEvents(recorder, order(tmp_path))
+    events = ShareEvents(recorder, spec(tmp_path))
     message = Handed(0, 5, 1)
     events.acquired([message], 10)
     events.asking([(message, "accepting")], 11)
@@ -83,7 +83,7 @@ def test_what_was_asked_is_on_disk_before_any_answer(tmp_path: Path) -> None:
 def test_an_answer_that_nobody_waits_for_is_no_row(tmp_path: Path) -> None:
     """What it would confirm is not known."""
     with Recorder(tmp_path, "share_events", "m") as recorder:
-        events = ShareEvents(recorder, order(tmp_path))
+        events = ShareEvents(recorder, spec(tmp_path))
         events.acquired([Handed(0, 1, 1)], 10)
         events.answered({TopicPartition("jobs", 0): {1}, TopicPartition("jobs", 7): {2}}, None, 12)
     assert [row[0] for row in rows(tmp_path)] == ["acquired"]
@@ -91,10 +91,10 @@ def test_an_answer_that_nobody_waits_for_is_no_row(tmp_path: Path) -> None:
 
 def test_what_is_asked_for_depends_on_the_record_alone(tmp_path: Path) -> None:
     """Every third is released once, every fourth rejected, which goes first; all others are accepted."""
-    asks = order(tmp_path, release=3, reject=4)
-    assert [asks.ask(offset, 1) for offset in (0, 1, 2, 3)] == [
+    asks = spec(tmp_path, release=3, reject=4)
+    assert [asks.acknowledgement(offset, 1) for offset in (0, 1, 2, 3)] == [
         "accepting", "accepting", "releasing", "rejecting",
     ]  # fmt: skip
-    assert asks.ask(2, 2) == "accepting"
-    assert asks.ask(11, 1) == "rejecting"
-    assert order(tmp_path).ask(2, 1) == "accepting"
+    assert asks.acknowledgement(2, 2) == "accepting"
+    assert asks.acknowledgement(11, 1) == "rejecting"
+    assert spec(tmp_path).acknowledgement(2, 1) == "accepting"

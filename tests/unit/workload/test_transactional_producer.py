@@ -15,10 +15,10 @@ from confluent_kafka import KafkaException
 from fakes.transactional_client import ABORT, FATAL, RETRIABLE, Client, trouble
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
-from kaput.workload import transactional_producer
+from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.counters import Counters
-from kaput.workload.order import ProducerOrder
-from kaput.workload.transactional_producer import TransactionalSender
+from kaput.workload.librdkafka import transactional_producer
+from kaput.workload.librdkafka.transactional_producer import TransactionalSender
 
 Made = Callable[..., tuple[TransactionalSender, Client]]
 
@@ -31,7 +31,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
         counters = tmp_path / "counters"
         Counters(counters, 1, create=True)
         client = Client(fails)
-        order = ProducerOrder(
+        spec = ProducerSpec(
             folder=str(tmp_path),
             run_id=str(uuid.UUID(int=9)),
             producer=0,
@@ -51,7 +51,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
             transactions={"size": 4, "abort": share},
         )
         monkeypatch.setattr(transactional_producer, "Producer", lambda *_, **__: client)
-        sender = TransactionalSender(order)
+        sender = TransactionalSender(spec)
         sender.client = client  # type: ignore[assignment]
         return sender, client
 

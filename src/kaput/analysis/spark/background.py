@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kaput.analysis.spark import driver
-from kaput.processes.behind import Behind, find_way
+from kaput.processes.idle_priority import IdlePriority, find_method
 from kaput.processes.ownership import Owner
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class Background:
         self._owner = Owner()
         self._wanted = self._over = False
         self._jvm: subprocess.Popen[bytes] | None = None
-        way = find_way() if driver.own_way(master or "local", conf or {}) else None
-        self._behind = Behind(way) if way is not None else None
+        way = find_method() if driver.own_way(master or "local", conf or {}) else None
+        self._behind = IdlePriority(way) if way is not None else None
 
     def prepare(self) -> None:
         """Loads PySpark in the background; starts the session, too, where the JVM can be kept behind."""
@@ -59,7 +59,7 @@ class Background:
         """Starts the session in the background, once; where that is done already, hurries it."""
         self._submit()
         if self._behind is not None:
-            self._behind.forward()
+            self._behind.restore()
 
     def _submit(self) -> None:
         if self._promise is None:
@@ -83,14 +83,14 @@ class Background:
         return session
 
     def _kept_behind(self) -> bool:
-        return self._behind is not None and self._behind.kept
+        return self._behind is not None and self._behind.lowered
 
     def _spawned(self, process: subprocess.Popen[bytes]) -> None:
         self._jvm = process
         if self._over:
             process.kill()
         elif self._behind is not None:
-            self._behind.take(process.pid)
+            self._behind.lower(process.pid)
 
     def session(self) -> SparkContext:
         """The session, waited for. Raises JavaError."""
@@ -106,7 +106,7 @@ class Background:
     def __exit__(self, *error: Any) -> None:
         self._wanted = self._over = True
         if self._behind is not None:
-            self._behind.forward()
+            self._behind.restore()
         self._pool.shutdown(wait=False, cancel_futures=True)
         try:
             self._stop()

@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from kaput.processes.lean import leave_out_pandas
+from kaput.processes.skip_pandas import skip_pandas
 
 
 def main() -> None:
@@ -29,8 +29,8 @@ def load() -> None:
     """Loads what the tasks need."""
     # Spark runs as many workers as there are cores: none of them needs more than one.
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    leave_out_pandas()
-    import kaput.analysis.stages.job  # noqa: F401
+    skip_pandas()
+    import kaput.analysis.job  # noqa: F401
 
 
 if __name__ == "__main__":

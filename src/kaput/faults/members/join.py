@@ -1,9 +1,10 @@
-"""join: a new member comes while the group reads, and leaves at the heal; without a duration it stays."""
+"""join: a new member joins while the group reads, and leaves at the heal; without a duration it stays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.faults.fault import Effect, Scene, name_all, now_ns
 from kaput.faults.members.fault import TIMEOUT_S, MemberFault
 from kaput.faults.members.member import Member
@@ -12,7 +13,7 @@ _STOP_S = 60.0
 
 
 class Join(MemberFault):
-    """Proof: the new member's process runs, and has its place in the group, perhaps without a partition."""
+    """Proof: the new member's process runs and has joined the group, perhaps without a partition."""
 
     name = "join"
 
@@ -24,33 +25,35 @@ class Join(MemberFault):
     def inject(self, members: Sequence[Member]) -> Effect:
         there = [member for member in members if member.running]
         if there:
-            return Effect(None, False, f"{name_all(there)}: there already")
+            return Effect(None, False, f"{name_all(there)}: already in the group")
         self._new = list(members)
         started = now_ns()
         for member in self._new:
             member.start()
         if not self.wait(lambda: all(member.running and member.ready for member in self._new)):
-            said = f"{name_all(self._new)}: not in the group {TIMEOUT_S:.0f} s after its start"
-            return Effect(None, False, said)
+            details = f"{name_all(self._new)}: not in the group {TIMEOUT_S:.0f} s after its start"
+            return Effect(None, False, details)
         joined = now_ns()
         self._pids = {member.id: member.pid for member in self._new}
-        return Effect(joined, True, f"{name_all(self._new)}: joined after {(joined - started) / 1e6:,.0f} ms")
+        return Effect(joined, True, f"{name_all(self._new)}: joined after {(joined - started) / MS:,.0f} ms")
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
         if effect.effective_ns is None and not self._new:
             return now_ns(), effect
         most = max((len(places) for member in self._new for _, places in list(member.owned)), default=0)
-        said = f"it owned up to {most} partitions" if most else "it owned no partition"
+        details = f"it owned up to {most} partitions" if most else "it owned no partition"
         if effect.effective_ns is not None:
             gone = [
                 member for member in self._new if self._pids[member.id] != member.pid or not member.running
             ]
             if gone:
                 ended = f"{name_all(gone)} had ended or been replaced"
-                return now_ns(), effect.further(f"{said}; {ended}", holds=False)
+                return now_ns(), effect.further(f"{details}; {ended}", holds=False)
             if not self.scene.returns:
-                return effect.effective_ns, effect.further(f"{said}; it stays", holds=True)
+                return effect.effective_ns, effect.further(f"{details}; it stays", holds=True)
         left = [member for member in self._new if member.running and not member.terminate(_STOP_S)]
         if left:
-            return None, effect.further(f"{said}; {name_all(left)} still running after SIGTERM", holds=False)
-        return now_ns(), effect.further(f"{said}; it left again", holds=True)
+            return None, effect.further(
+                f"{details}; {name_all(left)} still running after SIGTERM", holds=False
+            )
+        return now_ns(), effect.further(f"{details}; it left again", holds=True)

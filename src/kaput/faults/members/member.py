@@ -1,6 +1,6 @@
-"""Members of groups as faults see them. The real ones are the places in workload/seat.py.
+"""Members of groups as faults see them. The real ones are the slots in workload/supervision/member_slot.py.
 
-A place outlives its process: `member 2 of billing` may be killed, and another process take it.
+A slot outlives its process: `member 2 of billing` may be killed, and another process may take its slot.
 """
 
 from __future__ import annotations
@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.faults.victim import Victim
+from kaput.faults.process_target import ProcessTarget
 
-Place = tuple[str, int]  # (topic, partition)
-# Who owned what: from each moment (ns) on these partitions, in the order of time.
-Owned = Sequence[tuple[int, frozenset[Place]]]
+# From each time (ns) on, these partitions; in order of time.
+Owned = Sequence[tuple[int, frozenset[TopicPartition]]]
 
 
-class Worked(Protocol):
-    """What a member said of its pace: how long a record is to take, and what so many took."""
+class PaceReport(Protocol):
+    """How fast a member works: how long a record should take, and how long records took."""
 
     @property
     def ms(self) -> int:
-        """What each record is to take."""
+        """The milliseconds each record should take."""
 
     @property
     def records(self) -> int:
@@ -29,11 +29,11 @@ class Worked(Protocol):
 
     @property
     def spent_ns(self) -> int:
-        """What they took together."""
+        """The time they took in total."""
 
 
-class Member(Victim, Protocol):
-    """One place in one group."""
+class Member(ProcessTarget, Protocol):
+    """One slot in one group."""
 
     @property
     def group(self) -> str:
@@ -45,47 +45,47 @@ class Member(Victim, Protocol):
 
     @property
     def owned(self) -> Owned:
-        """Its partitions, over all of its processes."""
+        """Its partitions over time, for all of its processes."""
 
-    def owns(self) -> frozenset[Place]:
+    def owns(self) -> frozenset[TopicPartition]:
         """Its partitions right now."""
 
     @property
-    def worked(self) -> Worked | None:
-        """Its last answer to `work`."""
+    def pace_report(self) -> PaceReport | None:
+        """The last answer to `work`."""
 
     def work(self, ms: int | None) -> None:
-        """Tells it how long to work on each record (None: as before), and asks how long it did."""
+        """Sets how long it works on each record (None: as before), and asks how long records took."""
 
 
 class Groups(Protocol):
     """The members of a run."""
 
     def member(self, group: str, number: int) -> Member:
-        """That place, made where there was none; it may have no process."""
+        """That slot, created if there was none; it may have no process."""
 
     def members_of(self, group: str) -> Sequence[Member]:
-        """Every place in that group, by number."""
+        """Every slot in that group, by number."""
 
 
 class Clients(Groups, Protocol):
     """All clients of a run."""
 
-    def producer(self, number: int) -> Victim:
-        """That producer. Raises LabError where there is none."""
+    def producer(self, number: int) -> ProcessTarget:
+        """That producer. Raises LabError if there is none."""
 
 
 class NoGroups:
-    """Of a lab without members."""
+    """For a lab without clients."""
 
     def member(self, group: str, number: int) -> Member:
         """Raises LabError."""
         raise LabError(f"there is no group {group}")
 
     def members_of(self, group: str) -> Sequence[Member]:
-        """Nobody."""
+        """None."""
         return []
 
-    def producer(self, number: int) -> Victim:
+    def producer(self, number: int) -> ProcessTarget:
         """Raises LabError."""
         raise LabError(f"there is no producer {number}")

@@ -1,27 +1,28 @@
-"""pause of members: SIGSTOP, beyond the session or max.poll.interval.ms a zombie, which wakes up and goes on.
+"""pause of members: SIGSTOP; longer than the session timeout or max.poll.interval.ms it makes a zombie.
 
-What it had polled before is still in its hands then, while others read its partitions.
+When the zombie wakes up it processes what it had polled, while other members read its partitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS, TopicPartition
 from kaput.faults.fault import Effect, Scene
 from kaput.faults.members.fault import MemberFault, count, own
-from kaput.faults.members.member import Member, Place
+from kaput.faults.members.member import Member
 from kaput.faults.pause import Pause
 
 
 class PauseMember(MemberFault):
-    """Proof: that of the same fault on a node; what the group did with its partitions is told beside it."""
+    """Proof: that of the same fault on a node, and what the group did with its partitions."""
 
     name = "pause"
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._pause = Pause(scene)
-        self._places: frozenset[Place] = frozenset()
+        self._places: frozenset[TopicPartition] = frozenset()
 
     def inject(self, members: Sequence[Member]) -> Effect:
         self._places = own([member for member in members if member.running])
@@ -33,10 +34,10 @@ class PauseMember(MemberFault):
         given = self.given_ns(self._places, effect.effective_ns, members)
         healed, after = self._pause.heal(members, effect)
         if not self._places:
-            said = "no partition was owned"
+            details = "no partition was owned"
         elif given is None:
-            said = f"{count(self._places)} had not all been given to others by then"
+            details = f"{count(self._places)} had not all gone to other members by then"
         else:
-            after_ms = (given - effect.effective_ns) / 1e6
-            said = f"{count(self._places)} went to others {after_ms:,.0f} ms after it stood still"
-        return healed, after.further(said, holds=True)
+            after_ms = (given - effect.effective_ns) / MS
+            details = f"{count(self._places)} went to other members {after_ms:,.0f} ms after it stopped"
+        return healed, after.further(details, holds=True)

@@ -1,19 +1,20 @@
-"""slow: members whose processing takes a given time per record, for as long as the fault lasts."""
+"""slow: members take `processing` for each record for as long as the fault lasts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaput.core import MS
 from kaput.faults.fault import Effect, Scene, now_ns
 from kaput.faults.members.fault import MemberFault
-from kaput.faults.members.member import Member, Worked
+from kaput.faults.members.member import Member, PaceReport
 
 _ANSWER_S = 10.0
 
 
 class Slow(MemberFault):
-    """Proof: each member has worked on at least one record at the new pace, as it measured itself, at the
-    beginning and over the whole duration. One that is handed nothing cannot be slowed.
+    """Proof: each member measured that it worked on at least one record at the new pace, at the start and
+    over the whole duration. A member without deliveries cannot be slowed.
     """
 
     name = "slow"
@@ -33,17 +34,17 @@ class Slow(MemberFault):
         for member in self._hit:
             member.work(wanted)
         slowed = [member for member in self._hit if self._wait_for(member, wanted)]
-        said = "; ".join(_told(member) for member in self._hit)
+        details = "; ".join(_pace_sentence(member) for member in self._hit)
         if not slowed:
-            return Effect(None, False, f"told to take {wanted} ms for each record: {said}")
-        return Effect(now_ns(), len(slowed) == len(members), said)
+            return Effect(None, False, f"set to {wanted} ms for each record: {details}")
+        return Effect(now_ns(), len(slowed) == len(members), details)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
         wanted = self.scene.options.processing
         alive = [member for member in self._hit if member.running]
         ended = [member.title for member in self._hit if not member.running]
         held = bool(alive) and all(slows(self._ask(member), wanted) for member in alive)
-        said = [_told(member) for member in alive] + [f"{title} has ended" for title in ended]
+        details = [_pace_sentence(member) for member in alive] + [f"{title} has ended" for title in ended]
         for member, before in zip(self._hit, self._before, strict=True):
             member.work(before)
         back = all(
@@ -52,36 +53,36 @@ class Slow(MemberFault):
             if member.running
         )
         healed = now_ns() if back else None
-        said.append("at their own pace again" if back else "not at their own pace again")
+        details.append("at their own pace again" if back else "not at their own pace again")
         if effect.effective_ns is None:
             return healed, effect
-        return healed, effect.further("; ".join(said), held and back and not ended)
+        return healed, effect.further("; ".join(details), held and back and not ended)
 
-    def _ask(self, member: Member) -> Worked | None:
-        """What it says now; what it said last where it does not answer in time."""
-        last = member.worked
+    def _ask(self, member: Member) -> PaceReport | None:
+        """Its current pace, or its last report if it does not answer in time."""
+        last = member.pace_report
         member.work(None)
-        self.wait(lambda: member.worked is not last or not member.running, _ANSWER_S)
-        return member.worked
+        self.wait(lambda: member.pace_report is not last or not member.running, _ANSWER_S)
+        return member.pace_report
 
     def _wait_for(self, member: Member, ms: int) -> bool:
         return self.wait(lambda: slows(self._ask(member), ms), _ANSWER_S)
 
 
-def slows(worked: Worked | None, ms: int) -> bool:
-    """Whether records really took that long: on average, and at least one of them was seen."""
-    if worked is None or worked.ms != ms or worked.records == 0:
+def slows(pace_report: PaceReport | None, ms: int) -> bool:
+    """Whether records really took that long on average, and there was at least one."""
+    if pace_report is None or pace_report.ms != ms or pace_report.records == 0:
         return False
-    return worked.spent_ns >= worked.records * ms * 1_000_000
+    return pace_report.spent_ns >= pace_report.records * ms * MS
 
 
-def _has_pace(worked: Worked | None, ms: int) -> bool:
-    return worked is not None and worked.ms == ms
+def _has_pace(pace_report: PaceReport | None, ms: int) -> bool:
+    return pace_report is not None and pace_report.ms == ms
 
 
-def _told(member: Member) -> str:
-    worked = member.worked
-    if worked is None or worked.records == 0:
+def _pace_sentence(member: Member) -> str:
+    pace_report = member.pace_report
+    if pace_report is None or pace_report.records == 0:
         return f"{member.title} has worked on no record at that pace"
-    each = worked.spent_ns / worked.records / 1e6
-    return f"{member.title} took {each:,.1f} ms for each of {worked.records} records"
+    each = pace_report.spent_ns / pace_report.records / MS
+    return f"{member.title} took {each:,.1f} ms for each of {pace_report.records} records"

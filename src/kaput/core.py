@@ -1,0 +1,29 @@
+"""The vocabulary every layer shares: a topic's partition, nanoseconds, and the limits of 64-bit columns.
+
+Nothing here imports anything of kaput, or any library.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# Durations and times are int nanoseconds; divide by these to show them.
+US = 1_000
+MS = 1_000_000
+SECOND = 1_000_000_000
+
+INT64_MAX = 2**63 - 1
+FOREVER_NS = INT64_MAX  # later than every time
+# What stands for null in an integer column while it is gathered, or looked at as an array.
+NULL_LONG = -(2**63)
+NULL_INT = -(2**31)
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"

@@ -1,0 +1,178 @@
+"""The facts about an existing cluster, and a scenario that agrees with them.
+
+What decides whether a loss is permitted (min.insync.replicas, unclean elections, ...) comes from the
+cluster, never from the file: the recorded scenario has the effective settings. Where the file contradicts
+the cluster it is a mistake, reported before anything is created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kaput.cluster.admin import PartitionState
+from kaput.cluster.existing import ExistingCluster, version_of
+from kaput.cluster.existing_admin import ExistingAdmin, Settings
+from kaput.core import TopicPartition
+from kaput.errors import UsageError
+from kaput.scenario.model import Cluster, Scenario, Topic
+from kaput.scenario.options import COMMAND_FAULTS
+from kaput.scenario.values import TARGET
+
+# Topic settings that the verdict needs, or that may delete messages.
+_OF_TOPICS = (
+    "min.insync.replicas", "unclean.leader.election.enable", "flush.messages", "cleanup.policy",
+    "retention.ms", "retention.bytes",
+)  # fmt: skip
+# Broker settings that decide about failover.
+_OF_BROKERS = (
+    "auto.leader.rebalance.enable", "broker.heartbeat.interval.ms", "broker.session.timeout.ms",
+    "default.replication.factor", "group.share.delivery.count.limit", "log.cleanup.policy",
+    "log.flush.interval.messages", "min.insync.replicas", "replica.lag.time.max.ms",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms", "unclean.leader.election.enable",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """`settings`: of each broker that discloses them; `features`: levels by name."""
+
+    cluster_id: str | None
+    kafka: str | None
+    mode: str
+    addresses: Mapping[int, tuple[str, int]]
+    racks: Mapping[int, str | None]
+    features: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[int, Settings] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """For RUN_DIR/cluster.json: everything except default settings."""
+        whole = asdict(self)
+        whole["settings"] = {broker: dict(found.own) for broker, found in self.settings.items()}
+        return whole
+
+    def everywhere(self, key: str) -> set[str | None]:
+        """The values of a setting over all brokers that disclose them; None if a broker does not know it."""
+        return {settings.every.get(key) for settings in self.settings.values()}
+
+
+def collect_facts(cluster: ExistingCluster, admin: ExistingAdmin) -> ClusterFacts:
+    """Asks the cluster. Raises LabError if it does not answer."""
+    kafka, features = version_of(next(iter(cluster.broker_endpoints.values())))
+    return ClusterFacts(
+        cluster.cluster_id,
+        kafka,
+        "kraft" if admin.in_kraft_mode() else "zookeeper",
+        {broker: endpoint.address for broker, endpoint in cluster.broker_endpoints.items()},
+        dict(cluster.racks),
+        features,
+        admin.broker_settings(),
+    )
+
+
+def with_cluster_facts(scenario: Scenario, found: ClusterFacts, kept: Collection[str] = ()) -> Scenario:
+    """The scenario with the cluster's facts. `kept`: existing topics that the run may use.
+
+    Raises UsageError with everything that contradicts them.
+    """
+    if mistakes := [
+        *_contradictions(scenario.cluster, found),
+        *_missing_brokers(scenario, set(found.addresses), kept),
+    ]:
+        raise UsageError("\n".join(mistakes))
+    known = {key: values.pop() for key in _OF_BROKERS if len(values := found.everywhere(key)) == 1}
+    cluster = Cluster(
+        kafka=found.kafka or "unknown",
+        mode="kraft" if found.mode == "kraft" else "zookeeper",
+        brokers=len(found.addresses),
+        features=dict(found.features),
+        config={key: value for key, value in known.items() if value is not None},
+    )
+    return scenario.model_copy(update={"cluster": cluster})
+
+
+def check_unused(
+    scenario: Scenario, topics: Collection[str], groups: Collection[str], may_use: bool
+) -> frozenset[str]:
+    """The topics that exist and may be used. Raises UsageError if others exist."""
+    there = sorted({topic.name for topic in scenario.topics} & set(topics))
+    mistakes = []
+    if not may_use:
+        mistakes += [
+            f"topic {name} already exists, and kaput did not create it: choose another name, or add "
+            "--use-existing-topic (if a killed run left it behind: kaput cleanup RUN_DIR)"
+            for name in there
+        ]
+    mistakes += [
+        f"group {name} already exists, and would continue at its committed offsets; use another id"
+        for name in sorted({group.id for group in scenario.workload.groups} & set(groups))
+    ]
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return frozenset(there)
+
+
+def with_settings(
+    scenario: Scenario, settings: Mapping[str, Settings], states: Mapping[TopicPartition, PartitionState]
+) -> Scenario:
+    """The scenario with the partitions, replicas and effective settings of its topics."""
+    return scenario.model_copy(
+        update={"topics": [_with_effective_settings(t, settings, states) for t in scenario.topics]}
+    )
+
+
+def _with_effective_settings(
+    topic: Topic, settings: Mapping[str, Settings], states: Mapping[TopicPartition, PartitionState]
+) -> Topic:
+    effective = settings[topic.name].every if topic.name in settings else {}
+    replicas = [len(state.replicas) for (name, _), state in states.items() if name == topic.name]
+    return topic.model_copy(
+        update={
+            "partitions": len(replicas),
+            "replication_factor": max(replicas),
+            "config": {**topic.config, **{key: effective[key] for key in _OF_TOPICS if key in effective}},
+        }
+    )
+
+
+def _contradictions(wanted_cluster: Cluster, found: ClusterFacts) -> Iterator[str]:
+    for key, value in wanted_cluster.config.items():
+        wanted = str(value).lower() if isinstance(value, bool) else str(value)
+        # A setting that no broker knows has no effect, such as ZooKeeper's in KRaft mode.
+        others = sorted(value for value in found.everywhere(key) if value not in (wanted, None))
+        if others:
+            yield (
+                f"cluster.config.{key}: the scenario has {wanted}, the cluster {', '.join(others)}; "
+                "kaput does not change existing brokers; --set cluster.config={} accepts them as they are"
+            )
+    for name, level in wanted_cluster.features.items():
+        if found.features.get(name, 0) != level:
+            yield (
+                f"cluster.features.{name}: the scenario has {level}, the cluster "
+                f"{found.features.get(name, 0)}; --set cluster.features={{}} accepts it as it is"
+            )
+
+
+def _missing_brokers(scenario: Scenario, brokers: set[int], kept: Collection[str]) -> Iterator[str]:
+    named = ", ".join(map(str, sorted(brokers)))
+    for index, topic in enumerate(scenario.topics):
+        if topic.name in kept:
+            continue
+        if topic.assignment is None and topic.replication_factor > len(brokers):
+            yield (
+                f"topics.{index}.replication-factor: {topic.replication_factor} replicas need as many "
+                f"brokers; the cluster has {named}"
+            )
+        unknown = sorted({broker for row in topic.assignment or [] for broker in row} - brokers)
+        if unknown:
+            yield f"topics.{index}.assignment: no such broker: {_list(unknown)}; the cluster has {named}"
+    for index, step in enumerate(scenario.faults):
+        match = TARGET.fullmatch(step.target)
+        number = match["broker"] if match else None
+        if number is not None and step.fault in COMMAND_FAULTS and int(number) not in brokers:
+            yield f"faults.{index}.target: no such broker: {number}; the cluster has {named}"
+
+
+def _list(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))

@@ -1,0 +1,144 @@
+"""The tail of one replica's log, into the replica_log table: what a leader has that its followers lack.
+
+Looking is cheap and often, so that little is missed before a truncation; decoding is put off until it pays.
+Not here: which replicas are followed, and for how long (replica_log.py).
+"""
+
+from __future__ import annotations
+
+import bisect
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kaput.cluster.record_batches import records
+from kaput.cluster.segments import Batch, SegmentReader, log_end
+from kaput.evidence.recorder import Recorder, Values
+from kaput.workload.payload.bulk import BulkDecoder
+
+_PENDING_BYTES = 256 << 10
+_PENDING_NS = 250_000_000
+_LAST_READS_MAX = 1024
+
+Key = tuple[int, str, int]  # (broker, topic, partition)
+Mark = tuple[int, int]  # (leader epoch, offset), which only grow in a log
+
+
+class Replica(NamedTuple):
+    """A partition on the broker that led it, in `epoch`; `others` are the directories of its followers."""
+
+    broker: int
+    topic: str
+    partition: int
+    epoch: int
+    folder: Path
+    others: tuple[Path, ...]
+
+    @property
+    def key(self) -> Key:
+        """Which replica it is, whoever leads."""
+        return self.broker, self.topic, self.partition
+
+
+class _Rows(NamedTuple):
+    """Of each message in the log's order."""
+
+    offsets: list[int]
+    values: list[bytes | None]
+    epochs: list[int]
+    seen_ns: list[int]
+
+
+class Tail:
+    """Follows one replica. Records after `mark` alone are taken, so that none is taken twice.
+
+    Raises OSError or ValueError, also later, where the log cannot be read. Not safe across threads.
+    """
+
+    def __init__(self, replica: Replica, mark: Mark, recorder: Recorder, decoder: BulkDecoder) -> None:
+        self.replica, self.mark = replica, mark
+        self.steps: set[str] = set()
+        self.until: float | None = None  # on the monotonic clock; None while a fault is at work
+        self.rows = 0
+        self._recorder, self._decoder = recorder, decoder
+        # What every replica has is not in danger.
+        start = min(log_end(folder) for folder in (replica.folder, *replica.others))
+        self._reader = SegmentReader(replica.folder, start, replica.epoch)
+        self._pending: list[Batch] = []
+        self._pending_bytes = 0
+        self._ends: list[int] = []  # how many batches were pending after each look, and when that was
+        self._seen: list[int] = []
+
+    @property
+    def ended(self) -> str | None:
+        """Why there is nothing more to come from this log; None while there may be."""
+        return self._reader.ended
+
+    def look(self) -> bool:
+        """Takes what is new; whether it went on at all, so that there may be more at once."""
+        before = self._reader.place
+        batches = self._reader.read()
+        if batches:
+            self._pending += batches
+            self._pending_bytes += sum(batch.head.size for batch in batches)
+            self._ends.append(len(self._pending))
+            self._seen.append(time.time_ns())
+        if self._pending and self._due():
+            self.flush()
+        return self._reader.place != before
+
+    def finish(self) -> None:
+        """Takes all that is there now, and lets go of the log."""
+        try:
+            for _ in range(_LAST_READS_MAX):
+                if not self.look():
+                    break
+        finally:
+            try:
+                self.flush()
+            finally:
+                self._reader.close()
+
+    def flush(self) -> None:
+        """Decodes and records what is pending; of a broken batch and what follows it, nothing."""
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        ends, self._ends, seen, self._seen = self._ends, [], self._seen, []
+        rows = _Rows([], [], [], [])
+        try:
+            for index, (head, data) in enumerate(pending):
+                found = records(head, data)
+                count = len(found.offsets)
+                rows.offsets.extend(found.offsets)
+                rows.values.extend(found.values)
+                rows.epochs.extend([head.leader_epoch] * count)
+                rows.seen_ns.extend([seen[bisect.bisect_right(ends, index)]] * count)
+        finally:
+            self._record(rows)
+
+    def _due(self) -> bool:
+        late = time.time_ns() - self._seen[0] >= _PENDING_NS
+        return late or self._pending_bytes >= _PENDING_BYTES or self.ended is not None
+
+    def _record(self, rows: _Rows) -> None:
+        offset, epoch = np.array(rows.offsets, np.int64), np.array(rows.epochs, np.int32)
+        last_epoch, last_offset = self.mark
+        new = (epoch > last_epoch) | ((epoch == last_epoch) & (offset > last_offset))
+        count = int(new.sum())
+        if not count:
+            return
+        identities = self._decoder.decode(rows.values)
+        columns: dict[str, Values] = {
+            "broker": self.replica.broker,
+            "topic": self.replica.topic,
+            "partition": self.replica.partition,
+            "offset": offset[new],
+            "leader_epoch": epoch[new],
+            "producer": identities.producer[new],
+            "seq": identities.seq[new],
+            "seen_ns": np.array(rows.seen_ns, np.int64)[new],
+        }
+        self._recorder.batch(count, columns)
+        self.rows += count
+        self.mark = (int(epoch[-1]), int(offset[-1]))

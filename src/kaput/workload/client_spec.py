@@ -1,0 +1,196 @@
+"""What a client process is started with, as one JSON document: plain values, quick to import and to read.
+
+In the other direction a client prints one JSON object per line on its stdout (kinds in `ClientMessage`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kaput.cluster.access import Access
+from kaput.scenario.vocabulary import GroupType
+
+# ready: can start. threshold: the N-th attempt over all producers was made. sent: every attempt was made.
+# done: every outcome is known and recorded. trouble: the client cannot continue.
+# owns: a member's partitions from now on. pace: how long its records take. finding: an error of a client
+# that is the user's own program; the run continues. client-pid: the child process that sends or reads.
+ClientMessage = Literal[
+    "ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace", "client-pid"
+]
+Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as share_events has them
+# What a member gets on its stdin, one JSON object per line. pace: each record takes `ms`.
+# report-pace: print `pace`.
+Instruction = Literal["pace", "report-pace"]
+
+
+@dataclass(frozen=True)
+class ProducerSpec:
+    """What one producer does. `rate` 0 is as fast as possible; one of `messages` and `duration_ms` is set;
+    `partitions` 0: their number changes; `transactions`: scenario/transactions.py; `text`: whether payloads
+    are text (payload/text.py); `access`: see client_settings.
+    """
+
+    folder: str
+    run_id: str
+    producer: int
+    topic: str
+    partitions: int
+    messages: int | None
+    duration_ms: int | None
+    rate: float
+    payload_bytes: int
+    key: str | int
+    round_robin: bool
+    retries_disabled: bool
+    config: dict[str, Any]
+    counters: str
+    producers: int
+    thresholds: list[int]
+    transactions: dict[str, Any] | None = None
+    text: bool = False
+    access: str | None = None
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the producer itself says which partition: message `seq` goes to `seq % partitions`."""
+        return self.round_robin or self.partitions == 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandProducerSpec(ProducerSpec):
+    """For a client that is the user's own program; `client_config` is passed through to it."""
+
+    command: list[str]
+    patience_ms: int
+    acks: str
+    idempotence: bool
+    client_config: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JavaProducerSpec(ProducerSpec):
+    """For Kafka's VerifiableProducer; `command` starts it."""
+
+    command: list[str]
+    patience_ms: int
+
+
+@dataclass(frozen=True)
+class MemberSpec:
+    """What one group member does. `commit_every` 0 is by time; scenario/groups.py explains the words."""
+
+    folder: str
+    run_id: str
+    group: str
+    member: str
+    topics: list[str]
+    config: dict[str, Any]
+    type: GroupType = "classic"
+    commit: Literal["after", "before", "auto"] = "after"
+    commit_sync: bool = False
+    commit_every: int = 0
+    processing_ms: int = 0
+    access: str | None = None
+
+    @property
+    def writer(self) -> str:
+        """The name of the member's evidence files: unique and valid whatever the name of the group."""
+        return file_name(f"{self.group}-{self.member}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandMemberSpec(MemberSpec):
+    """For a client that is the user's own program; `client_config` is passed through to it."""
+
+    command: list[str]
+    isolation: str
+    client_config: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JavaMemberSpec(MemberSpec):
+    """For Kafka's VerifiableConsumer or VerifiableShareConsumer; `command` starts it."""
+
+    command: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipeMemberSpec(MemberSpec):
+    """For a member of a pipe. `outputs`: the ProducerSpec of its output; `size`: the most records in a
+    transaction.
+    """
+
+    outputs: dict[str, Any]
+    size: int
+
+
+@dataclass(frozen=True)
+class ShareMemberSpec(MemberSpec):
+    """What a share group member does. `release_every` and `reject_every`: None for never."""
+
+    explicit: bool = False
+    release_every: int | None = None
+    reject_every: int | None = None
+
+    def acknowledgement(self, offset: int | None, delivery_count: int | None) -> Acknowledgement:
+        """How a record is acknowledged: the same for every member that acquires it.
+
+        A released record is accepted when it comes again, so that the drain ends with all accepted or
+        rejected.
+        """
+        assert offset is not None
+        if self.reject_every is not None and (offset + 1) % self.reject_every == 0:
+            return "rejecting"
+        if delivery_count == 1 and self.release_every is not None and (offset + 1) % self.release_every == 0:
+            return "releasing"
+        return "accepting"
+
+
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+
+
+def file_name(text: str) -> str:
+    """`text` if it is a safe file name; otherwise the safe part of it and a hash that makes it unique.
+
+    Group ids can be anything: longer than file names may be, with slashes, starting with a dot or underscore
+    (Parquet readers skip such files), or different only in case. A plain name has no `~`.
+    """
+    if _PLAIN.fullmatch(text):
+        return text
+    kept = re.sub(r"[^A-Za-z0-9._-]+", "-", text).lstrip("._-")[:60]
+    return f"{kept or 'x'}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def client_settings(spec: ProducerSpec | MemberSpec) -> dict[str, Any]:
+    """All librdkafka settings. Secrets are only in the file `access` (Java properties), not in the spec,
+    which stays in the run folder. Raises UsageError.
+    """
+    given = {} if spec.access is None else Access.read(Path(spec.access)).librdkafka()
+    return {**given, **spec.config}
+
+
+def client_properties(spec: ProducerSpec | MemberSpec) -> dict[str, str]:
+    """What the user's own program gets in addition to its settings: the file with its credentials, if any."""
+    return {} if spec.access is None else {"client_properties": spec.access}
+
+
+def write_spec(path: Path, spec: ProducerSpec | MemberSpec) -> None:
+    """Writes the spec as a JSON file."""
+    path.write_text(json.dumps(asdict(spec)))
+
+
+_printing = threading.Lock()
+
+
+def notify(kind: ClientMessage, **more: Any) -> None:
+    """Sends one message to the supervisor immediately; callable from any thread."""
+    with _printing:
+        sys.stdout.write(json.dumps({"kind": kind, **more}) + "\n")
+        sys.stdout.flush()

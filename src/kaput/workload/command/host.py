@@ -1,0 +1,107 @@
+"""Runs a client that is another program, from its start to its end: the user's own, or one of Kafka's in
+Java.
+
+A program that dies, hangs or prints unknown lines is a finding about it; the process that hosts it ends
+cleanly, and reports what librdkafka/producer.py and member.py report. It ends at SIGTERM, or at the end of
+its stdin.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+from kaput.workload.client_spec import notify
+from kaput.workload.command.program import Program, ProgramError
+
+COMMAND = "its command"  # the name of the user's own program in sentences
+
+
+class HostedProducer(Protocol):
+    """Records what a program sends; `counts` begin with the attempts and the acknowledgements."""
+
+    stopping: threading.Event
+
+    @property
+    def program(self) -> Program: ...
+
+    @property
+    def counts(self) -> Sequence[int]: ...
+
+    def send_all(self) -> None:
+        """Returns after the last attempt, or when told to stop. Raises ProgramError."""
+
+    def finish(self) -> None:
+        """Returns when every outcome is known. Raises ProgramError."""
+
+    def close(self) -> None:
+        """Records everything that is known, and leaves nothing of the program behind."""
+
+
+class HostedMember(Protocol):
+    """Records the deliveries that a program reports."""
+
+    stopping: threading.Event
+
+    @property
+    def program(self) -> Program: ...
+
+    def run(self) -> None:
+        """Returns when told to stop. Raises ProgramError."""
+
+    def close(self, left: bool) -> None:
+        """Records everything that is known, and leaves nothing of the program behind."""
+
+
+def run_producer(sender: HostedProducer, who: str) -> None:
+    """Runs a producer whose program is ready, until everything is reported; `who` names it in sentences."""
+    notify("ready")
+    sys.stdin.readline()
+    threading.Thread(target=_stop_at_end_of_input, args=(sender.stopping,), daemon=True).start()
+    findings = []
+    try:
+        sender.send_all()
+        notify("sent", attempted=int(sender.counts[0]))
+        sender.finish()
+    except ProgramError as error:
+        findings.append(str(error))
+    sender.close()
+    for finding in (*findings, sender.program.protocol_violations()):
+        if finding is not None:
+            notify("finding", message=f"{who}: {finding}")
+    if findings:
+        notify("sent", attempted=int(sender.counts[0]))
+    notify("done", attempted=int(sender.counts[0]), acked=int(sender.counts[1]))
+
+
+def run_member(member: HostedMember, who: str) -> None:
+    """Runs a member until everything is reported. Raises SystemExit if its program ended on its own."""
+    signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
+    threading.Thread(target=_stop_at_end_of_input, args=(member.stopping,), daemon=True).start()
+    trouble = None
+    try:
+        member.run()
+    except ProgramError as error:
+        trouble = f"{who}: {error}"
+    member.close(left=trouble is None)
+    protocol_violations = member.program.protocol_violations()
+    if protocol_violations is not None:
+        notify("finding", message=f"{who}: {protocol_violations}")
+    if trouble is not None:
+        notify("trouble", message=trouble)
+        raise SystemExit(1)
+    notify("done")
+
+
+def start_failure(who: str, error: ProgramError) -> SystemExit:
+    """What to raise if the program cannot be started; reports why."""
+    notify("trouble", message=f"{who}: {error}")
+    return SystemExit(1)
+
+
+def _stop_at_end_of_input(stopping: threading.Event) -> None:
+    sys.stdin.read()
+    stopping.set()

@@ -1,0 +1,132 @@
+"""A member of a group that is the user's own program: `python -m kaput.workload.command.member SPEC.json`.
+
+Records the deliveries, assignments and commits that the program prints. A program that ends early, hangs or
+prints unknown lines is a finding about it. Ends at SIGTERM or when stdin closes: then it closes the program's
+input and waits a while for it to leave its group.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from kaput.core import TopicPartition
+from kaput.evidence.schemas import SEEK
+from kaput.workload.client_spec import CommandMemberSpec, client_properties, notify
+from kaput.workload.command.host import COMMAND, run_member, start_failure
+from kaput.workload.command.member_record import MemberRecord
+from kaput.workload.command.producer import READY_S
+from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of, partition_lists
+
+FLUSH_S = 0.1
+LEAVE_S = 20.0
+_ASSIGNMENTS = ("assigned", "revoked", "lost")
+_OFFSETS = ("committed", SEEK)
+
+
+class CommandMember:
+    """Reads one program that is one member of one group."""
+
+    def __init__(self, spec: CommandMemberSpec, stderr: Path) -> None:
+        self.spec = spec
+        self.record = MemberRecord(spec)
+        self.stopping, self.ready = threading.Event(), threading.Event()
+        # It may print while it leaves its group, so a stop request does not end the reading.
+        never = threading.Event()
+        self.program = Program(spec.command, stderr, READY_S, self._on_line, never)
+
+    def run(self) -> None:
+        """Reads until told to stop. Raises ProgramError if the program ends before that."""
+        spec = self.spec
+        self.program.write(
+            line_of(
+                bootstrap_servers=spec.config["bootstrap.servers"],
+                group=spec.group,
+                topics=spec.topics,
+                member=spec.member,
+                isolation=spec.isolation,
+                config=spec.client_config,
+                **client_properties(spec),
+            )
+        )
+        self.program.await_event(self.ready, "ready", READY_S)
+        notify("ready")
+        while not self.stopping.wait(FLUSH_S):
+            self.record.flush()
+            if not self.program.running:
+                break
+        self.program.stop(LEAVE_S)
+        if not self.stopping.is_set():
+            raise ProgramError("it ended on its own (exit status 0) before its input did")
+
+    def close(self, left: bool) -> None:
+        """Records everything that is known, and leaves nothing of the program behind."""
+        self.program.close()
+        self.record.close(left)
+
+    def _on_line(self, line: Line) -> str | None:
+        """Handles one line of output, in the reader thread; a clause about what is wrong with it."""
+        at_ns = time.time_ns()
+        if line.get("ready") is True:
+            if not self.ready.is_set():
+                self.record.joined(at_ns)
+            self.ready.set()
+            return None
+        for kind in _ASSIGNMENTS:
+            if kind in line:
+                return self._changed(kind, line[kind], at_ns)
+        for kind in _OFFSETS:
+            if kind in line:
+                return self._located(kind, line[kind], at_ns)
+        if "offset" in line:
+            return self._delivered(line, at_ns)
+        return "none of ready, assigned, revoked, lost, committed, seek and a delivery with its offset"
+
+    def _delivered(self, line: Line, at_ns: int) -> str | None:
+        topic, partition, offset = line.get("topic"), line.get("partition"), line["offset"]
+        if not isinstance(topic, str) or not integer(partition) or not integer(offset):
+            return "a delivery needs topic, partition, offset and payload"
+        try:
+            payload = (
+                None if line.get("payload") is None else base64.b64decode(line["payload"], validate=True)
+            )
+        except (binascii.Error, ValueError, TypeError):
+            return "its payload is not base64"
+        self.record.delivered(topic, partition, offset, payload, at_ns)
+        return None
+
+    def _changed(self, kind: str, value: Any, at_ns: int) -> str | None:
+        found = partition_lists(value, 1)
+        if found is None:
+            return f"{kind} is a list of [topic, partition]"
+        self.record.changed(kind, [TopicPartition(*each) for each in found], at_ns)
+        return None
+
+    def _located(self, kind: str, value: Any, at_ns: int) -> str | None:
+        found = partition_lists(value, 2)
+        if found is None:
+            return f"{kind} is a list of [topic, partition, offset]"
+        for topic, partition, offset in found:
+            self.record.event(kind, at_ns, topic, partition, offset)
+        return None
+
+
+def main() -> None:
+    """Runs one member until SIGTERM or the end of stdin."""
+    path = Path(sys.argv[1])
+    spec = CommandMemberSpec(**json.loads(path.read_text()))
+    try:
+        member = CommandMember(spec, path.with_suffix(".command.err"))
+    except ProgramError as error:
+        raise start_failure(COMMAND, error) from None
+    run_member(member, COMMAND)
+
+
+if __name__ == "__main__":
+    main()

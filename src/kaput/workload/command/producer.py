@@ -1,0 +1,172 @@
+"""A producer that is the user's own program: `python -m kaput.workload.command.producer SPEC.json`.
+
+Numbers the messages, gives them to the program and records the outcomes it prints. A program that dies,
+hangs or prints unknown lines is a finding about it, and the run continues: messages without an outcome are
+`unknown`. Reports to the supervisor as librdkafka/producer.py does.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+
+from kaput.evidence.attempts import AttemptWriter
+from kaput.evidence.recorder import Recorder
+from kaput.scenario.vocabulary import OUTCOMES
+from kaput.workload.client_spec import CommandProducerSpec, client_properties, notify
+from kaput.workload.command.host import COMMAND, run_producer, start_failure
+from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of
+from kaput.workload.counters import FIELDS, Counters, ThresholdWatch
+from kaput.workload.payload.identity import Codec
+
+READY_S = 50.0  # a little less than the supervisor waits
+BATCH = 64
+FLUSH_S = 0.2
+_CELL = {"acked": FIELDS.index("acked"), "failed": FIELDS.index("failed"), "unknown": FIELDS.index("unknown")}
+
+
+class CommandSender:
+    """Gives one producer's messages to a program, and records the outcomes it prints."""
+
+    def __init__(self, spec: CommandProducerSpec, stderr: Path) -> None:
+        self.spec = spec
+        folder = Path(spec.folder)
+        self.recorder = Recorder(folder, "sends", f"producer-{spec.producer}")
+        self.attempts = AttemptWriter(folder, spec.producer, spec.topic)
+        counters = Counters(Path(spec.counters), spec.producers)
+        self.counts = counters.row(spec.producer)
+        self.watch = ThresholdWatch(counters, spec.thresholds)
+        fill = uuid.UUID(spec.run_id).bytes + bytes(range(64))
+        codec = Codec(uuid.UUID(spec.run_id), spec.payload_bytes, fill, spec.text)
+        self.encode = codec.encoder(spec.producer)
+        self.stopping, self.ready = threading.Event(), threading.Event()
+        self._recording = threading.Lock()
+        self._outstanding: dict[int, int] = {}  # attempt_ns by seq
+        self._attempted = 0
+        self._flushed_at = time.monotonic()
+        self.program = Program(spec.command, stderr, spec.patience_ms / 1000, self._answered, self.stopping)
+
+    def connect(self) -> None:
+        """Tells it where to send. Raises ProgramError if it does not get ready."""
+        spec = self.spec
+        self.program.write(
+            line_of(
+                bootstrap_servers=spec.config["bootstrap.servers"],
+                topic=spec.topic,
+                partitions=spec.partitions,
+                producer=spec.producer,
+                acks=spec.acks,
+                idempotence=spec.idempotence,
+                config=spec.client_config,
+                **client_properties(spec),
+            )
+        )
+        self.program.await_event(self.ready, "ready", READY_S)
+
+    def send_all(self) -> None:
+        """Gives it every message at the configured rate. Raises ProgramError."""
+        spec, start = self.spec, time.monotonic()
+        end = start + spec.duration_ms / 1000 if spec.duration_ms else None
+        seq = 0
+        while not self.stopping.is_set():
+            now = time.monotonic()
+            self._flush(now)
+            if seq == spec.messages or (end is not None and now >= end):
+                return
+            due = int((now - start) * spec.rate) + 1 - seq if spec.rate else BATCH
+            if due <= 0:
+                time.sleep(min(max(start + seq / spec.rate - now, 0.0), 0.05))
+                continue
+            last = seq + min(due, BATCH if not self.watch.left else 1)
+            seq = self._send(seq, last if spec.messages is None else min(last, spec.messages))
+
+    def _send(self, first: int, end: int) -> int:
+        lines = []
+        for seq in range(first, end):
+            at_ns = time.time_ns()
+            self.attempts.attempt(seq, at_ns)
+            self._outstanding[seq] = at_ns
+            lines.append(self._line(seq, at_ns))
+        self._attempted = self.counts[0] = end
+        self.program.write(b"".join(lines))
+        for n in self.watch.look() if self.watch.left else ():
+            notify("threshold", n=n, at_ns=time.time_ns())
+        return end
+
+    def _line(self, seq: int, at_ns: int) -> bytes:
+        spec = self.spec
+        payload = base64.b64encode(self.encode(seq, at_ns)).decode()
+        key = {"none": None, "producer": str(spec.producer), "seq": str(seq)}.get(str(spec.key), "")
+        key = str(seq % int(spec.key)) if key == "" else key
+        more = {"partition": seq % spec.partitions} if spec.chooses else {}
+        return line_of(seq=seq, key=key, payload=payload, **more)
+
+    def finish(self) -> None:
+        """Waits for every outcome, and for its end. Raises ProgramError."""
+        self.program.finish(lambda: self._flush(time.monotonic()))
+        if self._outstanding and not self.stopping.is_set():
+            first = min(self._outstanding)
+            raise ProgramError(
+                f"it ended without reporting the outcome of {len(self._outstanding):,} messages "
+                f"(the first is seq {first})"
+            )
+
+    def close(self) -> None:
+        """Records everything that is known, and leaves nothing of the program behind."""
+        self.program.close()
+        with self._recording:
+            self.recorder.close()
+        self.attempts.close()
+
+    def _answered(self, line: Line) -> str | None:
+        """Handles one line of output, in the reader thread; a clause about what is wrong with it."""
+        if line.get("ready") is True:
+            if self.ready.is_set():
+                return "a second ready"
+            self.ready.set()
+            return None
+        seq, outcome, offset, partition = (line.get(k) for k in ("seq", "outcome", "offset", "partition"))
+        if not integer(seq) or outcome not in OUTCOMES:
+            return "neither ready nor a seq and an outcome (acked, failed, unknown)"
+        if not (offset is None or integer(offset)) or not (partition is None or integer(partition)):
+            return "offset and partition are numbers from 0 on, or left out"
+        attempt_ns = self._outstanding.pop(seq, None)
+        if attempt_ns is None:
+            return "a second outcome for that seq" if seq < self._attempted else "it was not given that seq"
+        if partition is None and self.spec.chooses:
+            partition = seq % self.spec.partitions
+        error = line.get("error")
+        row = (self.spec.producer, seq, self.spec.topic, partition, attempt_ns, time.time_ns())
+        with self._recording:
+            self.recorder.row(*row, outcome, offset, None if error is None else str(error)[:500])
+        self.counts[_CELL[outcome]] += 1
+        return None
+
+    def _flush(self, now: float) -> None:
+        if now - self._flushed_at >= FLUSH_S:
+            with self._recording:
+                self.recorder.flush()
+            self._flushed_at = now
+
+
+def main() -> None:
+    """Runs one producer until every outcome is known."""
+    path = Path(sys.argv[1])
+    spec = CommandProducerSpec(**json.loads(path.read_text()))
+    try:
+        sender = CommandSender(spec, path.with_suffix(".command.err"))
+        signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
+        sender.connect()
+    except ProgramError as error:
+        raise start_failure(COMMAND, error) from None
+    run_producer(sender, COMMAND)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+"""A user's program as a client: started, written to on its stdin, read from its stdout.
+
+One JSON object per line in both directions (docs/ADDING_A_CLIENT.md). Whatever the program does wrong
+becomes a sentence. Not here: what the lines mean (producer.py, member.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any, ClassVar, NamedTuple, TypeGuard
+
+Line = Mapping[str, Any]
+# Handles a line; returns a clause about what is wrong with it, or None.
+OnLine = Callable[[Line], str | None]
+
+_LONGEST = 1 << 22  # bytes of a line
+_SHOWN = 100
+_LONGEST_SHOWN = 300  # characters of a line of stderr
+_SLICE = 1 << 16
+_MOST_ERRORS = 1 << 22  # bytes of stderr
+_TICK_S = 0.1
+_KILL_S = 5.0
+_PR_SET_PDEATHSIG = 1
+
+
+class Output(NamedTuple):
+    """Both ends of a pipe, and how many filler bytes it already contains."""
+
+    read_end: int
+    write_end: int
+    ours: int
+
+
+class ProgramError(Exception):
+    """The program failed; the text is a sentence about why."""
+
+
+class Program:
+    """A program started by its command line. Write from one thread; `on_line` is called in another.
+
+    `output`: a pipe for its stdout that is not read until `_listen`; by default its stdout is read at once.
+    Raises ProgramError if it cannot be started.
+    """
+
+    ok_statuses: ClassVar[frozenset[int]] = frozenset({0})
+    stop_request: ClassVar[str] = "the end of its input"
+
+    def __init__(
+        self,
+        words: list[str],
+        stderr: Path,
+        patience_s: float,
+        on_line: OnLine,
+        stopping: threading.Event,
+        output: Output | None = None,
+    ) -> None:
+        self._words, self._stderr, self._patience_s = words, stderr, patience_s
+        self._on_line, self._stopping = on_line, stopping
+        self._violations = 0
+        self._first_violation = ""
+        self._last_line_at = time.monotonic()
+        self._line_lock, self._closed = threading.Lock(), False
+        try:
+            kept = stderr.open("wb", buffering=0)
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE if output is None else output.write_end,
+                stderr=subprocess.PIPE,
+                # Safe here: this process has no other threads yet.
+                preexec_fn=_end_with_parent,  # noqa: PLW1509
+            )
+        except OSError as error:
+            raise ProgramError(f"{words[0]} cannot be started: {error.strerror}") from None
+        assert self._process.stdin is not None
+        self._input = self._process.stdin.fileno()
+        os.set_blocking(self._input, False)
+        self._errors = threading.Thread(target=self._keep_errors, args=(kept,), daemon=True)
+        self._errors.start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        if output is None:
+            assert self._process.stdout is not None
+            self._listen(self._process.stdout)
+        else:
+            os.close(output.write_end)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it is alive, or its output has not been read to the end."""
+        return self._reader.is_alive() or self._process.poll() is None
+
+    def _listen(self, output: IO[bytes]) -> None:
+        self._output = output
+        self._reader.start()
+
+    def _join_reader(self, timeout_s: float) -> None:
+        if self._reader.ident is not None:
+            self._reader.join(timeout_s)
+
+    def write(self, data: bytes) -> None:
+        """Writes lines to it. Raises ProgramError if it has ended, or stops reading."""
+        left, moved_at = memoryview(data), time.monotonic()
+        while left and not self._stopping.is_set():
+            try:
+                left = left[os.write(self._input, left) :]
+                moved_at = time.monotonic()
+            except BlockingIOError:
+                # A program that is busy with a broken cluster still prints outcomes.
+                if time.monotonic() - max(moved_at, self._last_line_at) > self._patience_s:
+                    raise self._hanging("has read no input") from None
+                select.select([], [self._input], [], _TICK_S)
+            except BrokenPipeError:
+                self._join_reader(_KILL_S)
+                raise ProgramError(self._ended()) from None
+
+    def await_event(self, event: threading.Event, what: str, limit_s: float) -> None:
+        """Waits for something it prints. Raises ProgramError if that does not come."""
+        limit = time.monotonic() + limit_s
+        while not event.wait(_TICK_S) and not self._stopping.is_set():
+            if not self.running and not event.is_set():
+                raise ProgramError(self._ended())
+            if time.monotonic() > limit:
+                self.kill()
+                raise ProgramError(
+                    f"it hangs: it was not {what} within {limit_s:.0f} s{self._error_output()}"
+                )
+
+    def finish(self, idle: Callable[[], None] = lambda: None) -> None:
+        """Closes its input and waits for its end. Raises ProgramError if it hangs, or ends badly."""
+        self._request_stop()
+        self._last_line_at = time.monotonic()
+        while self.running and not self._stopping.is_set():
+            self._join_reader(_TICK_S)
+            idle()
+            if time.monotonic() - self._last_line_at > self._patience_s:
+                raise self._hanging("has neither printed anything nor ended after the end of its input,")
+        if not self._stopping.is_set() and self._process.wait() not in self.ok_statuses:
+            raise ProgramError(self._ended())
+
+    def stop(self, timeout_s: float) -> None:
+        """Asks it to end and waits `timeout_s`, stopping or not. Raises ProgramError."""
+        self._request_stop()
+        try:
+            status = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ProgramError(
+                f"it hangs: it has not ended within {timeout_s:.0f} s of {self.stop_request}"
+            ) from None
+        self._join_reader(_KILL_S)
+        if status not in self.ok_statuses:
+            raise ProgramError(self._ended())
+
+    def kill(self) -> None:
+        """Kills it; everything it printed is read."""
+        self._process.kill()
+        self._process.wait()
+        # A child of its own may hold its stdout open.
+        self._join_reader(_KILL_S)
+
+    def close(self) -> None:
+        """Leaves nothing of it behind; no line is handled after this."""
+        if self._process.poll() is None:
+            self.kill()
+        with self._line_lock:
+            self._closed = True
+        self._close_input()
+        self._errors.join(_TICK_S)
+        if self._stderr.exists() and self._stderr.stat().st_size == 0:
+            self._stderr.unlink()
+
+    def protocol_violations(self) -> str | None:
+        """A sentence about lines outside the protocol; None if there were none."""
+        if not self._violations:
+            return None
+        lines = "a line" if self._violations == 1 else f"{self._violations:,} lines"
+        return f"it printed {lines} that the protocol does not have; the first: {self._first_violation}"
+
+    def _request_stop(self) -> None:
+        """Asks it to end."""
+        self._close_input()
+
+    def _close_input(self) -> None:
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()  # type: ignore[union-attr]
+
+    def _hanging(self, how: str) -> ProgramError:
+        self.kill()
+        return ProgramError(f"it hangs: it {how} for {self._patience_s:g} s (patience){self._error_output()}")
+
+    def _ended(self) -> str:
+        try:
+            status = self._process.wait(_KILL_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f"it closed its input and did not end{self._error_output()}"
+        how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        return f"it ended on its own ({how}){self._error_output()}"
+
+    def _error_output(self) -> str:
+        self._errors.join(_TICK_S)
+        lines = self._stderr.read_text(errors="replace").strip().splitlines()[-5:]
+        return ": " + "\n".join(line[:_LONGEST_SHOWN] for line in lines) if lines else ""
+
+    def _keep_errors(self, kept: IO[bytes]) -> None:
+        """Keeps the end of its stderr: a program that prints endlessly must not fill the disk."""
+        assert self._process.stderr is not None
+        with kept:
+            while text := os.read(self._process.stderr.fileno(), _SLICE):
+                with contextlib.suppress(OSError):  # the pipe is read even if the disk is full
+                    if kept.tell() > _MOST_ERRORS:
+                        kept.seek(0)
+                        kept.truncate()
+                    kept.write(text)
+
+    def _read(self) -> None:
+        while text := self._output.readline(_LONGEST):
+            try:
+                line = json.loads(text)
+            except (ValueError, RecursionError):
+                wrong: str | None = "not JSON"
+            else:
+                wrong = self._on_json(line) if isinstance(line, dict) else "not an object"
+            # Lines outside the protocol are no sign of work: some programs print them endlessly.
+            if wrong is None:
+                self._last_line_at = time.monotonic()
+            else:
+                self._note(text, wrong)
+
+    def _on_json(self, line: Line) -> str | None:
+        with self._line_lock:
+            return None if self._closed else self._on_line(line)
+
+    def _note(self, text: bytes, wrong: str) -> None:
+        if not self._violations:
+            shown = text[:_SHOWN].decode(errors="replace").rstrip("\n")
+            self._first_violation = f"{shown!r}{'...' if len(text) > _SHOWN else ''} ({wrong})"
+        self._violations += 1
+
+
+def _end_with_parent() -> None:
+    """In the new process: a SIGKILL of its parent kills it, too (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def line_of(**fields: Any) -> bytes:
+    """One line of the protocol."""
+    return json.dumps(fields).encode() + b"\n"
+
+
+def integer(value: Any, least: int = 0) -> TypeGuard[int]:
+    """Whether a field is an integer that a table can hold."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
+
+
+def partition_lists(value: Any, numbers: int) -> Iterable[list[Any]] | None:
+    """A field as a list of [topic, partition] or, with 2 `numbers`, [topic, partition, offset]; None if it
+    is not.
+    """
+    if not isinstance(value, list):
+        return None
+    good = all(
+        isinstance(each, list)
+        and len(each) == 1 + numbers
+        and isinstance(each[0], str)
+        and all(integer(number) for number in each[1:])
+        and each[1] < 2**31
+        for each in value
+    )
+    return value if good else None

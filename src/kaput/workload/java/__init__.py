@@ -1,0 +1,1 @@
+"""Clients that are Kafka's own, in Java."""

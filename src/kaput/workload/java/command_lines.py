@@ -1,0 +1,194 @@
+"""How Kafka's Verifiable tools are called: command lines, and files with settings in Java's own names.
+
+What a tool takes on its command line overrides what stands in the file, except for the producer, where it is
+the other way round. Not here: reading their output (producer.py, member.py).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.cds import find_archive
+from kaput.cluster.distribution import Distribution, resolve
+from kaput.cluster.jvm import java_command
+from kaput.errors import DistributionError
+from kaput.java import Java, find_java
+from kaput.scenario.model import Config, Group, Producers
+from kaput.scenario.vocabulary import CLIENT_USER
+
+_HERE = Path(__file__).parent
+_TOOLS = "org.apache.kafka.tools."
+_HEAP = ("-Xms16m", "-Xmx96m")
+_EVER_INCREASING = 2**31 - 1  # keys up to here are the message's number
+_ASSIGNORS = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
+_CLIENTS = "org.apache.kafka.clients."
+_SESSION_MS = 45_000  # Java's default, which the tool would replace by one of its own
+_DELIVERY_MS, _SLACK_MS = 120_000, 30_000  # Java's default, and what may come on top
+_ACKS = {"all": "-1"}
+
+
+class JavaTools:
+    """Kafka's tools of any version. `distribution`: the cluster's jars, for its own version. `access`: a
+    user's credentials; `private` makes a temporary folder for them.
+    """
+
+    def __init__(
+        self,
+        scratch: Path,
+        distribution: Distribution | None,
+        version: str,
+        access: Callable[[str], Access] = lambda user: OPEN,
+        private: Callable[[], Path] = lambda: Path(tempfile.mkdtemp()),
+    ) -> None:
+        self._scratch, self._own, self._version = scratch, distribution, version
+        self._access, self._private = access, private
+
+    def producer(self, name: str, servers: str, number: int, prefix: int, spec: Producers) -> list[str]:
+        """The command line of a VerifiableProducer. Raises DistributionError, JavaError."""
+        arguments = ["--topic", spec.topic, "--bootstrap-server", servers]
+        arguments += ["--acks", _ACKS.get(spec.acks, spec.acks), "--value-prefix", str(prefix)]
+        if spec.messages is not None:
+            arguments += ["--max-messages", str(spec.messages)]
+        if spec.rate != "max":
+            arguments += ["--throughput", str(int(spec.rate))]
+        if spec.key != "none":
+            arguments += ["--repeating-keys", str(_EVER_INCREASING if spec.key == "seq" else spec.key)]
+        return self._command(
+            "VerifiableProducer",
+            name,
+            producer_settings(number, spec),
+            arguments,
+            spec.client_version,
+        )
+
+    def member(self, name: str, servers: str, member: str, group: Group) -> list[str]:
+        """The command line of a VerifiableConsumer. Raises DistributionError, JavaError."""
+        config = group.config
+        arguments = ["--topic", group.topics[0], "--bootstrap-server", servers, "--group-id", group.id]
+        arguments += ["--reset-policy", str(config.get("auto.offset.reset", "earliest")), "--verbose"]
+        if group.type == "classic":
+            arguments += ["--session-timeout", str(config.get("session.timeout.ms", _SESSION_MS))]
+        else:
+            arguments += ["--group-protocol", "consumer"]
+            if "group.remote.assignor" in config:
+                arguments += ["--group-remote-assignor", str(config["group.remote.assignor"])]
+        strategy = config.get("partition.assignment.strategy")
+        if group.assignor is not None:
+            strategy = f"{_CLIENTS}consumer.{_ASSIGNORS[group.assignor]}"
+        if strategy is not None:
+            arguments += ["--assignment-strategy", str(strategy)]
+        if group.static:
+            arguments += ["--group-instance-id", f"{group.id}-{member}"]
+        if group.commit == "auto":
+            arguments.append("--enable-autocommit")
+        settings = {"client.id": f"kaput-{group.id}-{member}", "isolation.level": "read_committed", **config}
+        return self._command("VerifiableConsumer", name, settings, arguments, group.client_version)
+
+    def share_member(self, name: str, servers: str, member: str, group: Group) -> list[str]:
+        """The command line of a VerifiableShareConsumer. Raises DistributionError, JavaError."""
+        arguments = ["--topic", group.topics[0], "--bootstrap-server", servers, "--group-id", group.id]
+        settings = {"client.id": f"kaput-{group.id}-{member}", **group.config}
+        return self._command(
+            "VerifiableShareConsumer",
+            name,
+            settings,
+            [*arguments, "--verbose"],
+            group.client_version,
+        )
+
+    def _command(
+        self, tool: str, name: str, settings: Config, arguments: list[str], version: str | None
+    ) -> list[str]:
+        java = find_java()
+        distribution = self._distribution(version, java)
+        user = str(settings.get("sasl.username", CLIENT_USER))
+        credentials = self._access(user).properties
+        path = (self._private() if credentials else self._scratch) / f"{name}.properties"
+        write_properties(path, {**settings, **credentials})
+        return java_command(
+            java,
+            distribution,
+            f"{_TOOLS}{tool}",
+            [*arguments, _file_option(distribution, tool), str(path)],
+            archive=find_archive(distribution, java),
+            heap=_HEAP,
+            flags=[
+                f"-Dlog4j2.configurationFile={_HERE / 'log4j2.xml'}",
+                f"-Dlog4j.configuration=file:{_HERE / 'log4j.properties'}",
+                "-Dfile.encoding=UTF-8",
+                "-Dstdout.encoding=UTF-8",
+                "-Duser.language=en",  # numbers have the digits 0 to 9
+            ],
+        )
+
+    def _distribution(self, version: str | None, java: Java) -> Distribution:
+        if self._own is not None and version in (None, self._own.version):
+            return self._own
+        return resolve(version or self._version, java)
+
+
+def patience_ms(spec: Producers) -> int:
+    """How long a producer may print nothing: at least as long as it may wait for its last outcome."""
+    given = str(spec.config.get("delivery.timeout.ms", _DELIVERY_MS))
+    return max(spec.patience, (int(given) if given.isdigit() else _DELIVERY_MS) + _SLACK_MS)
+
+
+def producer_settings(number: int, spec: Producers) -> dict[str, Any]:
+    """Of one producer: the tool would not retry, unless told."""
+    settings: dict[str, Any] = {
+        "client.id": f"kaput-producer-{number}",
+        "enable.idempotence": spec.idempotence,
+        "retries": 2**31 - 1,
+    }
+    if spec.partitioner == "round-robin":
+        settings["partitioner.class"] = f"{_CLIENTS}producer.RoundRobinPartitioner"
+    return {**settings, **spec.config}
+
+
+def write_properties(path: Path, settings: Mapping[str, Any]) -> None:
+    """A file of Java's, which its owner alone can read."""
+    lines = [f"{_escaped(key, '=: ')}={_escaped(_text(value), '')}\n" for key, value in settings.items()]
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.writelines(lines)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _escaped(text: str, more: str) -> str:
+    """As Java's Properties read it: Latin letters as they are, everything else by its UTF-16 numbers."""
+    text_out = ""
+    for at, char in enumerate(text):
+        if char == "\\" or char in more or (at == 0 and char in " #!"):
+            text_out += f"\\{char}"
+        elif " " <= char <= "~":
+            text_out += char
+        else:
+            units = char.encode("utf-16-be", "surrogatepass")
+            text_out += "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+    return text_out
+
+
+def _file_option(distribution: Distribution, tool: str) -> str:
+    """The option for the settings file, which KIP-1147 renamed. Raises DistributionError."""
+    entry = f"{_TOOLS}{tool}".replace(".", "/") + ".class"
+    for jar in distribution.jars:
+        if jar.name.startswith("kafka-tools"):
+            with zipfile.ZipFile(jar) as opened:
+                if entry in opened.NameToInfo:
+                    new = b"--command-config" in opened.read(entry)
+                    old = "--producer.config" if "Producer" in tool else "--consumer.config"
+                    return "--command-config" if new else old
+    raise DistributionError(f"Kafka {distribution.version} has no {tool}")

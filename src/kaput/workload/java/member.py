@@ -1,0 +1,144 @@
+"""A member of a group that is Kafka's own, in Java: `python -m kaput.workload.java.member SPEC.json`.
+
+Starts VerifiableConsumer and records its deliveries, assignments and commits, as librdkafka/member.py does.
+It prints each record before it commits, so that everything printed before its end is recorded. Ends at
+SIGTERM or when stdin closes. Share groups: share_member.py.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+from kaput.workload.client_spec import JavaMemberSpec, notify
+from kaput.workload.command.host import run_member, start_failure
+from kaput.workload.command.member import FLUSH_S, LEAVE_S
+from kaput.workload.command.member_record import MemberRecord
+from kaput.workload.command.producer import READY_S
+from kaput.workload.command.program import Line, ProgramError, integer
+from kaput.workload.java.output_lines import end_ns, parse_offsets, parse_partition, parse_partitions
+from kaput.workload.java.program import JavaProgram
+
+# The tool prints nothing for a member of type consumer without partitions: it is idle by then.
+IDLE_S = 15.0
+_IGNORED = frozenset({"shutdown_requested", "shutdown_complete", "records_consumed"})
+
+
+class JavaMember:
+    """Reads one VerifiableConsumer. Raises ProgramError if that cannot be started."""
+
+    tool = "Kafka's Java consumer"
+
+    def __init__(self, spec: JavaMemberSpec, stderr: Path) -> None:
+        self.spec = spec
+        self.record = MemberRecord(spec)
+        self.stopping, self.ready, self._begun = threading.Event(), threading.Event(), threading.Event()
+        self._last_ns = 0
+        # It prints while it leaves its group, so a stop request does not end the reading.
+        self.program = JavaProgram(spec.command, stderr, READY_S, self.on_line, threading.Event())
+
+    def run(self) -> None:
+        """Reads until told to stop. Raises ProgramError if the program ends before that."""
+        self._await_ready()
+        notify("ready")
+        while not self.stopping.wait(FLUSH_S):
+            self.record.flush()
+            if not self.program.running:
+                break
+        stopped = self.stopping.is_set()
+        self.program.stop(LEAVE_S)
+        if not stopped:
+            raise ProgramError(f"it ended on its own{self.program.error_output()}")
+
+    def close(self, left: bool) -> None:
+        """Records everything that is known, and leaves nothing of the program behind."""
+        self.program.close()
+        self.record.close(left)
+
+    def on_line(self, line: Line) -> str | None:
+        """Handles one line of output, in the reader thread; a clause about what is wrong with it."""
+        name, at_ns = line.get("name"), self._at(line)
+        if name == "record_data":
+            return self._delivered(line, at_ns)
+        if name == "partitions_assigned":
+            return self._changed("assigned", line, at_ns)
+        if name == "partitions_revoked":
+            return self._changed("revoked", line, at_ns)
+        if name == "offsets_committed":
+            return self._committed(line, at_ns)
+        if name == "startup_complete":
+            self._begun.set()
+        elif name not in _IGNORED:
+            return f"not a line that {self.tool} prints"
+        return None
+
+    def _at(self, line: Line) -> int:
+        """Its time, in the order of lines: many have the same millisecond."""
+        self._last_ns = max(self._last_ns + 1, end_ns(line, time.time_ns()))
+        return self._last_ns
+
+    def _await_ready(self) -> None:
+        self.program.await_event(self._begun, "started", READY_S)
+        if self.spec.type == "consumer":
+            self.ready.wait(IDLE_S)
+            self._join(time.time_ns())
+        self.program.await_event(self.ready, "a member of its group", READY_S)
+
+    def _join(self, at_ns: int) -> None:
+        if not self.ready.is_set():
+            self.record.joined(at_ns)
+            self.ready.set()
+
+    def _changed(self, kind: str, line: Line, at_ns: int) -> str | None:
+        places = parse_partitions(line.get("partitions"))
+        if places is None:
+            return "its partitions are a list of topic and partition"
+        if kind == "assigned" and not self.ready.is_set():
+            self.record.event("joined", at_ns)
+        if kind == "assigned" and not places and not self.ready.is_set():
+            self.record.event("assigned", at_ns)
+        self.record.changed(kind, places, at_ns)
+        if kind == "assigned":
+            self.ready.set()
+        return None
+
+    def _delivered(self, line: Line, at_ns: int) -> str | None:
+        place, offset, value = parse_partition(line), line.get("offset"), line.get("value")
+        if place is None or not integer(offset) or not (value is None or isinstance(value, str)):
+            return "record_data has topic, partition, offset and value"
+        payload = None if value is None else value.encode("utf-8", "surrogatepass")
+        self.record.delivered(*place, offset, payload, at_ns)
+        return None
+
+    def _committed(self, line: Line, at_ns: int) -> str | None:
+        offsets = parse_offsets(line.get("offsets"))
+        if offsets is None:
+            return "its offsets are a list of topic, partition and offset"
+        kind = "committed" if line.get("success") is True else "refused"
+        for (topic, partition), offset in offsets:
+            self.record.event(kind, at_ns, topic, partition, offset)
+        return None
+
+
+def serve(make: type[JavaMember]) -> None:
+    """Runs one member until SIGTERM or the end of stdin."""
+    path = Path(sys.argv[1])
+    spec = JavaMemberSpec(**json.loads(path.read_text()))
+    try:
+        member = make(spec, path.with_suffix(".java.err"))
+    except ProgramError as error:
+        raise start_failure(make.tool, error) from None
+    notify("client-pid", pid=member.program.pid)
+    run_member(member, make.tool)
+
+
+def main() -> None:
+    """Runs one member until SIGTERM or the end of stdin."""
+    serve(JavaMember)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Clients on librdkafka: producers, members of groups, pipes."""

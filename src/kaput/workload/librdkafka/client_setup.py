@@ -1,0 +1,28 @@
+"""What each client process sets up once: Python's garbage collector, and where librdkafka's log goes."""
+
+from __future__ import annotations
+
+import gc
+import logging
+
+_YOUNG = 100_000
+
+
+def tune_garbage_collection() -> None:
+    """Skips objects that are loaded already, and collects only after many new ones.
+
+    A client holds hundreds of messages at a time, and reference counting frees them. With Python's default
+    threshold of 700 new objects the collector would scan them again and again: a tenth of the loop's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG)
+
+
+def quiet_logger() -> logging.Logger:
+    """Discards librdkafka's log: a line for each refused connection, thousands of them in a failover."""
+    logger = logging.getLogger("kaput.librdkafka")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return logger

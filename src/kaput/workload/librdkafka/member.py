@@ -1,0 +1,233 @@
+"""One member of a consumer group, in its own process: `python -m kaput.workload.librdkafka.member SPEC.json`.
+
+Polls, processes each record, records it, flushes, and only then commits, unless the scenario has it commit
+before: so a SIGKILL at any moment loses no delivery whose offset was committed. Reports `ready` when it has
+joined its group, even without partitions, and `done` at its end; ends at SIGTERM or when stdin closes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Message
+from confluent_kafka import TopicPartition as PartitionOffset
+
+from kaput.core import TopicPartition
+from kaput.evidence.recorder import Recorder
+from kaput.processes.skip_pandas import skip_pandas
+from kaput.workload.client_spec import MemberSpec, client_settings, notify
+from kaput.workload.librdkafka.authorization import AuthorizationErrors
+from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
+from kaput.workload.librdkafka.commits import Commits
+from kaput.workload.librdkafka.deliveries import Deliveries, positions_after
+from kaput.workload.librdkafka.group_membership import GroupMembership
+from kaput.workload.librdkafka.member_process import run_member
+from kaput.workload.librdkafka.pace import Pace
+from kaput.workload.payload.identity import Codec
+
+AT_ONCE = 2048  # messages taken from the client together
+AT_ONCE_WORKING = 500  # where each takes its time: the Java client's max.poll.records
+POLL_S = 0.05
+FLUSH_ROWS = 8192
+FLUSH_S = 0.1
+_error: Any = Message.error
+
+
+class Member:
+    """Reads as one member of one group and records its deliveries."""
+
+    def __init__(self, spec: MemberSpec) -> None:
+        self.spec = spec
+        folder, writer = Path(spec.folder), spec.writer
+        self.recorder = Recorder(folder, "deliveries", writer)
+        self.events = Recorder(folder, "group_events", writer)
+        self.deliveries = Deliveries(self.recorder, spec, Codec(uuid.UUID(spec.run_id)))
+        self.stopping = threading.Event()
+        self.pace = Pace(spec.processing_ms)
+        self._ready = False
+        self._flushed_at = time.monotonic()
+        self._assigned: set[TopicPartition] = set()
+        self._revoked_since_poll = False  # whether a partition was taken away since the last delivery
+        self._commits = Commits(
+            spec, lambda at: self._event("committed", at), lambda at: self._event("refused", at)
+        )
+        settings = client_settings(spec)
+        self._authorization = AuthorizationErrors(settings)
+        config = {**settings, "on_commit": self._commits.answered, "enable.auto.offset.store": False}
+        self.client = self._commits.client = Consumer(config, logger=quiet_logger())
+
+    def run(self) -> None:
+        """Polls until told to stop, then leaves the group."""
+        self.client.subscribe(
+            self.spec.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+        membership = self._membership()
+        while not self.stopping.is_set():
+            self.pace.settle()
+            messages = self._receive()
+            if messages:
+                self._handle(messages, time.time_ns())
+            self._housekeeping(idle=not messages)
+            if membership is not None and (self._ready or membership.settled()):
+                self._joined()
+                membership = None
+        self._flush()
+        self._commits.now(wait=True)
+        self.client.close()
+        self._event("left")
+        self.recorder.close()
+        self.events.close()
+
+    def _membership(self) -> GroupMembership | None:
+        return GroupMembership(self.client) if self.spec.type == "consumer" else None
+
+    def _receive(self) -> list[Message]:
+        """The next messages, after a wait for the first; none of partitions revoked meanwhile."""
+        first = self.client.poll(POLL_S)
+        if first is None:
+            return []
+        # With timeout 0 it returns what it has fetched already.
+        messages = [first, *self.client.consume(self._at_once() - 1, 0)] if self._at_once() > 1 else [first]
+        if any(map(_error, messages)):
+            self._stop_at_the_end(messages)
+            messages = [message for message in messages if message.error() is None]
+        if self._revoked_since_poll:
+            # A rebalance between the two calls may have revoked the partitions of some messages.
+            messages = [m for m in messages if (m.topic(), m.partition()) in self._assigned]
+            self._revoked_since_poll = False
+        return messages
+
+    def _at_once(self) -> int:
+        """The most records of a poll: at most as many as are committed together if it commits before."""
+        most = AT_ONCE_WORKING if self.pace.ms else AT_ONCE
+        return min(most, self.spec.commit_every or most) if self.spec.commit == "before" else most
+
+    def _stop_at_the_end(self, messages: list[Message]) -> None:
+        """Stops at a fatal error, such as another member with the same instance id, after which no message
+        comes, and at an authorization error, which the client would retry forever.
+        """
+        for message in messages:
+            error = message.error()
+            if error is None:
+                continue
+            refused = self._authorization.of_member(error, self.spec.group, self.spec.topics)
+            if (refused or error.fatal()) and not self.stopping.is_set():
+                notify("trouble", message=refused or f"{error.name()}: {error.str()}")
+                self.stopping.set()
+
+    def _handle(self, messages: list[Message], polled_ns: int) -> None:
+        """Processes messages just delivered, and commits before or after that."""
+        before, sync = self.spec.commit == "before", self.spec.commit_sync
+        if before:
+            self._commits.note(positions_after(messages), len(messages))
+            self._commits.now(wait=sync)
+        at = 0
+        while at < len(messages):
+            if self.stopping.is_set() and not before:
+                return  # the rest goes to other members: it was not committed
+            size = 1 if self.pace.ms else (None if before else self._commits.room()) or len(messages)
+            part = messages[at : at + size]
+            # A nanosecond apart, in the order of delivery.
+            self.delivered(part, polled_ns + at)
+            at += len(part)
+            if at < len(messages):
+                self._housekeeping(idle=False)
+
+    def delivered(self, messages: list[Message], polled_ns: int) -> None:
+        """Processes and records messages that were delivered together."""
+        if self.pace.ms:
+            for _ in messages:
+                self.pace.work()
+        positions = self.deliveries.take(messages, polled_ns)
+        if self.spec.commit != "before":
+            self._commits.note(positions, len(messages))
+        elif self.pace.ms:
+            self._flush()  # so that what is committed and not recorded was not processed
+
+    def _housekeeping(self, idle: bool) -> None:
+        now = time.monotonic()
+        pending = self.deliveries.pending
+        if pending and (idle or pending >= FLUSH_ROWS or now - self._flushed_at >= FLUSH_S):
+            self._flush()
+            self._flushed_at = now
+        if self._commits.due(idle):
+            self._flush()
+            self._commits.now(wait=self.spec.commit_sync)
+
+    def _flush(self) -> None:
+        self.deliveries.flush()
+        self.events.flush()
+
+    def _event(self, kind: str, at: PartitionOffset | None = None) -> None:
+        if at is None:
+            self.events.row(self.spec.group, self.spec.member, kind, None, None, None, time.time_ns())
+        else:
+            offset = at.offset if at.offset >= 0 else None
+            self.events.row(
+                self.spec.group, self.spec.member, kind, at.topic, at.partition, offset, time.time_ns()
+            )
+
+    def _joined(self) -> None:
+        """Reports `ready` once it has joined, with or without partitions."""
+        if self._ready:
+            return
+        self._ready = True
+        if not self._assigned:
+            self._event("joined")
+            self._event("assigned")
+        self._flush()
+        self._report_owned()
+        notify("ready")
+
+    def _on_assign(self, _client: Consumer, partitions: list[PartitionOffset]) -> None:
+        if not self._ready and partitions:
+            self._event("joined")
+        for at in partitions:
+            place = TopicPartition(at.topic, at.partition)
+            self._assigned.add(place)
+            self._commits.forget(place)
+            self._event("assigned", at)
+        if self._ready and not self._assigned:
+            self._event("assigned")
+        self._flush()
+        if self._ready:
+            self._report_owned()
+        self._joined()
+
+    def _on_revoke(self, _client: Consumer, partitions: list[PartitionOffset]) -> None:
+        self._flush()
+        self._commits.now(wait=True)
+        self._removed("revoked", partitions)
+
+    def _on_lost(self, _client: Consumer, partitions: list[PartitionOffset]) -> None:
+        self._removed("lost", partitions)
+
+    def _removed(self, kind: str, partitions: list[PartitionOffset]) -> None:
+        self._revoked_since_poll = True
+        for at in partitions:
+            place = TopicPartition(at.topic, at.partition)
+            self._assigned.discard(place)
+            self._commits.forget(place)
+            self._event(kind, PartitionOffset(*place))
+        self._flush()
+        self._report_owned()
+
+    def _report_owned(self) -> None:
+        notify("owns", partitions=sorted(self._assigned), at_ns=time.time_ns())
+
+
+def main() -> None:
+    """Runs one member until SIGTERM or the end of stdin."""
+    skip_pandas()
+    tune_garbage_collection()
+    run_member(Member(MemberSpec(**json.loads(Path(sys.argv[1]).read_text()))))
+
+
+if __name__ == "__main__":
+    main()

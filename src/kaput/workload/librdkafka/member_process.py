@@ -1,0 +1,41 @@
+"""Runs a group member until SIGTERM, or until its stdin closes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from typing import Protocol
+
+from kaput.workload.client_spec import notify
+from kaput.workload.librdkafka.pace import Pace
+
+
+class StoppableMember(Protocol):
+    """A member that checks `stopping` regularly."""
+
+    stopping: threading.Event
+    pace: Pace
+
+    def run(self) -> None:
+        """Works until told to stop, then leaves its group."""
+
+
+def run_member(member: StoppableMember) -> None:
+    """Runs a member until it is told to stop, and reports `done`."""
+    signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
+    threading.Thread(target=_listen, args=(member,), daemon=True).start()
+    member.run()
+    notify("done")
+
+
+def _listen(member: StoppableMember) -> None:
+    """Follows instructions on stdin until that closes, which stops the member."""
+    for line in sys.stdin:
+        instruction = json.loads(line)
+        if instruction["kind"] == "pace":
+            member.pace.change(instruction["ms"])
+        elif instruction["kind"] == "report-pace":
+            notify("pace", **member.pace.measured())
+    member.stopping.set()

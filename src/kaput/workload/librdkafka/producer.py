@@ -1,0 +1,211 @@
+"""One producer, in its own process: `python -m kaput.workload.librdkafka.producer SPEC.json`.
+
+Reports `ready`, waits for a line on stdin, sends, reports `sent`, waits for every outcome, reports `done`.
+Records every attempt before its send (evidence/attempts.py), every outcome at its callback.
+Ends at once when its stdin closes: its supervisor is gone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, Message, Producer
+
+from kaput.evidence.attempts import AttemptWriter
+from kaput.evidence.recorder import Recorder
+from kaput.processes.skip_pandas import skip_pandas
+from kaput.workload.client_spec import ProducerSpec, client_settings, notify
+from kaput.workload.counters import Counters, ThresholdWatch
+from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
+from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
+from kaput.workload.librdkafka.delivery_reports import Reports
+from kaput.workload.payload.identity import Codec
+
+FLUSH_ROWS = 8192
+FLUSH_S = 0.2
+PURGE_S = 10  # for the delivery reports of purged messages
+POLL_EVERY = 64  # sends between two polls for callbacks
+TICK_S = 0.001  # librdkafka rounds timeouts down to whole milliseconds
+
+
+class Sender:
+    """Sends one producer's messages and records their outcomes."""
+
+    def __init__(self, spec: ProducerSpec) -> None:
+        self.spec = spec
+        folder = Path(spec.folder)
+        self.recorder = Recorder(folder, "sends", f"producer-{spec.producer}")
+        self.attempts = AttemptWriter(folder, spec.producer, spec.topic)
+        counters = Counters(Path(spec.counters), spec.producers)
+        self.counts = counters.row(spec.producer)
+        self.watch = ThresholdWatch(counters, spec.thresholds)
+        self.reports = Reports(self.recorder, spec, self.counts)
+        fill = uuid.UUID(spec.run_id).bytes + bytes(range(64))
+        codec = Codec(uuid.UUID(spec.run_id), spec.payload_bytes, fill, spec.text)
+        self.encode = codec.encoder(spec.producer)
+        self.stopping = threading.Event()
+        self.settings = client_settings(spec)
+        self.authorization = AuthorizationErrors(self.settings)
+        self._flushed_at = time.monotonic()
+        self.client = Producer(
+            {**self.settings, "on_delivery": self.listener(), "error_cb": self.authorization.on_error},
+            logger=quiet_logger(),
+        )
+
+    def listener(self) -> Callable[[Any, Message], None]:
+        """The delivery callback."""
+        return self.reports.listener()
+
+    def connect(self, timeout_s: float = 30) -> None:
+        """Fetches metadata, so that the first send is not a cold one. Raises KafkaException,
+        NotAuthorizedError.
+        """
+        self.authorization.describe_topic(self.client, self.spec.topic, timeout_s)
+
+    def send_all(self) -> None:
+        """Makes every attempt at the configured rate."""
+        spec, start = self.spec, time.monotonic()
+        seq = served = 0
+        end = start + spec.duration_ms / 1000 if spec.duration_ms else None
+        while not self.stopping.is_set():
+            now = time.monotonic()
+            if seq == spec.messages or (end is not None and now >= end):
+                return
+            due = int((now - start) * spec.rate) + 1 - seq if spec.rate else POLL_EVERY
+            if due <= 0:
+                self.serve(min(max(start + seq / spec.rate - now, TICK_S), 0.05))
+                continue
+            last = seq + min(due, POLL_EVERY)
+            seq = self._advance(seq, last if spec.messages is None else min(last, spec.messages))
+            if seq - served >= POLL_EVERY:
+                self.serve(0)
+                served = seq
+
+    def _advance(self, seq: int, end: int) -> int:
+        """Sends up to `end`; one message at a time while a threshold is ahead, so that none is noticed
+        late.
+        """
+        while seq < end:
+            seq = self.send(seq, seq + 1 if self.watch.left else end)
+            self.counts[0] = seq
+            if self.watch.left:
+                for n in self.watch.look():
+                    notify("threshold", n=n, at_ns=time.time_ns())
+        return seq
+
+    def send(self, start: int, end: int) -> int:
+        """Messages `start` to before `end`, or fewer: the seq that is next. A full queue is waited for."""
+        cells, topic = self.attempts.cells(start, end), self.spec.topic
+        end = start + len(cells)
+        encode, produce, time_ns = self.encode, self.client.produce, time.time_ns
+        seqs, places = range(start, end), range(len(cells))
+        messages = zip(seqs, places, self.keys(start), self.partitions(start), strict=False)
+        seq, attempt_ns = start, 0
+        try:
+            for seq, place, key, partition in messages:
+                cells[place] = attempt_ns = time_ns()
+                produce(topic, encode(seq, attempt_ns), key, partition)
+        except BufferError:
+            self.serve(0.05)
+            return seq
+        except KafkaException as error:
+            self.refused(seq, attempt_ns, error)
+            return seq + 1
+        return end
+
+    def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
+        """Records a message the client rejected at once."""
+        self.reports.refused(seq, attempt_ns, str(error.args[0]))
+
+    def partitions(self, seq: int) -> Iterator[int]:
+        """Where each message goes, from `seq` on; -1 leaves it to the client's partitioner."""
+        count = self.spec.partitions
+        if not self.spec.chooses:
+            return itertools.repeat(-1)
+        return itertools.repeat(0) if count == 1 else (n % count for n in itertools.count(seq))
+
+    def keys(self, seq: int) -> Iterator[bytes | None]:
+        """The key of each message, from `seq` on."""
+        match self.spec.key:
+            case "none":
+                return itertools.repeat(None)
+            case "producer":
+                return itertools.repeat(str(self.spec.producer).encode())
+            case "seq":
+                return (b"%d" % n for n in itertools.count(seq))
+            case keys:
+                count = int(keys)
+                return (b"%d" % (n % count) for n in itertools.count(seq))
+
+    def finish(self) -> None:
+        """Waits for every outcome; what librdkafka still holds after its own timeout is purged."""
+        timeout_ms = int(self.spec.config.get("message.timeout.ms", 300_000)) or 300_000
+        limit = time.monotonic() + timeout_ms / 1000 + 30
+        while len(self.client) and time.monotonic() < limit and not self.stopping.is_set():
+            self.serve(0.1)
+        if len(self.client):
+            self.client.purge()
+            limit = time.monotonic() + PURGE_S
+            while len(self.client) and time.monotonic() < limit:
+                self.serve(0.1)
+        self.reports.flush()
+        self.recorder.close()
+        self.attempts.close()
+
+    def serve(self, timeout_s: float) -> None:
+        """Runs callbacks, and flushes their rows when there are many, or after a while."""
+        self.poll(timeout_s)
+        self.reports.take()
+        now, pending = time.monotonic(), self.reports.pending
+        if pending >= FLUSH_ROWS or (pending and now - self._flushed_at >= FLUSH_S):
+            self.reports.flush()
+            self._flushed_at = now
+
+    def poll(self, timeout_s: float) -> None:
+        """Runs callbacks."""
+        self.client.poll(timeout_s)
+
+
+def _stop_at_end_of_input(stopping: threading.Event) -> None:
+    sys.stdin.read()
+    stopping.set()
+
+
+def run(sender: Sender) -> None:
+    """Runs one producer from `ready` to `done`."""
+    tune_garbage_collection()
+    signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
+    try:
+        sender.connect()
+    except NotAuthorizedError as error:
+        notify("trouble", message=str(error))
+        raise SystemExit(1) from None
+    except KafkaException as error:
+        notify("trouble", message=f"cannot reach the cluster: {error.args[0]}")
+        raise SystemExit(1) from None
+    notify("ready")
+    sys.stdin.readline()
+    threading.Thread(target=_stop_at_end_of_input, args=(sender.stopping,), daemon=True).start()
+    sender.send_all()
+    notify("sent", attempted=sender.counts[0])
+    sender.finish()
+    notify("done", attempted=sender.counts[0], acked=sender.counts[1])
+
+
+def main() -> None:
+    """Runs one producer until every outcome is known."""
+    skip_pandas()
+    run(Sender(ProducerSpec(**json.loads(Path(sys.argv[1]).read_text()))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""A producer that sends in transactions, in its own process, like producer.py.
+
+It waits for the outcomes of all messages of a transaction before it commits, or aborts on purpose: so aborted
+messages are in the log, too. A transaction the client gives up (fenced by another producer of the same id, as
+after a pause beyond the timeout) is unknown, and a new client continues.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from confluent_kafka import KafkaException, Producer
+
+from kaput.evidence.recorder import Recorder
+from kaput.processes.skip_pandas import skip_pandas
+from kaput.scenario.transactions import Transactions
+from kaput.workload.client_spec import ProducerSpec
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.librdkafka.producer import PURGE_S, Sender, run
+
+CALL_S = 5.0  # how long a call to the coordinator may block; callbacks run between calls
+_PATIENCE_S = 180.0  # for retries of one call
+
+
+Call = Callable[[], None]
+
+
+class TransactionalSender(Sender):
+    """Records each transaction when its outcome is known."""
+
+    def __init__(self, spec: ProducerSpec) -> None:
+        super().__init__(spec)
+        assert spec.transactions is not None
+        self._plan = Transactions.model_validate(spec.transactions)
+        self._id = str(spec.config["transactional.id"])
+        self._transactions = Recorder(Path(spec.folder), "transactions", f"producer-{spec.producer}")
+        self._number = self._first = 0
+        self._begin_ns: int | None = None  # of the transaction that is open
+        self.broken: str | None = None  # why it can only be aborted
+
+    def connect(self, timeout_s: float = 30) -> None:
+        """Fetches metadata; the coordinator ends an open transaction of an earlier client. Raises as Sender
+        does.
+        """
+        super().connect(timeout_s)
+        try:
+            self._init()
+        except KafkaException as error:
+            self.authorization.check(error.args[0], "Write", f"transactional id {self._id}")
+            raise
+
+    def send(self, start: int, end: int) -> int:
+        """As Sender.send, but not beyond the transaction, which it ends there."""
+        if self._begin_ns is None:
+            self.begin(start)
+        whole = self._first + self._plan.size
+        seq = super().send(start, min(end, whole))
+        if seq == whole or self.broken is not None:
+            self.end(seq - 1)
+        return seq
+
+    def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
+        """Records the rejection, which breaks the transaction."""
+        super().refused(seq, attempt_ns, error)
+        self.broken = _error_text(error)
+
+    def poll(self, timeout_s: float) -> None:
+        """As Sender.poll. Ignores a fatal error: the next transactional call raises it again."""
+        with suppress(KafkaException):
+            super().poll(timeout_s)
+
+    def finish(self) -> None:
+        """Ends the last transaction, and waits for every outcome."""
+        if self._begin_ns is not None and not self.stopping.is_set():
+            self.end(self.counts[0] - 1)
+        super().finish()
+        self._transactions.close()
+
+    def begin(self, seq: int) -> None:
+        """Begins a transaction with that first message."""
+        self._first, self._begin_ns, self.broken = seq, time.time_ns(), None
+        try:
+            self.client.begin_transaction()
+        except KafkaException as error:
+            self.broken = _error_text(error)
+
+    def end(self, last: int) -> str:
+        """Commits or aborts, records and returns which. `last`: the seq of its last message."""
+        outcome = "unknown"
+        try:
+            self._settle()
+            if self.broken is None and not self._plan.aborts(self._number):
+                outcome = self._commit()
+            else:
+                outcome = self._abort()
+        except KafkaException as error:
+            self.broken = _error_text(error)
+            self._renew()
+        assert self._begin_ns is not None
+        self._transactions.row(
+            self._id, self.spec.producer, self._number, self._first, last, outcome, self._begin_ns,
+            time.time_ns(), self.broken,
+        )  # fmt: skip
+        self._transactions.flush()  # so that a SIGKILL does not lose earlier outcomes
+        self._begin_ns = None
+        self._number += 1
+        return outcome
+
+    def _settle(self) -> None:
+        """Waits for the outcomes of all messages; the client gives up by itself."""
+        while len(self.client) and not self.stopping.is_set():
+            self.serve(0.02)
+
+    def _commit(self) -> str:
+        """`committed`, or `aborted` if the client requires that. Raises KafkaException."""
+        try:
+            self.before_commit()
+            self.insist(lambda: self.client.commit_transaction(CALL_S))
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise
+            self.broken = _error_text(error)
+            return self._abort()
+        return "committed"
+
+    def before_commit(self) -> None:
+        """Adds the rest of the transaction. Raises KafkaException."""
+
+    def _abort(self) -> str:
+        """`aborted`. Raises KafkaException."""
+        self.insist(lambda: self.client.abort_transaction(CALL_S))
+        return "aborted"
+
+    def insist(self, call: Call) -> None:
+        """Retries until the call works. Raises KafkaException if it cannot work, or not in time."""
+        limit = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return call()
+            except KafkaException as error:
+                late = time.monotonic() > limit or self.stopping.is_set()
+                if late or not error.args[0].retriable():
+                    raise
+            self.serve(0.05)
+
+    def _init(self) -> None:
+        self.insist(lambda: self.client.init_transactions(CALL_S))
+
+    def _renew(self) -> None:
+        """Replaces a client that can do nothing more. Raises KafkaException."""
+        self.client.purge()
+        limit = time.monotonic() + PURGE_S
+        while len(self.client) and time.monotonic() < limit:
+            self.serve(0.1)
+        self.client = Producer({**self.settings, "on_delivery": self.listener()}, logger=quiet_logger())
+        self._init()
+
+
+def _error_text(error: KafkaException) -> str:
+    return f"{error.args[0].name()}: {error.args[0].str()}"
+
+
+def main() -> None:
+    """Runs one producer until every outcome is known."""
+    skip_pandas()
+    run(TransactionalSender(ProducerSpec(**json.loads(Path(sys.argv[1]).read_text()))))
+
+
+if __name__ == "__main__":
+    main()

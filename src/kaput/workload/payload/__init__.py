@@ -1,0 +1,1 @@
+"""What messages carry: an identity that says which message it is, and a checksum."""

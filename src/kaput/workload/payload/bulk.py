@@ -1,0 +1,239 @@
+"""Payloads by the thousand: what identity.py does for one message, in a few steps of numpy.
+
+Exactly the same answers; whatever is out of the ordinary goes to `Codec.decode`, one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kaput.core import NULL_INT, NULL_LONG
+from kaput.workload.payload.identity import CRC_AT, CRC_BYTES, HEADER_BYTES, MAGIC, STAMP_AT, Codec
+
+Ints = np.ndarray[Any, np.dtype[np.int32]]
+Longs = np.ndarray[Any, np.dtype[np.int64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+_Unsigned = np.ndarray[Any, np.dtype[np.uint32]]
+_Words = np.ndarray[Any, np.dtype[np.uint64]]
+
+# Payloads are compared as rows of 8-byte words, filled up with a gap. What may differ between two of a run
+# is the producer (the second half of its word), seq and send time (a word each), and the checksum.
+_WORD = 8
+_WORDS = np.dtype("<u8")
+_PRODUCER, _SEQ, _SENT, _CRC = (at // _WORD for at in (STAMP_AT - 4, STAMP_AT, STAMP_AT + 8, CRC_AT))
+_GAP_BYTES = 8  # at least
+_ROWS_BYTES = 1 << 18  # compared together: what stays in the processor's cache
+
+
+class Stamps:
+    """Reads seqs and send times out of own payloads in bulk: `size` bytes each, one after the other.
+
+    `at` is where the STAMP_BYTES begin in each. Nothing is checked: for what this process itself has made.
+    """
+
+    def __init__(self, size: int, at: int = STAMP_AT) -> None:
+        self._fields = np.dtype(
+            {"names": ["stamp"], "formats": [(">i8", 2)], "offsets": [at], "itemsize": size}
+        )
+
+    def read(self, payloads: bytes) -> np.ndarray[Any, Any]:
+        """All seqs, and all send times in ns; as they stand in the bytes, in the order of those."""
+        return np.frombuffer(payloads, dtype=self._fields)["stamp"].T
+
+
+class Identities(NamedTuple):
+    """Many payloads decoded, column by column; NULL_INT and NULL_LONG stand where there is no identity."""
+
+    producer: Ints
+    seq: Longs
+    intact: Bools
+
+
+class BulkDecoder:
+    """Decodes the payloads of one run. What few are told apart costs as much as thousands: `gather` those."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._known: dict[int, _Siblings] = {}  # by size
+        self._siblings = self._known[HEADER_BYTES] = _Siblings(HEADER_BYTES)  # of what is joined
+        self._joined: list[bytes] = []
+        self._rows = 0
+        self._decoded: list[Identities] = []
+
+    def decode(self, payloads: Sequence[bytes | None]) -> Identities:
+        """`Codec.decode` of each."""
+        self.gather(payloads)
+        return self.gathered()
+
+    def gather(self, payloads: Sequence[bytes | None]) -> None:
+        """Takes down payloads, to be decoded together with others; no object of them is kept."""
+        siblings = self._siblings_of(payloads[0]) if payloads else None
+        if siblings is None:
+            return self._one_by_one(payloads)
+        for at in range(0, len(payloads), siblings.at_once):
+            some = payloads[at : at + siblings.at_once]
+            joined = siblings.join(some)
+            if joined is None:
+                self._one_by_one(some)
+                continue
+            if siblings is not self._siblings or self._rows + len(some) > siblings.at_once:
+                self._settle()
+                self._siblings = siblings
+            self._joined.append(joined)
+            self._rows += len(some)
+        return None
+
+    def gathered(self) -> Identities:
+        """`Codec.decode` of each that was gathered since the last call, in that order."""
+        self._settle()
+        decoded, self._decoded = self._decoded, []
+        if len(decoded) == 1:
+            return decoded[0]
+        decoded.append(_nobody(0))
+        return Identities(*(np.concatenate(columns) for columns in zip(*decoded, strict=True)))
+
+    def _siblings_of(self, payload: bytes | None) -> _Siblings | None:
+        """None for a size that no message of ours is known to have."""
+        size = len(payload or b"")
+        if size not in self._known and self._is_header(payload or b""):
+            self._known[size] = _Siblings(size)
+        return self._known.get(size)
+
+    def _is_header(self, payload: bytes) -> bool:
+        """Whether it is an intact message that is no text."""
+        return payload.startswith(MAGIC) and self._codec.decode(payload).identity is not None
+
+    def _settle(self) -> None:
+        """Decodes what is joined: in bulk where the first is intact."""
+        if not self._joined:
+            return
+        joined, siblings = b"".join(self._joined), self._siblings
+        self._joined.clear()
+        self._rows = 0
+        if not self._is_header(joined[: siblings.size]):
+            self._one_by_one(siblings.split(joined))
+            return
+        found = siblings.read(joined)
+        if not found.intact.all():
+            payloads = siblings.split(joined)
+            for at in np.flatnonzero(~found.intact).tolist():
+                self._fill(found, at, payloads[at])
+        self._decoded.append(found)
+
+    def _one_by_one(self, payloads: Sequence[bytes | None]) -> None:
+        self._settle()
+        found = _nobody(len(payloads))
+        for at, payload in enumerate(payloads):
+            self._fill(found, at, payload)
+        self._decoded.append(found)
+
+    def _fill(self, found: Identities, at: int, payload: bytes | None) -> None:
+        found.intact[at], identity = self._codec.decode(payload)
+        known = identity is not None
+        found.producer[at], found.seq[at] = identity[:2] if known else (NULL_INT, NULL_LONG)  # type: ignore[index]
+
+
+def _nobody(count: int) -> Identities:
+    return Identities(np.zeros(count, np.int32), np.zeros(count, np.int64), np.zeros(count, np.bool_))
+
+
+class _Siblings:
+    """Payloads of one size that differ from one which is intact only in who they are and their checksum.
+
+    CRC-32 is linear: what changes in it is the exclusive or of what each changed byte changes, and that
+    depends on the byte's place alone. So the sums of many messages are checked in a few steps of numpy, as
+    exactly as one by one. Everything else that a payload may be is left to `Codec.decode`.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        # Bytes that no payload can know stand after each, so that all of one size are told from others that
+        # only add up to it.
+        self._gap = os.urandom(_GAP_BYTES + -size % _WORD)
+        self._width = (size + len(self._gap)) // _WORD
+        self.at_once = max(1, _ROWS_BYTES // (self._width * _WORD))
+        alike = np.full(self._width * _WORD, 0xFF, np.uint8)
+        alike[STAMP_AT - 4 : CRC_AT - 1] = 0
+        alike[CRC_AT:HEADER_BYTES] = 0
+        self._alike: _Words = alike.view(_WORDS)  # the bits in which siblings do not differ
+        self._model(self._alike, 0)
+        self._changes: dict[int, _Unsigned] = {}
+
+    def join(self, payloads: Sequence[bytes | None]) -> bytes | None:
+        """Them in a row, each with its gap; None where they do not even add up to this size."""
+        try:
+            joined = self._gap.join([*payloads, b""])  # type: ignore[list-item]
+        except TypeError:  # a payload of None
+            return None
+        return joined if len(joined) == len(payloads) * self._width * _WORD else None
+
+    def split(self, joined: bytes) -> list[bytes]:
+        """What was joined."""
+        return joined.split(self._gap)[:-1]
+
+    def read(self, joined: bytes) -> Identities:
+        """Who each is, and whether it is an intact sibling of the first, which is intact.
+
+        What is said of who is none means nothing.
+        """
+        flat = np.frombuffer(joined, _WORDS)
+        rows = flat.reshape(-1, self._width)
+        intact = self._has_in_common(flat, rows)
+        seq, sent = rows[:, _SEQ].copy(), rows[:, _SENT]
+        who = rows[:, _PRODUCER] ^ rows[0, _PRODUCER]
+        crc = (rows[:, _CRC] >> np.uint64(8 * (CRC_AT % _WORD))).astype(np.uint32)
+        crc ^= crc[0]
+        self._change(crc, seq ^ seq[0], STAMP_AT)
+        self._change(crc, sent ^ sent[0], STAMP_AT + 8)
+        if who.any():
+            self._change(crc, who & np.uint64(0xFFFFFFFF << 32), STAMP_AT - 8)
+        if crc.any():
+            intact &= crc == 0
+        producer = (rows[:, _PRODUCER] >> np.uint64(32)).astype(np.uint32).byteswap().view(np.int32)
+        return Identities(producer, seq.byteswap().view(np.int64), intact)
+
+    def _model(self, first: _Words, count: int) -> None:
+        """What `count` siblings of `first` have in common, one after the other."""
+        self._common = first & self._alike
+        self._masks, self._commons = np.tile(self._alike, count), np.tile(self._common, count)
+        self._scratch = np.empty(count * self._width, np.uint64)
+
+    def _has_in_common(self, flat: _Words, rows: _Words) -> Bools:
+        """Which rows have in common with the first whatever siblings have, and stand between their gaps."""
+        if len(flat) > len(self._scratch) or ((rows[0] & self._alike) != self._common).any():
+            self._model(rows[0], max(len(rows), len(self._scratch) // self._width))
+        scratch = self._scratch[: len(flat)]
+        np.bitwise_and(flat, self._masks[: len(flat)], out=scratch)
+        differs = scratch != self._commons[: len(flat)]
+        if differs.any():
+            alike: Bools = ~differs.reshape(rows.shape).any(axis=1)
+            # Where a gap is out of its place, the next payload starts elsewhere, too.
+            alike[1:] &= alike[:-1].copy()
+            return alike
+        return np.ones(len(rows), np.bool_)
+
+    def _change(self, crc: _Unsigned, changed: _Words, at: int) -> None:
+        """Takes out of the checksums what the changed bytes of the word at `at` change in them."""
+        varying = int(np.bitwise_or.reduce(changed))
+        pairs = changed.view("<u2").reshape(-1, 4)
+        for pair in range(4):
+            if varying >> 16 * pair & 0xFFFF:
+                crc ^= self._of_pair(at + 2 * pair).take(pairs[:, pair])
+
+    def _of_pair(self, at: int) -> _Unsigned:
+        """What each value of the two bytes from one place on changes, as it stands in a payload's bytes."""
+        if at not in self._changes:
+            low, high = self._of_byte(at), self._of_byte(at + 1)
+            self._changes[at] = (high[:, np.newaxis] ^ low).reshape(-1).byteswap()
+        return self._changes[at]
+
+    def _of_byte(self, at: int) -> _Unsigned:
+        """What each value of the byte at one place changes, relative to zero."""
+        rest = bytes(self.size - CRC_BYTES - at - 1)
+        zero = zlib.crc32(b"\0" + rest)
+        return np.array([zlib.crc32(bytes([b]) + rest) ^ zero for b in range(256)], np.uint32)

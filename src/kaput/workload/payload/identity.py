@@ -1,0 +1,118 @@
+"""Who a message is: the header that every payload opens with, and the way back from bytes.
+
+A message is one (producer, seq) of one run. Layout, big endian, 45 bytes, then padding to the wanted size:
+
+    magic 4s "KPT1" | run id 16s | producer i32 | seq i64 | send time i64 (ns) | version u8 | crc u32
+
+The CRC (zlib's CRC-32) covers the whole payload without its own four bytes, padding included, so that
+damage anywhere shows. Where text alone gets through, a message takes one of the forms of text.py.
+Not here: sending (workload) and counting (analysis).
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kaput.workload.payload.text import ARMOUR, armour, disarm, numbered, run_tag
+
+MAGIC = b"KPT1"
+VERSION = 1
+_HEADER = struct.Struct(">4s16siqqB")
+_PREFIX = struct.Struct(">4s16si")
+_CRC = struct.Struct(">I")
+HEADER_BYTES = _HEADER.size + _CRC.size
+CRC_AT, CRC_BYTES = _HEADER.size, _CRC.size
+# Where seq and send time stand in a payload; the version byte and the checksum follow.
+STAMP_AT, STAMP_BYTES = _PREFIX.size, 16
+
+
+class Identity(NamedTuple):
+    """What a payload says of itself: producer, seq and the time of its send attempt (ns since the epoch; 0 in
+    messages that are a number alone).
+    """
+
+    producer: int
+    seq: int
+    sent_ns: int
+
+
+class Decoded(NamedTuple):
+    """`intact` False: ours, but damaged. `intact` True without identity: somebody else's record."""
+
+    intact: bool
+    identity: Identity | None
+
+
+FOREIGN = Decoded(True, None)
+CORRUPT = Decoded(False, None)
+
+
+class Codec:
+    """Encodes and decodes the payloads of one run. `payload_bytes` is their size, at least HEADER_BYTES.
+
+    `text`: whether to encode as text (text.py), of 60 bytes at least; every form is decoded in any case.
+    """
+
+    def __init__(
+        self, run_id: uuid.UUID, payload_bytes: int = HEADER_BYTES, fill: bytes = b"", text: bool = False
+    ) -> None:
+        if payload_bytes < HEADER_BYTES:
+            raise ValueError(f"a payload takes at least {HEADER_BYTES} bytes, not {payload_bytes}")
+        self._run, self._tag = run_id.bytes, run_tag(run_id)
+        self._text_bytes = payload_bytes if text else None
+        if text:
+            payload_bytes = HEADER_BYTES
+        size = payload_bytes - HEADER_BYTES
+        self._padding = (fill * (size // len(fill) + 1))[:size] if fill else bytes(size)
+
+    def encode(self, producer: int, seq: int, sent_ns: int) -> bytes:
+        """The payload of one message."""
+        return self.encoder(producer)(seq, sent_ns)
+
+    def encoder(self, producer: int) -> Callable[[int, int], bytes]:
+        """For hot loops: makes the payloads of one producer from seq and send time (ns).
+
+        What all its messages share is packed, and summed, once.
+        """
+        padding, crc32 = self._padding, zlib.crc32
+        prefix = _PREFIX.pack(MAGIC, self._run, producer)
+        summed = zlib.crc32(prefix)
+        pack_rest = struct.Struct(f">qqB{len(padding)}s").pack
+        pack_all = struct.Struct(f">{len(prefix)}sqqBI{len(padding)}s").pack
+
+        def encode(seq: int, sent_ns: int) -> bytes:
+            crc = crc32(pack_rest(seq, sent_ns, VERSION, padding), summed)
+            return pack_all(prefix, seq, sent_ns, VERSION, crc, padding)
+
+        size = self._text_bytes
+        return encode if size is None else lambda seq, sent_ns: armour(encode(seq, sent_ns), size)
+
+    def decode(self, payload: bytes | None) -> Decoded:
+        """The identity in a payload. A record counts as ours when magic or run id is in its place."""
+        if payload and payload[:4] != MAGIC and (text := self._decode_text(payload)) is not None:
+            return text
+        if payload is None or len(payload) < HEADER_BYTES:
+            return CORRUPT if payload and payload[:4] == MAGIC else FOREIGN
+        magic, run, producer, seq, sent_ns, version = _HEADER.unpack_from(payload)
+        (crc,) = _CRC.unpack_from(payload, _HEADER.size)
+        view = memoryview(payload)
+        whole = zlib.crc32(view[HEADER_BYTES:], zlib.crc32(view[: _HEADER.size])) == crc
+        if magic == MAGIC and run == self._run:
+            ours = whole and version == VERSION
+            return Decoded(True, Identity(producer, seq, sent_ns)) if ours else CORRUPT
+        if magic != MAGIC and run != self._run:
+            return FOREIGN
+        # One of the two is damaged - or this is an undamaged message of another run on the same topic.
+        return FOREIGN if whole and magic == MAGIC else CORRUPT
+
+    def _decode_text(self, payload: bytes) -> Decoded | None:
+        """None for what has neither form of text."""
+        if payload.startswith(ARMOUR):
+            header = disarm(payload)
+            return CORRUPT if header is None else self.decode(header)
+        who = numbered(self._tag, payload)
+        return None if who is None else Decoded(True, Identity(*who, 0))

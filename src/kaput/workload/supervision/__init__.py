@@ -1,0 +1,1 @@
+"""The client processes of a run, as kaput starts, watches and ends them."""

@@ -1,0 +1,206 @@
+"""A client process of a run as its parent sees it: started, sent messages, listened to, and ended.
+
+Not here: which clients there are (supervisor.py), slots in groups that outlive their process
+(member_slot.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from kaput.errors import LabError
+from kaput.processes.ending import KILL_TIMEOUT_S
+from kaput.processes.ownership import OwnedProcess, Owner
+from kaput.workload.client_spec import Instruction, file_name, write_spec
+
+READY_TIMEOUT_S = 60
+_OUTPUT_S = 10.0  # to wait for the end of its output: a child it left behind may hold the pipe open
+_POLL_S = 0.001
+_FULL_BYTES = 1 << 16  # a disk is full if a write did not fit: rarely to the last byte
+# Gets a client's message: its `kind` and the other fields (client_spec.py: ClientMessage).
+OnMessage = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass
+class ClientProcess:
+    """A client process and what it has reported so far."""
+
+    name: str
+    process: OwnedProcess
+    stderr: Path
+    reported: dict[str, threading.Event] = field(
+        default_factory=lambda: {kind: threading.Event() for kind in ("ready", "sent", "done")}
+    )
+    trouble: str | None = None
+    findings: list[str] = field(default_factory=list)
+    """What is wrong with a client that is the user's own program."""
+    client_pid: int | None = None
+    """The process that sends or reads, where that is a child of this one."""
+    producer: int | None = None
+    """The number under which it sends, if it sends."""
+    killed: bool = False
+    """Whether a fault killed it, so that it could not report its last outcomes."""
+    output_ended: threading.Event = field(default_factory=threading.Event)
+    """Set once its output has been read to the end."""
+
+    @property
+    def pid(self) -> int:
+        """The process that sends or reads, which faults hit."""
+        return self.process.pid if self.client_pid is None else self.client_pid
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to the process that sends or reads; nothing to one that has ended."""
+        if self.client_pid is None:
+            self.process.signal(number)
+        elif self.process.running:  # its parent has not reaped it yet, so the pid cannot be reused
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.client_pid, number)
+
+    def kill(self) -> int:
+        """SIGKILLs the process that sends or reads; the time (ns) at which it was gone. All it printed has
+        been recorded by then. Raises LabError.
+        """
+        self.killed = True
+        if self.client_pid is None:
+            return self.process.kill()
+        self.signal(signal.SIGKILL)
+        limit = time.monotonic() + KILL_TIMEOUT_S
+        while self.process.running and _exists(self.client_pid):
+            if time.monotonic() > limit:
+                raise LabError(
+                    f"{self.name} (pid {self.client_pid}) is still there {KILL_TIMEOUT_S:.0f} s after SIGKILL"
+                )
+            time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # its last lines count to the end of their millisecond
+        gone_ns = time.time_ns()
+        if self.process.wait(KILL_TIMEOUT_S) is None:
+            self.process.kill()
+        return gone_ns
+
+    def go(self) -> None:
+        """Lets a producer start. Raises LabError if it has ended by now."""
+        if not self._write(b"go\n"):
+            self.process.wait(_OUTPUT_S)
+            raise LabError(self.ended())
+
+    def send(self, kind: Instruction, **more: Any) -> None:
+        """Sends one line to a member; does nothing for one that has ended."""
+        self._write(json.dumps({"kind": kind, **more}).encode() + b"\n")
+
+    def await_ready(self, limit: float) -> None:
+        """Waits until it is ready, at most until `limit` (monotonic clock). Raises LabError."""
+        while not self.reported["ready"].wait(0.1):
+            self.check("ready")
+            if time.monotonic() > limit:
+                raise LabError(f"{self.name} was not ready within {READY_TIMEOUT_S} s")
+
+    def check(self, kind: str) -> None:
+        """Raises LabError if it has ended without reporting `kind`."""
+        if not self.process.running and not self.has_reported(kind):
+            raise LabError(self.ended())
+
+    def has_reported(self, kind: str) -> bool:
+        """Whether a client that has ended reported `kind`."""
+        # Another thread reads the pipe, and may not have read the last lines yet.
+        if not self.reported[kind].is_set():
+            self.output_ended.wait(_OUTPUT_S)
+        return self.reported[kind].is_set()
+
+    def ended(self) -> str:
+        """How it ended on its own, in a sentence."""
+        lines = self.stderr.read_text(errors="replace").strip().splitlines()[-5:]
+        why = self.trouble or "\n".join(lines) or _no_output(self.stderr.parent)
+        return f"{self.name} ended on its own ({_how(self.process.returncode)}): {why}"
+
+    def _write(self, line: bytes) -> bool:
+        stdin = self.process.popen.stdin
+        assert stdin is not None
+        try:
+            stdin.write(line)
+            stdin.flush()
+        except (BrokenPipeError, ValueError):  # ValueError: closed below after an earlier line
+            with contextlib.suppress(OSError):
+                stdin.close()  # Python would try to write the buffered rest again at exit
+            return False
+        return True
+
+    def listen(self, on_message: OnMessage) -> None:
+        """Reads its messages until its output ends."""
+        try:
+            self._read_messages(on_message)
+        finally:
+            self.output_ended.set()
+
+    def _read_messages(self, on_message: OnMessage) -> None:
+        assert self.process.popen.stdout is not None
+        for line in self.process.popen.stdout:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                continue  # the half line of a killed client
+            if message["kind"] == "trouble":
+                self.trouble = message["message"]
+            elif message["kind"] == "client-pid":
+                self.client_pid = message["pid"]
+            elif message["kind"] == "finding":
+                self.findings.append(f"{self.name}: {message['message']}")
+            elif message["kind"] in self.reported:
+                self.reported[message["kind"]].set()
+            else:
+                on_message(message)
+
+
+def start_client(
+    owner: Owner, scratch: Path, name: str, module: str, spec: Any, on_message: OnMessage
+) -> ClientProcess:
+    """Starts `module` with a spec (client_spec.py), and a thread that reads its messages. Raises LabError."""
+    path = scratch / f"{file_name(name)}.json"
+    write_spec(path, spec)
+    stderr = path.with_name(f"{file_name(name)}.err")
+    with stderr.open("wb") as errors:
+        process = owner.spawn(
+            [sys.executable, "-m", module, str(path)],
+            name=name,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+    client = ClientProcess(name, process, stderr)
+    threading.Thread(target=client.listen, args=(on_message,), name=f"listen-{name}", daemon=True).start()
+    return client
+
+
+def _exists(pid: int) -> bool:
+    """Whether a process exists and is not a zombie."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def _no_output(folder: Path) -> str:
+    """Why a client printed no error: on a full disk it cannot."""
+    if shutil.disk_usage(folder).free < _FULL_BYTES:
+        return f"no space is left on the disk of {folder}"
+    return "no error output"
+
+
+def _how(status: int | None) -> str:
+    """An exit status in words."""
+    if status is not None and status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return f"exit status {status}"

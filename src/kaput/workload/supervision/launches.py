@@ -1,0 +1,196 @@
+"""Which module each client process of a run executes, and with which spec: derived from the scenario.
+
+Not here: starting and ending the processes (supervisor.py); what a spec consists of (client_spec.py).
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kaput.cluster.access import Access
+from kaput.evidence.folder import RunFolder
+from kaput.scenario.model import Config, Group, Producers, Scenario
+from kaput.scenario.pipes import producer_number, producers_of, transactional_id
+from kaput.scenario.vocabulary import CLIENT_USER
+from kaput.workload.client_spec import (
+    CommandMemberSpec,
+    CommandProducerSpec,
+    JavaMemberSpec,
+    JavaProducerSpec,
+    MemberSpec,
+    PipeMemberSpec,
+    ProducerSpec,
+    ShareMemberSpec,
+    file_name,
+)
+from kaput.workload.java.command_lines import JavaTools, patience_ms
+from kaput.workload.librdkafka.settings import member_config, producer_config, share_member_config
+from kaput.workload.payload.text import prefix_of
+
+_RETRIES = ("retries", "message.send.max.retries")
+
+
+class Launch(NamedTuple):
+    """A process to start: its name, the module below kaput.workload that it runs, and its spec."""
+
+    name: str
+    module: str
+    spec: ProducerSpec | MemberSpec
+
+    @property
+    def producer(self) -> int | None:
+        """The number under which the process sends, if it sends."""
+        if isinstance(self.spec, ProducerSpec):
+            return self.spec.producer
+        return int(self.spec.outputs["producer"]) if isinstance(self.spec, PipeMemberSpec) else None
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """The launches of one run. `counters`: the file of all producers' counters; `access`: a user's
+    credentials.
+    """
+
+    scenario: Scenario
+    folder: RunFolder
+    run_id: uuid.UUID
+    bootstrap: str
+    thresholds: list[int]
+    counters: Path
+    java: JavaTools
+    access: Callable[[str], Access]
+    _numbering: threading.Lock = field(default_factory=threading.Lock)
+    _pipe_processes: dict[str, int] = field(default_factory=dict)  # by group, how many there have been
+
+    def producer(self, number: int, block: Producers) -> Launch:
+        """The producer with that number. Raises DistributionError, JavaError for one in Java."""
+        name = f"producer-{number}"
+        if block.client == "librdkafka":
+            spec = self._producer(number, block, producer_config(self.bootstrap, number, block))
+            return Launch(
+                name,
+                "librdkafka.transactional_producer" if block.transactions else "librdkafka.producer",
+                spec,
+            )
+        spec = self._producer(number, block, {"bootstrap.servers": self.bootstrap})
+        if block.client == "java":
+            words = self.java.producer(name, self.bootstrap, number, prefix_of(self.run_id, number), block)
+            java = JavaProducerSpec(**vars(spec), command=words, patience_ms=patience_ms(block))
+            return Launch(name, "java.producer", java)
+        commanded = CommandProducerSpec(
+            **vars(spec),
+            command=shlex.split(block.command or ""),
+            patience_ms=block.patience,
+            acks=block.acks,
+            idempotence=block.idempotence,
+            client_config=dict(block.config),
+        )
+        return Launch(name, "command.producer", commanded)
+
+    def member(self, group: Group, number: int, name: str) -> Launch:
+        """The member with that number, whose process is named `name`. Raises as `producer` does."""
+        process, common, place = f"{group.id}-{name}", self._common(group, name), f"member-{number}"
+        if group.client == "java":
+            share = group.type == "share"
+            words = self.java.share_member if share else self.java.member
+            command = words(file_name(process), self.bootstrap, place, group)
+            java = JavaMemberSpec(**common | {"access": None}, config={}, command=command)
+            return Launch(process, "java.share_member" if share else "java.member", java)
+        if group.type == "share":
+            return Launch(process, "librdkafka.share_member", self._share_member(group, place, common))
+        if group.client == "command":
+            return Launch(process, "command.member", self._command_member(group, common))
+        spec = MemberSpec(
+            **common,
+            config=member_config(self.bootstrap, group, place),
+            commit=group.commit,
+            commit_sync=group.commit_mode == "sync",
+            commit_every=group.commit_every,
+            processing_ms=group.processing,
+        )
+        if group.produces is not None:
+            return Launch(process, "librdkafka.pipe_member", self._pipe(spec, group, place))
+        return Launch(process, "librdkafka.member", spec)
+
+    def _producer(self, number: int, block: Producers, config: Config) -> ProducerSpec:
+        topic = self.scenario.topic(block.topic)
+        assert topic is not None
+        return ProducerSpec(
+            folder=str(self.folder.path),
+            run_id=str(self.run_id),
+            producer=number,
+            topic=block.topic,
+            # 0: the number of partitions changes during the run.
+            partitions=0 if self.scenario.resizes(block.topic) else topic.partitions,
+            messages=block.messages,
+            duration_ms=block.duration,
+            rate=0.0 if block.rate == "max" else block.rate,
+            payload_bytes=block.payload_bytes,
+            key=block.key,
+            round_robin=block.partitioner == "round-robin",
+            retries_disabled=any(str(block.config.get(name)) == "0" for name in _RETRIES),
+            config=config,
+            counters=str(self.counters),
+            producers=len(self.scenario.producer_specs()),
+            thresholds=self.thresholds,
+            transactions=block.transactions.model_dump(mode="json") if block.transactions else None,
+            text=self.scenario.read_by_java(block.topic),
+            access=self._access_by(block.config),
+        )
+
+    def _common(self, group: Group, name: str) -> dict[str, Any]:
+        """The fields that specs of all kinds of members share."""
+        return {
+            "folder": str(self.folder.path),
+            "run_id": str(self.run_id),
+            "group": group.id,
+            "member": name,
+            "topics": list(group.topics),
+            "type": group.type,
+            "access": self._access_by(group.config),
+        }
+
+    def _share_member(self, group: Group, place: str, common: dict[str, Any]) -> ShareMemberSpec:
+        return ShareMemberSpec(
+            **common,
+            config=share_member_config(self.bootstrap, group, place),
+            processing_ms=group.processing,
+            explicit=group.acknowledge == "explicit",
+            release_every=group.release_every,
+            reject_every=group.reject_every,
+        )
+
+    def _command_member(self, group: Group, common: dict[str, Any]) -> CommandMemberSpec:
+        return CommandMemberSpec(
+            **common,
+            config={"bootstrap.servers": self.bootstrap},
+            command=shlex.split(group.command or ""),
+            isolation=group.isolation,
+            client_config=dict(group.config),
+        )
+
+    def _pipe(self, member: MemberSpec, group: Group, place: str) -> PipeMemberSpec:
+        """Each process is a separate producer; its transactional id comes from its slot."""
+        with self._numbering:
+            process = self._pipe_processes.get(group.id, 0)
+            self._pipe_processes[group.id] = process + 1
+        number, block = producer_number(self.scenario, group, process), producers_of(group)
+        config = producer_config(self.bootstrap, number, block)
+        config["transactional.id"] = transactional_id(group.id, place)
+        made = vars(self._producer(number, block, config))
+        own = {"counters": f"{self.counters}-{number}", "producers": number + 1, "thresholds": []}
+        assert group.produces is not None
+        return PipeMemberSpec(**vars(member), outputs=made | own, size=group.produces.size)
+
+    def _access_by(self, config: Config) -> str | None:
+        """The file with the credentials of a client with these settings; None on a cluster without
+        security.
+        """
+        path = self.access(str(config.get("sasl.username", CLIENT_USER))).path
+        return None if path is None else str(path)

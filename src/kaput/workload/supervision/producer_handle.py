@@ -1,0 +1,66 @@
+"""A producer as faults see it: a process that can be paused and resumed.
+
+Faults never end a producer: what it sends is what the run measures. Members of groups: member_slot.py.
+"""
+
+from __future__ import annotations
+
+import signal
+
+from kaput.errors import LabError
+from kaput.processes.process_state import cpu_seconds, is_stopped
+from kaput.workload.supervision.client_process import ClientProcess
+
+
+class ProducerHandle:
+    """Producer `number`."""
+
+    def __init__(self, number: int, client: ClientProcess) -> None:
+        self.id, self._client, self._process = number, client, client.process
+
+    @property
+    def title(self) -> str:
+        """Its name in sentences and as a target."""
+        return f"producer {self.id}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id."""
+        return self._client.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists; a paused process counts as running."""
+        return self._process.running
+
+    def start(self) -> None:
+        """Does nothing while it runs. Raises LabError if it has ended: producers are not restarted."""
+        if not self.running:
+            raise LabError(f"{self.title} has ended")
+
+    def kill(self) -> int:
+        """Raises LabError."""
+        raise LabError("producers are not killed")
+
+    def terminate(self, timeout_s: float) -> bool:
+        """Raises LabError."""
+        raise LabError("producers are not ended")
+
+    def pause(self) -> None:
+        """SIGSTOP; is_stopped tells when every thread has stopped."""
+        self._client.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._client.signal(signal.SIGCONT)
+
+    def is_stopped(self) -> bool:
+        """Whether it is in the stopped state, with all of its threads."""
+        return self.running and is_stopped(self._client.pid)
+
+    def cpu_seconds(self) -> float:
+        """CPU time its process has used. Raises LabError if it has ended."""
+        used = cpu_seconds(self._client.pid)
+        if used is None:
+            raise LabError(f"{self.title} has ended")
+        return used

@@ -1,0 +1,173 @@
+"""Starts every client process of a run, releases the producers, reads their messages, and ends them.
+
+run/ owns a Supervisor; what the processes run is in librdkafka/, java/ and command/.
+"""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.distribution import Distribution
+from kaput.errors import LabError
+from kaput.evidence.folder import RunFolder
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Group, Scenario
+from kaput.workload.counters import FIELDS, Counters
+from kaput.workload.java.command_lines import JavaTools
+from kaput.workload.supervision.client_process import READY_TIMEOUT_S, ClientProcess, OnMessage, start_client
+from kaput.workload.supervision.launches import Launch, LaunchPlan
+from kaput.workload.supervision.member_slot import MemberSlot
+from kaput.workload.supervision.producer_handle import ProducerHandle
+
+
+class Supervisor:
+    """All producers and group members of one scenario. `on_threshold(n, at_ns)` is called from another
+    thread.
+    """
+
+    def __init__(
+        self,
+        owner: Owner,
+        scenario: Scenario,
+        folder: RunFolder,
+        run_id: uuid.UUID,
+        bootstrap_servers: str,
+        thresholds: list[int],
+        on_threshold: Callable[[int, int], None],
+        *,
+        access: Callable[[str], Access] = lambda user: OPEN,
+        distribution: Distribution | None = None,
+    ) -> None:
+        self._scenario, self._folder, self._on_threshold = scenario, folder, on_threshold
+        self._owner = owner
+        self._scratch = folder.path / "clients"
+        self._scratch.mkdir(exist_ok=True)
+        self._specs = scenario.producer_specs()
+        counters = self._scratch / "counters"
+        self._counters = Counters(counters, len(self._specs), create=True)
+        java = JavaTools(self._scratch, distribution, scenario.cluster.kafka, access, self._private)
+        self._plan = LaunchPlan(
+            scenario, folder, run_id, bootstrap_servers, thresholds, counters, java, access
+        )
+        self._slots_lock = threading.Lock()
+        self.producers: list[ClientProcess] = []
+        self.members: list[MemberSlot] = []
+
+    def start(self) -> None:
+        """Starts every client and waits until all are ready. Raises LabError."""
+        for group in self._scenario.workload.groups:
+            for number in range(1, group.members + 1):
+                self.member(group.id, number).start()
+        for number, spec in enumerate(self._specs):
+            self.producers.append(self._start(self._plan.producer(number, spec), self._on_message))
+        limit = time.monotonic() + READY_TIMEOUT_S
+        for client in self.producers + [slot.client for slot in self.members]:
+            client.await_ready(limit)
+
+    def member(self, group: str, number: int) -> MemberSlot:
+        """That slot in that group, created if there was none."""
+        with self._slots_lock:
+            for slot in self.members:
+                if (slot.group, slot.id) == (group, number):
+                    return slot
+            spec = next(one for one in self._scenario.workload.groups if one.id == group)
+
+            def launch(number: int, name: str, on_message: OnMessage) -> ClientProcess:
+                return self._start_member(spec, number, name, on_message)
+
+            self.members.append(MemberSlot(self._folder.path, group, number, launch))
+            return self.members[-1]
+
+    def members_of(self, group: str) -> list[MemberSlot]:
+        """Every slot in that group, by number; some may have no process right now."""
+        with self._slots_lock:
+            return sorted((slot for slot in self.members if slot.group == group), key=lambda slot: slot.id)
+
+    def producer(self, number: int) -> ProducerHandle:
+        """That producer, as faults see it. Raises LabError if there is none."""
+        if not 0 <= number < len(self.producers):
+            raise LabError(f"there is no producer {number}")
+        return ProducerHandle(number, self.producers[number])
+
+    def has_members(self, group: str) -> bool:
+        """Whether the group still has a running member to read the rest."""
+        return any(slot.running for slot in self.members_of(group))
+
+    def go(self) -> int:
+        """Lets every producer start; the time in ns. Raises LabError if one has ended by now."""
+        now = time.time_ns()
+        for client in self.producers:
+            client.go()
+        return now
+
+    def count(self, name: str) -> int:
+        """The live sum of one counter: attempted, acked, failed or unknown."""
+        return self._counters.total(FIELDS.index(name))
+
+    def all_reported(self, kind: str) -> bool:
+        """Whether every producer has reported `sent` or `done`. Raises LabError if one ended without."""
+        for client in self.producers:
+            client.check(kind)
+        return all(client.reported[kind].is_set() for client in self.producers)
+
+    def troubles(self) -> list[str]:
+        """Sentences about members that ended on their own, and about errors of the user's own programs."""
+        ended = [text for slot in self.members for text in slot.unexpected_ends()]
+        return ended + [text for client in self._clients() for text in client.findings]
+
+    def killed_producers(self) -> set[int]:
+        """Numbers of producers whose process a fault has killed."""
+        return {
+            client.producer for client in self._clients() if client.killed and client.producer is not None
+        }
+
+    def stop_members(self, groups: Collection[str] | None = None, timeout_s: float = 30) -> None:
+        """Asks members (of these groups only) to leave; one that does not is killed together with the
+        owner.
+        """
+        among = [slot for slot in self.members if groups is None or slot.group in groups]
+        running = [slot.client for slot in among if slot.running]
+        for client in running:
+            client.process.signal(signal.SIGTERM)
+        limit = time.monotonic() + timeout_s
+        for client in running:
+            # A member that has died never reports it.
+            while client.process.running and time.monotonic() < limit:
+                if client.reported["done"].wait(0.1):
+                    break
+
+    def tidy(self) -> None:
+        """Removes the live counters and empty error files; the specs stay, they hold the settings."""
+        for path in self._scratch.glob("counters*"):
+            path.unlink(missing_ok=True)
+        for client in self._clients():
+            if client.stderr.stat().st_size == 0:
+                client.stderr.unlink()
+
+    def _clients(self) -> list[ClientProcess]:
+        return [*self.producers, *(client for slot in self.members for client in slot.clients)]
+
+    def _start_member(self, group: Group, number: int, name: str, on_message: OnMessage) -> ClientProcess:
+        return self._start(self._plan.member(group, number, name), on_message)
+
+    def _on_message(self, message: Mapping[str, Any]) -> None:
+        if message["kind"] == "threshold":
+            self._on_threshold(message["n"], message["at_ns"])
+
+    def _private(self) -> Path:
+        """A folder only its owner can read, removed together with the processes."""
+        return self._owner.own_path(Path(tempfile.mkdtemp(prefix="kaput-")))
+
+    def _start(self, launch: Launch, on_message: OnMessage) -> ClientProcess:
+        module = f"kaput.workload.{launch.module}"
+        client = start_client(self._owner, self._scratch, launch.name, module, launch.spec, on_message)
+        client.producer = launch.producer
+        return client

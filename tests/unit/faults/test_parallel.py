@@ -1,0 +1,46 @@
+"""Several nodes at the same time, and the clock that everybody waits by."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from kaput.faults.clock import Clock
+from kaput.faults.parallel import in_parallel
+
+
+def test_sixteen_are_hit_at_once() -> None:
+    """Each waits until all have begun; the results are in their order."""
+    all_there = threading.Barrier(16)
+
+    def act(number: int) -> int:
+        all_there.wait(60)
+        return 2 * number
+
+    assert in_parallel(act, range(16)) == [2 * number for number in range(16)]
+    assert in_parallel(act, []) == []
+
+
+def test_what_one_raises_is_raised_when_all_have_ended() -> None:
+    """The others are not left half-way."""
+    done: list[int] = []
+
+    def act(number: int) -> None:
+        if number == 0:
+            raise ValueError(number)
+        done.append(number)
+
+    with pytest.raises(ValueError, match="0"):
+        in_parallel(act, range(5))
+    assert sorted(done) == [1, 2, 3, 4]
+
+
+def test_the_clock_waits_for_as_long_as_it_is_told() -> None:
+    """And goes forward only."""
+    clock = Clock()
+    began = time.monotonic()
+    before = clock.now()
+    clock.sleep(0.02)
+    assert 0.02 <= clock.now() - before <= time.monotonic() - began

@@ -1,0 +1,214 @@
+"""grow and reassign prove that the cluster has what it was to get, and still has it at the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from fakes.cluster import FakeAdmin, FakeNode, fake_scene
+from kaput.cluster.admin import PartitionState
+from kaput.cluster.properties import Role
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.faults.fault import Scene
+from kaput.faults.grow import Grow
+from kaput.faults.permanent import ms
+from kaput.faults.reassign import Reassign
+
+ONE = PartitionState(1, [1], [1])
+
+
+class _Cluster(FakeAdmin):
+    """Topics with one replica. `deaf`: does as it is told only in its answer; `late`: new replicas are in
+    sync that many looks later; `refuses`: it does not.
+    """
+
+    def __init__(self, deaf: bool = False, late: int = 0, refuses: bool = False) -> None:
+        super().__init__()
+        self.deaf, self.late, self.refuses = deaf, late, refuses
+        self.states: dict[TopicPartition, PartitionState] = {
+            ("__consumer_offsets", 0): ONE,
+            ("orders", 0): ONE,
+        }
+
+    def topics(self) -> list[str]:
+        return sorted({topic for topic, _ in self.states})
+
+    def reassign(self, wanted: dict[TopicPartition, list[int]]) -> None:
+        if self.refuses:
+            raise LabError("orders/0 cannot be reassigned: INVALID_REPLICA_ASSIGNMENT")
+        if not self.deaf:
+            self.states |= {place: PartitionState(1, replicas, [1]) for place, replicas in wanted.items()}
+
+    def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
+        self.late -= 1
+        if self.late < 0:
+            self.states = {place: replace(s, isr=s.replicas) for place, s in self.states.items()}
+        return {place: state for place, state in self.states.items() if place[0] in topics}
+
+
+def _scene(admin: FakeAdmin, **options: int) -> Scene:
+    nodes = [FakeNode(broker) for broker in (1, 2, 3)]
+    return fake_scene(*nodes, FakeNode(101, role="controller"), admin=admin, **options)
+
+
+@pytest.mark.parametrize("late", [0, 5])
+def test_every_partition_gets_its_replicas(late: int) -> None:
+    """Kafka's own topics too; leaders stay first, and what is not in sync yet is waited for."""
+    admin = _Cluster(late=late)
+    fault = Reassign(_scene(admin, replication_factor=3))
+    effect = fault.inject()
+    assert effect.bit and effect.effective_ns is not None
+    assert effect.proof.startswith("3 replicas for 2 partitions of __consumer_offsets, orders, all in sync")
+    assert [sorted(state.replicas) for state in admin.states.values()] == [[1, 2, 3]] * 2
+    healed, after = fault.heal(effect)
+    assert healed == effect.effective_ns and after.bit and after.proof.endswith("; there at the end")
+
+
+def test_an_answer_without_replicas_proves_nothing() -> None:
+    """The cluster says yes, and everything stays as it is."""
+    effect = Reassign(_scene(_Cluster(deaf=True), replication_factor=2)).inject()
+    assert effect.bit is False and effect.effective_ns is not None
+    assert effect.proof == (
+        "2 replicas for 2 partitions of __consumer_offsets, orders; not in order after 120 s: "
+        "__consumer_offsets/0 has replicas [1], orders/0 has replicas [1]"
+    )
+
+
+def test_replicas_that_are_not_in_sync_are_no_proof() -> None:
+    """Nothing is safe on them."""
+    effect = Reassign(_scene(_Cluster(late=10**9), replication_factor=2)).inject()
+    assert not effect.bit
+    lacking = r"{} has leader 1 and ISR \[1\] of \[\d, \d\]"
+    both = f"{lacking.format('__consumer_offsets/0')}, {lacking.format('orders/0')}"
+    assert re.search(f"; not in order after 120 s: {both}$", effect.proof), effect.proof
+
+
+def test_partitions_with_enough_replicas_are_left_alone() -> None:
+    """Where they are, and who leads, is their owners' affair; they are not waited for either, nor named."""
+    admin = _Cluster(late=10**9)
+    enough = {("orders", number): PartitionState(3, [3, 2], [3]) for number in range(4)}
+    admin.states |= enough
+    fault = Reassign(_scene(admin, replication_factor=2))
+    effect = fault.inject()
+    assert {place: admin.states[place] for place in enough} == enough
+    assert "for 1 partitions of __consumer_offsets; not" in effect.proof and "orders" not in effect.proof
+    admin = _Cluster()
+    admin.states["orders", 0] = PartitionState(3, [3, 2], [3, 2])
+    fault = Reassign(_scene(admin, replication_factor=2))
+    effect = fault.inject()
+    del admin.states["orders", 0]
+    assert fault.heal(effect)[1].bit, "of another topic nothing was promised"
+
+
+def test_what_cannot_be_asked_is_said_in_the_end() -> None:
+    """The cluster is asked again until the time is up."""
+    admin = _Cluster()
+    fault = Reassign(_scene(admin, replication_factor=3))
+    answers = iter([admin.partitions(["__consumer_offsets", "orders"])])
+
+    def partitions(topics: object) -> dict[TopicPartition, PartitionState]:
+        for answer in answers:
+            return answer
+        raise LabError("no broker answered")
+
+    admin.partitions = partitions  # type: ignore[method-assign]
+    effect = fault.inject()
+    assert not effect.bit and effect.proof.endswith("; not in order after 120 s: no broker answered")
+    assert fault.scene.clock.now() == pytest.approx(1120, abs=0.1)
+
+
+def test_replicas_that_are_gone_at_the_end_are_no_proof() -> None:
+    """Somebody reassigned them again."""
+    admin = _Cluster()
+    fault = Reassign(_scene(admin, replication_factor=3))
+    effect = fault.inject()
+    admin.states["orders", 0] = ONE
+    healed, after = fault.heal(effect)
+    assert healed is None and not after.bit and after.proof.endswith("; orders/0 has replicas [1]")
+
+
+def test_nothing_is_asked_for_where_nothing_is_missing() -> None:
+    """And nothing was done."""
+    fault = Reassign(_scene(_Cluster(refuses=True), replication_factor=1))
+    effect = fault.inject()
+    assert (effect.effective_ns, effect.bit) == (None, False)
+    assert effect.proof == "every partition already has 1 replicas" and fault.heal(effect)[0] is not None
+
+
+def test_a_refusal_is_told() -> None:
+    """With Kafka's reason."""
+    with pytest.raises(LabError, match="INVALID_REPLICA_ASSIGNMENT"):
+        Reassign(_scene(_Cluster(refuses=True), replication_factor=3)).inject()
+
+
+def test_more_replicas_than_brokers_are_none() -> None:
+    """As where the cluster did not grow."""
+    with pytest.raises(LabError, match="there cannot be 4 replicas"):
+        Reassign(_scene(_Cluster(), replication_factor=4)).inject()
+
+
+def _grow(admin: FakeAdmin, added: list[int]) -> Grow:
+    return Grow(replace(_scene(admin, brokers=len(added)), grow=lambda count: added[:count]))
+
+
+def test_new_brokers_answer() -> None:
+    """When they are added, and at the end."""
+    fault = _grow(FakeAdmin(), [4, 5])
+    effect = fault.inject()
+    assert effect.bit and effect.proof.startswith("broker 4, broker 5 added, known to all brokers after")
+    healed, after = fault.heal(effect)
+    assert healed == effect.effective_ns and after.bit and after.proof.endswith("; there at the end")
+
+
+def test_a_broker_that_does_not_answer_was_not_added() -> None:
+    """Nor is nobody somebody."""
+    for mute, added, said in (
+        ([5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 5 answers"),
+        ([4, 5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 4, broker 5 answers"),
+        ([], [], r" added, .* after \d ms, but no broker answers"),
+    ):
+        effect = _grow(FakeAdmin(mute=mute), added).inject()
+        assert effect.bit is False and effect.effective_ns is not None
+        assert re.fullmatch(said, effect.proof), effect.proof
+
+
+def test_a_broker_that_is_silent_at_the_end_is_no_proof() -> None:
+    """It was there only for a while."""
+    admin = FakeAdmin()
+    fault = _grow(admin, [4])
+    effect = fault.inject()
+    admin._mute = {4}
+    healed, after = fault.heal(effect)
+    assert healed is None and not after.bit and after.proof.endswith("; broker 4 did not answer at the end")
+
+
+def test_a_cluster_that_cannot_grow_says_so() -> None:
+    """As outside of runs."""
+    with pytest.raises(LabError, match=r"^this cluster cannot get more brokers$"):
+        Grow(_scene(FakeAdmin(), brokers=1)).inject()
+
+
+def test_so_many_brokers_are_asked_for_as_were_told() -> None:
+    """And no other number."""
+    asked: list[int] = []
+
+    def grow(count: int) -> list[int]:
+        asked.append(count)
+        return [4, 5]
+
+    assert Grow(replace(_scene(FakeAdmin(), brokers=2), grow=grow)).inject().bit and asked == [2]
+
+
+def test_who_stores_is_a_broker() -> None:
+    """Also one that is a controller as well; a controller alone is none."""
+    roles: list[Role] = ["broker", "combined", "controller", "zookeeper"]
+    assert fake_scene(*(FakeNode(n, role=role) for n, role in enumerate(roles))).brokers() == [0, 1]
+
+
+def test_times_are_told_in_milliseconds() -> None:
+    """Of nanoseconds."""
+    assert ms(10**18, 10**18 + 1_234_400_000) == "1,234 ms"

@@ -1,0 +1,178 @@
+"""How Kafka's tools are called: options, and settings in a file that its owner alone can read."""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaput.cluster.access import Access
+from kaput.cluster.distribution import Distribution
+from kaput.errors import DistributionError
+from kaput.java import Java
+from kaput.scenario.model import Group, Producers
+from kaput.workload.java.command_lines import JavaTools, patience_ms, write_properties
+
+TOOLS = ("VerifiableProducer", "VerifiableConsumer")
+
+
+def jars(folder: Path, version: str, text: bytes = b"--command-config") -> Distribution:
+    """A version whose tools know some option."""
+    jar = folder / f"kafka-tools-{version}.jar"
+    with zipfile.ZipFile(jar, "w") as opened:
+        for tool in TOOLS:
+            opened.writestr(f"org/apache/kafka/tools/{tool}.class", text)
+    return Distribution(version, (jar,), version)
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JavaTools:
+    """Of a cluster of 4.3.1, with a Java that is never started."""
+    java = Java(tmp_path / "java", 17, "17.0.1", "build")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("kaput.workload.java.command_lines.find_java", lambda: java)
+    older = jars(tmp_path, "3.9.2", b"--consumer.config")
+    monkeypatch.setattr("kaput.workload.java.command_lines.resolve", lambda version, java: older)
+    return JavaTools(tmp_path, jars(tmp_path, "4.3.1"), "4.3.1")
+
+
+def after(words: list[str], option: str) -> str:
+    """What an option is given."""
+    return words[words.index(option) + 1]
+
+
+def properties(words: list[str], option: str) -> dict[str, str]:
+    """The file that a tool is given."""
+    lines = Path(after(words, option)).read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_how_one_is_let_in_stands_in_no_folder_that_stays(tools: JavaTools, tmp_path: Path) -> None:
+    """Nor on the command line: each client by a file in a folder that is gone with the run."""
+    private, asked = tmp_path / "private", list[str]()
+    private.mkdir()
+    secured = Access({"security.protocol": "SASL_SSL", "sasl.jaas.config": 'x password="hush";'})
+
+    def access(user: str) -> Access:
+        asked.append(user)
+        return secured
+
+    tools = JavaTools(tmp_path, jars(tmp_path, "4.3.1"), "4.3.1", access, lambda: private)
+    spec = Producers(topic="orders", messages=5, client="java", config={"sasl.username": "nobody"})
+    words = tools.producer("producer-0", "h:1", 0, 99, spec)
+    path = Path(after(words, "--command-config"))
+    assert path.parent == private and path.stat().st_mode & 0o777 == 0o600 and "hush" not in " ".join(words)
+    told = properties(words, "--command-config")
+    assert told["security.protocol"] == "SASL_SSL" and "hush" in told["sasl.jaas.config"]
+    tools.member("billing-1", "h:1", "member-1", Group(id="billing", topics=["orders"], client="java"))
+    assert asked == ["nobody", "kaput"]
+    assert not list(tmp_path.glob("*.properties"))
+
+
+def test_a_producer(tools: JavaTools) -> None:
+    """Kaput's keys and Java's settings; retries as any client of Java has them."""
+    spec = Producers(
+        topic="orders",
+        acks="all",
+        messages=5,
+        rate=100,
+        key=13,
+        partitioner="round-robin",
+        client="java",
+        config={"linger.ms": 3, "check.crcs": True},
+    )
+    words = tools.producer("producer-4", "h:1,h:2", 4, 99, spec)
+    assert words[words.index("-cp") + 2] == "org.apache.kafka.tools.VerifiableProducer"
+    given = {
+        "--topic": "orders",
+        "--bootstrap-server": "h:1,h:2",
+        "--acks": "-1",
+        "--value-prefix": "99",
+        "--max-messages": "5",
+        "--throughput": "100",
+        "--repeating-keys": "13",
+    }
+    assert {option: after(words, option) for option in given} == given
+    assert properties(words, "--command-config") == {
+        "client.id": "kaput-producer-4",
+        "enable.idempotence": "false",
+        "retries": "2147483647",
+        "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner",
+        "linger.ms": "3",
+        "check.crcs": "true",
+    }
+
+
+def test_a_producer_that_is_told_little(tools: JavaTools) -> None:
+    """As fast as it goes, without keys, for a time."""
+    spec = Producers(topic="orders", acks="0", duration=1000, client="java")
+    words = tools.producer("producer-0", "h:1", 0, 1, spec)
+    assert after(words, "--acks") == "0"
+    assert not {"--max-messages", "--throughput", "--repeating-keys"} & set(words)
+
+
+@pytest.mark.parametrize(
+    ("group", "options", "absent"),
+    [
+        ({}, {"--reset-policy": "earliest", "--session-timeout": "45000"}, ["--enable-autocommit"]),
+        (
+            {"config": {"session.timeout.ms": 6000, "auto.offset.reset": "latest"}},
+            {"--reset-policy": "latest", "--session-timeout": "6000"},
+            ["--group-protocol"],
+        ),
+        (
+            {"assignor": "cooperative-sticky", "static": True},
+            {
+                "--assignment-strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+                "--group-instance-id": "billing-member-2",
+            },
+            [],
+        ),
+        (
+            {"type": "consumer", "commit": "auto"},
+            {"--group-protocol": "consumer"},
+            ["--assignment-strategy", "--session-timeout"],
+        ),
+    ],
+)
+def test_a_member(
+    tools: JavaTools, group: dict[str, Any], options: dict[str, str], absent: list[str]
+) -> None:
+    """What the tool decides on its command line is taken out of the settings."""
+    spec = Group.model_validate({"id": "billing", "topics": ["orders"], "client": "java", **group})
+    words = tools.member("billing-member-2", "h:1", "member-2", spec)
+    assert {option: after(words, option) for option in options} == options
+    assert not set(absent) & set(words) and "--verbose" in words
+    assert ("--enable-autocommit" in words) == (spec.commit == "auto")
+    told = properties(words, "--command-config")
+    assert (told["client.id"], told["isolation.level"]) == ("kaput-billing-member-2", "read_committed")
+
+
+def test_another_version_than_the_clusters(tools: JavaTools) -> None:
+    """Its own jars, and the option that it knows."""
+    group = Group(id="g", topics=["orders"], client="java", client_version="3.9.2")
+    words = tools.member("g-member-1", "h:1", "member-1", group)
+    assert "kafka-tools-3.9.2.jar" in after(words, "-cp") and "--consumer.config" in words
+    with pytest.raises(DistributionError, match=r"Kafka 3\.9\.2 has no VerifiableShareConsumer"):
+        tools.share_member("g-member-1", "h:1", "member-1", group)
+
+
+def test_settings_are_the_owners_and_read_by_java_as_they_are(tmp_path: Path) -> None:
+    """Whatever stands in them; nobody else may read them."""
+    path = tmp_path / "x.properties"
+    write_properties(path, {"a b": "c=d: e", "path": " C:\\x", "text": "näh\n\U0001f600", "yes": True})
+    assert path.read_text() == (
+        "a\\ b=c=d: e\npath=\\ C:\\\\x\ntext=n\\u00e4h\\u000a\\ud83d\\ude00\nyes=true\n"
+    )
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_producer_may_be_silent_for_as_long_as_it_may_wait() -> None:
+    """For the outcome of its last message."""
+    spec = Producers(topic="t", messages=1, client="java")
+    assert patience_ms(spec) == 150_000
+    assert patience_ms(spec.model_copy(update={"config": {"delivery.timeout.ms": 300_000}})) == 330_000
+    assert patience_ms(spec.model_copy(update={"patience": 600_000})) == 600_000

@@ -1,0 +1,220 @@
+"""Places in groups whose processes come and go. Real members, with librdkafka's own mock of brokers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from kaput.evidence.folder import RunFolder
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Scenario
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.payload.identity import Codec
+from kaput.workload.supervision.client_process import ClientProcess, OnMessage
+from kaput.workload.supervision.member_slot import MemberSlot
+from kaput.workload.supervision.supervisor import Supervisor
+from streams import rows_so_far
+from waiting import eventually
+
+RUN = uuid.UUID(int=3)
+PARTITIONS = 4  # of a topic in the mock
+Make = Callable[..., Supervisor]
+
+
+@pytest.fixture
+def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Owner]:
+    """An owner with a registry of its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with Owner() as started:
+        yield started
+
+
+@pytest.fixture
+def supervisor_of(owner: Owner, tmp_path: Path) -> Iterator[Make]:
+    """Makes crews without producers: one group reads 2,000 messages that are there already."""
+    (tmp_path / "run").mkdir()
+    client = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
+    (broker,) = client.list_topics("orders", timeout=30).brokers.values()
+    codec = Codec(RUN, 60)
+    for seq in range(2000):
+        client.produce("orders", codec.encode(0, seq, 5), partition=seq % PARTITIONS)
+    assert client.flush(30) == 0
+
+    def make(**group: Any) -> Supervisor:
+        raw = {
+            "version": 1,
+            "title": "t",
+            "topics": [{"name": "orders", "replication-factor": 1}],
+            "workload": {
+                "producers": [{"topic": "orders", "messages": 1}],
+                "groups": [{"id": "billing", "topics": ["orders"], **group}],
+            },
+        }
+        scenario, folder = Scenario.model_validate(raw), RunFolder(tmp_path / "run")
+        supervisor = Supervisor(
+            owner, scenario, folder, RUN, f"{broker.host}:{broker.port}", [], lambda n, at_ns: None
+        )
+        for number in range(1, group.get("members", 1) + 1):
+            supervisor.member("billing", number).start()
+        return supervisor
+
+    yield make
+    del client
+
+
+def rows(tmp_path: Path, table: str) -> list[dict[str, Any]]:
+    """What has been flushed into the streams of a table."""
+    return rows_so_far(tmp_path / "run" / "evidence" / table)
+
+
+def committed(tmp_path: Path) -> dict[int, int]:
+    """The last offset that the group has committed, by partition."""
+    events = [row for row in rows(tmp_path, "group_events") if row["kind"] == "committed"]
+    return {row["partition"]: row["offset"] for row in sorted(events, key=lambda row: int(row["at_ns"]))}
+
+
+def steps(tmp_path: Path, partition: int) -> list[int]:
+    """By how many records each commit of a partition went on from the one before."""
+    events = [row for row in rows(tmp_path, "group_events") if row["kind"] == "committed"]
+    offsets = [row["offset"] for row in events if row["partition"] == partition]
+    return [after - before for before, after in pairwise([0, *offsets])]
+
+
+def delivered(tmp_path: Path) -> dict[int, list[int]]:
+    """The offsets that were delivered, by partition."""
+    found: dict[int, list[int]] = {partition: [] for partition in range(PARTITIONS)}
+    for row in rows(tmp_path, "deliveries"):
+        found[row["partition"]].append(row["offset"])
+    return found
+
+
+def test_a_killed_member_is_on_record_and_another_takes_its_place(
+    supervisor_of: Make, tmp_path: Path
+) -> None:
+    """`killed` at its end; the next process is a member of its own, with the same number."""
+    slot = supervisor_of(config={"session.timeout.ms": 6000}).member("billing", 1)
+    assert eventually(lambda: slot.ready and len(slot.owns()) == PARTITIONS, 60)
+    first, at_ns = slot.pid, slot.kill()
+    assert not slot.running and slot.owns() == frozenset() and slot.unexpected_ends() == []
+    slot.start()
+    assert slot.running and slot.pid != first
+    assert eventually(lambda: slot.ready, 60)
+    events = [(row["kind"], row["member"], row["at_ns"]) for row in rows(tmp_path, "group_events")]
+    assert ("killed", "member-1", at_ns) in events
+    assert {member for kind, member, _ in events if kind == "joined"} == {"member-1", "member-1.2"}
+    assert slot.terminate(20) and slot.owns() == frozenset() and slot.unexpected_ends() == []
+    assert [kind for kind, member, _ in events if member == "member-1"][-1] != "left"
+    assert "left" in [row["kind"] for row in rows(tmp_path, "group_events") if row["member"] == "member-1.2"]
+
+
+def test_an_end_that_nobody_intended_is_a_trouble_also_after_a_restart(supervisor_of: Make) -> None:
+    """Told once."""
+    slot = supervisor_of().member("billing", 1)
+    assert eventually(lambda: slot.ready, 60)
+    slot.process.kill()
+    slot.start()
+    said = ["billing-member-1 ended on its own (killed by SIGKILL): no error output"]
+    assert slot.unexpected_ends() == said == slot.unexpected_ends()
+
+
+def test_what_was_said_before_the_end_counts_when_it_is_read_after_it(owner: Owner, tmp_path: Path) -> None:
+    """A busy machine reads a member's last line when its process has ended long since: that is no trouble."""
+    ended = threading.Event()
+
+    def launch(_number: int, name: str, _on_message: OnMessage) -> ClientProcess:
+        command = [sys.executable, "-c", 'print(\'{"kind": "slow"}\\n{"kind": "done"}\')']
+        client = ClientProcess(
+            name, owner.spawn(command, name=name, stdout=subprocess.PIPE), tmp_path / "err"
+        )
+        client.stderr.touch()
+        threading.Thread(target=client.listen, args=(lambda _: ended.wait(30),), daemon=True).start()
+        return client
+
+    slot = MemberSlot(tmp_path, "billing", 1, launch)
+    slot.start()
+    assert eventually(lambda: not slot.running, 30)
+    threading.Timer(0.2, ended.set).start()
+    assert slot.unexpected_ends() == []
+
+
+def test_members_without_partitions_are_ready(supervisor_of: Make, tmp_path: Path) -> None:
+    """Two more than there are partitions: they have joined, and own nothing."""
+    supervisor = supervisor_of(members=PARTITIONS + 2, config={"session.timeout.ms": 6000})
+    seats = supervisor.members_of("billing")
+    assert eventually(lambda: all(slot.ready for slot in seats), 180)
+    assert eventually(lambda: sum(not slot.owns() for slot in seats) == 2, 60)
+    idle = {f"member-{slot.id}" for slot in seats if not slot.owns()}
+    events = rows(tmp_path, "group_events")
+    assert idle <= {row["member"] for row in events if row["kind"] == "joined"}
+    assert idle <= {row["member"] for row in events if row["kind"] == "assigned" and row["partition"] is None}
+
+
+def test_what_is_committed_before_it_is_processed_is_swallowed_by_sigkill(
+    supervisor_of: Make, tmp_path: Path
+) -> None:
+    """Deliveries are those before the kill, in order; the rest of the batch is committed and nowhere."""
+    supervisor = supervisor_of(
+        commit="before", **{"commit-mode": "sync", "commit-every": 100, "processing": "20ms"}
+    )
+    slot = supervisor.member("billing", 1)
+
+    def in_hand() -> int:
+        return sum(committed(tmp_path).values()) - sum(map(len, delivered(tmp_path).values()))
+
+    assert eventually(lambda: in_hand() >= 50 and any(delivered(tmp_path).values()), 60)
+    slot.kill()
+    found, reached = delivered(tmp_path), committed(tmp_path)
+    assert all(offsets == list(range(len(offsets))) for offsets in found.values())
+    assert all(len(offsets) <= reached.get(partition, 0) for partition, offsets in found.items())
+    assert 0 < in_hand() <= 100
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_what_is_committed_after_it_is_processed_is_on_record(
+    supervisor_of: Make, tmp_path: Path, mode: str
+) -> None:
+    """At a SIGKILL every offset below the committed ones has been delivered; ten records are a commit."""
+    supervisor = supervisor_of(**{"commit-mode": mode, "commit-every": 10, "processing": "2ms"})
+    slot = supervisor.member("billing", 1)
+    assert eventually(lambda: sum(committed(tmp_path).values()) >= 30, 60)
+    slot.kill()
+    found, reached = delivered(tmp_path), committed(tmp_path)
+    assert all(set(range(offset)) <= set(found[partition]) for partition, offset in reached.items())
+    # Of commits that nobody waits for the answers are seen later, with the next poll: but all of them.
+    assert all(0 < step <= 10 for partition in reached for step in steps(tmp_path, partition))
+    if mode == "sync":
+        assert sum(map(len, found.values())) - sum(reached.values()) <= 10
+
+
+def test_a_group_without_members_is_not_waited_for(supervisor_of: Make) -> None:
+    """Its last one has left; in the other place nobody ever was."""
+    supervisor = supervisor_of()
+    assert eventually(lambda: supervisor.member("billing", 1).ready, 60)
+    assert supervisor.has_members("billing") and not supervisor.member("billing", 2).running
+    assert supervisor.member("billing", 1).terminate(20)
+    assert not supervisor.has_members("billing") and supervisor.troubles() == []
+
+
+def test_a_pace_is_changed_and_told(supervisor_of: Make) -> None:
+    """What each record takes from then on, as the member itself measured it."""
+    slot = supervisor_of(processing="1ms").member("billing", 1)
+    assert eventually(lambda: slot.ready, 60)
+
+    def pace_report(ms: int) -> bool:
+        slot.work(None)
+        return slot.pace_report is not None and slot.pace_report.ms == ms and slot.pace_report.records > 2
+
+    slot.work(30)
+    assert eventually(lambda: pace_report(30), 60)
+    assert slot.pace_report is not None and slot.pace_report.spent_ns >= slot.pace_report.records * 30_000_000
+    slot.work(1)
+    assert eventually(lambda: pace_report(1), 60)

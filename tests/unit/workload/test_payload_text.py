@@ -1,0 +1,81 @@
+"""Messages as text: told apart from everybody else's, one by one and by the thousand."""
+
+from __future__ import annotations
+
+import random
+import uuid
+
+import pytest
+
+from kaput.core import NULL_INT
+from kaput.workload.payload.bulk import BulkDecoder
+from kaput.workload.payload.identity import CORRUPT, FOREIGN, HEADER_BYTES, Codec, Decoded, Identity
+from kaput.workload.payload.text import ARMOURED_BYTES, LAST_PRODUCER, headers, prefix_of
+
+RUN, OTHER = uuid.UUID(int=12345), uuid.UUID(int=12346)
+
+
+def number(run: uuid.UUID, producer: int, seq: int) -> bytes:
+    """As VerifiableProducer writes it."""
+    return b"%d.%d" % (prefix_of(run, producer), seq)
+
+
+def test_a_number_says_run_producer_and_seq() -> None:
+    """Of another run it is somebody else's."""
+    assert Codec(RUN).decode(number(RUN, 7, 41)) == Decoded(True, Identity(7, 41, 0))
+    assert Codec(RUN).decode(number(OTHER, 7, 41)) == FOREIGN
+
+
+@pytest.mark.parametrize("run", [uuid.UUID(int=n) for n in (0, 32766, 32767, 2**128 - 1)])
+def test_a_prefix_is_an_int_of_javas(run: uuid.UUID) -> None:
+    """Positive, and at most 2,147,483,647, whatever the run."""
+    assert 0 < prefix_of(run, 0) <= prefix_of(run, LAST_PRODUCER) < 2**31
+    assert Codec(run).decode(number(run, LAST_PRODUCER, 2**31)).identity == (LAST_PRODUCER, 2**31, 0)
+
+
+@pytest.mark.parametrize("payload", [b"", b"7", b"7.1", b".1", b"1.", b"1.2.3", b"-1.2", b"9" * 50])
+def test_other_text_is_somebody_elses(payload: bytes) -> None:
+    """Also what looks like a number."""
+    assert Codec(RUN).decode(payload) == FOREIGN
+
+
+@pytest.mark.parametrize("size", [HEADER_BYTES, ARMOURED_BYTES, 100])
+def test_text_of_kaputs_own_is_ascii_and_found_damaged_anywhere(size: int) -> None:
+    """It says who it is and when it was sent; one byte of another kind, and it is corrupt or nobody's."""
+    payload = Codec(RUN, size, text=True).encode(3, 99, 123_456_789)
+    assert payload.isascii() and len(payload) == max(size, ARMOURED_BYTES)
+    codec = Codec(RUN)
+    assert codec.decode(payload) == Decoded(True, Identity(3, 99, 123_456_789))
+    assert Codec(OTHER).decode(payload) == FOREIGN
+    for at in range(len(payload)):
+        for byte in b"A*\xff":
+            damaged = payload[:at] + bytes([byte]) + payload[at + 1 :]
+            assert damaged == payload or codec.decode(damaged) in (CORRUPT, FOREIGN)
+    assert codec.decode(payload[:50]) == CORRUPT
+    assert Codec(RUN, HEADER_BYTES).decode(headers([payload])).identity == (3, 99, 123_456_789)
+
+
+@pytest.mark.parametrize("size", [HEADER_BYTES, ARMOURED_BYTES, 100])
+def test_by_the_thousand_it_is_the_same(size: int) -> None:
+    """Mixed with the other form of the same size, numbers, damaged and foreign ones, in any order."""
+    draw = random.Random(size)
+    codec = Codec(RUN)
+    kinds = [
+        lambda n: Codec(RUN, size).encode(n % 5, n, n),
+        lambda n: Codec(RUN, size, text=True).encode(n % 5, n, n),
+        lambda n: number(RUN, n % 5, n),
+        lambda n: Codec(RUN, size, text=True).encode(1, n, n)[:-1] + b"x",
+        lambda n: b"x" * size,
+        lambda n: None,
+    ]
+    for most in range(1, len(kinds) + 1):
+        payloads = [draw.choice(kinds[:most])(n) for n in range(300)]
+        for shuffled in (payloads, payloads[::-1], sorted(payloads, key=str)):
+            found = BulkDecoder(codec).decode(shuffled)
+            for at, payload in enumerate(shuffled):
+                intact, who = codec.decode(payload)
+                assert bool(found.intact[at]) == intact
+                if who is None:
+                    assert found.producer[at] == NULL_INT
+                else:
+                    assert (found.producer[at], found.seq[at]) == who[:2]

@@ -1,0 +1,191 @@
+"""What a pipe makes of its records without a broker: with their offsets in one transaction, or not at all."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
+
+from fakes.transactional_client import ABORT, FATAL, RETRIABLE, Client, trouble
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.sealing import seal
+from kaput.workload.client_spec import PipeMemberSpec, ProducerSpec
+from kaput.workload.librdkafka import pipe_member, transactional_producer
+from kaput.workload.librdkafka.pipe_member import PipeMember
+from kaput.workload.librdkafka.pipe_outputs import PipeOutputs
+
+SIZE = 3
+
+
+class Record:
+    """An order, as far as a pipe looks at it."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+
+    def topic(self) -> str:
+        return "orders"
+
+    def partition(self) -> int:
+        return 1
+
+    def offset(self) -> int:
+        return self._offset
+
+
+def records(first: int, end: int) -> list[Message]:
+    """Those of one partition from `first` to before `end`."""
+    return [Record(offset) for offset in range(first, end)]  # type: ignore[misc]
+
+
+def order_in(folder: Path) -> PipeMemberSpec:
+    """Member 1 of billing, which makes invoices as producer 4."""
+    made = ProducerSpec(
+        folder=str(folder), run_id=str(uuid.UUID(int=9)), producer=4, topic="invoices", partitions=2,
+        messages=None, duration_ms=None, rate=0.0, payload_bytes=100, key="none", round_robin=True,
+        retries_disabled=False, config={"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t"},
+        counters=str(folder / "counters-4"), producers=5, thresholds=[], transactions={"size": SIZE},
+    )  # fmt: skip
+    return PipeMemberSpec(
+        folder=str(folder), run_id=str(uuid.UUID(int=9)), group="billing", member="member-1",
+        topics=["orders"], config={"bootstrap.servers": "127.0.0.1:1", "group.id": "billing"},
+        outputs=asdict(made), size=SIZE,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[PipeOutputs, Client]]:
+    """A pipe's producer whose client fails like that."""
+
+    def make(**fails: list[KafkaException | None]) -> tuple[PipeOutputs, Client]:
+        client = Client(fails)
+        monkeypatch.setattr(transactional_producer, "Producer", lambda *_, **__: client)
+        outputs = PipeOutputs(order_in(tmp_path))
+        outputs.client = client  # type: ignore[assignment]
+        return outputs, client
+
+    return make
+
+
+def rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    """Of what was sealed."""
+    found: list[dict[str, Any]] = pq.read_table(folder / "evidence" / table).to_pylist()
+    return found
+
+
+def closed(outputs: PipeOutputs, folder: Path, member: PipeMember | None = None) -> None:
+    """Its evidence is there."""
+    outputs.finish()
+    if member is not None:
+        member.recorder.close()
+        member.events.close()
+    seal(RunFolder(folder))
+
+
+def test_messages_and_offsets_are_one_transaction(making: Any, tmp_path: Path) -> None:
+    """In that order; whose they are is on record before the commit, numbered on from one to the next."""
+    outputs, client = making()
+    assert outputs.send_outputs(records(5, 8), {("orders", 1): 8}, "billing's")
+    assert outputs.send_outputs(records(8, 9), {("orders", 1): 9}, "billing's")
+    assert client.done == ["begin", *["send"] * 3, "offsets", "commit", "begin", "send", "offsets", "commit"]
+    assert client.offsets == [{("orders", 1): 8}, {("orders", 1): 9}]
+    closed(outputs, tmp_path)
+    made = [
+        (r["group"], r["member"], r["producer"], r["seq"], r["offset"]) for r in rows(tmp_path, "outputs")
+    ]
+    assert made == [("billing", "member-1", 4, seq, 5 + seq) for seq in range(4)]
+    done = [(r["first_seq"], r["last_seq"], r["outcome"]) for r in rows(tmp_path, "transactions")]
+    assert done == [(0, 2, "committed"), (3, 3, "committed")]
+    assert {(row["seq"], row["topic"]) for row in rows(tmp_path, "sends")} == {
+        (n, "invoices") for n in range(4)
+    }
+
+
+@pytest.mark.parametrize("fails", ["send", "offsets", "commit"])
+def test_what_fails_is_taken_back_whole(making: Any, tmp_path: Path, fails: str) -> None:
+    """Aborted, and said so: no offset is committed without its message; the next one is another try."""
+    outputs, client = making(**{fails: [trouble(**ABORT)]})
+    assert not outputs.send_outputs(records(0, 3), {("orders", 1): 3}, "billing's")
+    assert client.done[-1] == "abort" and "abort" not in client.done[:-1]
+    assert outputs.send_outputs(records(0, 3), {("orders", 1): 3}, "billing's")
+    closed(outputs, tmp_path)
+    assert [r["outcome"] for r in rows(tmp_path, "transactions")] == ["aborted", "committed"]
+    made = [(r["seq"], r["offset"]) for r in rows(tmp_path, "outputs")]
+    assert [offset for _, offset in made[-3:]] == [0, 1, 2] and len(dict(made)) == len(made)
+
+
+def test_a_slow_coordinator_is_asked_again(making: Any) -> None:
+    """Also for the offsets."""
+    outputs, client = making(offsets=[trouble(**RETRIABLE), None])
+    assert outputs.send_outputs(records(0, 1), {("orders", 1): 1}, "billing's")
+    assert client.done == ["begin", "send", "offsets", "offsets", "commit"]
+
+
+def test_one_that_was_fenced_goes_on_as_another(making: Any, tmp_path: Path) -> None:
+    """After a pause somebody else has its partitions: nobody knows what became of it."""
+    outputs, client = making(offsets=[trouble(**FATAL)])
+    assert not outputs.send_outputs(records(0, 1), {("orders", 1): 1}, "billing's")
+    assert client.done[-2:] == ["purge", "init"] and "commit" not in client.done
+    closed(outputs, tmp_path)
+    assert [r["outcome"] for r in rows(tmp_path, "transactions")] == ["unknown"]
+
+
+def test_one_that_is_told_to_stop_commits_no_offset_without_a_message(making: Any, tmp_path: Path) -> None:
+    """What it did not get to is for others."""
+    outputs, client = making()
+    outputs.stopping.set()
+    assert not outputs.send_outputs(records(0, 3), {("orders", 1): 3}, "billing's")
+    assert client.done == ["begin", "abort"] and client.offsets == []
+
+
+class Reader:
+    """A consumer that stands where its group has committed."""
+
+    def __init__(self, committed: dict[int, int]) -> None:
+        self._committed, self.sought = committed, list[tuple[int, int]]()
+
+    def committed(self, places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        return [TopicPartition(at.topic, at.partition, self._committed[at.partition]) for at in places]
+
+    def seek(self, at: TopicPartition) -> None:
+        self.sought.append((at.partition, at.offset))
+
+    def consumer_group_metadata(self) -> str:
+        return "billing's"
+
+
+def member(making: Any, tmp_path: Path, **fails: list[KafkaException | None]) -> tuple[PipeMember, Reader]:
+    """A member that owns partitions 0 and 1, with doubles for both of its clients."""
+    outputs, _ = making(**fails)
+    found = PipeMember.__new__(PipeMember)
+    reader = Reader({0: 40, 1: -1001})
+    plain = pipe_member.Member.__init__
+    plain(found, order_in(tmp_path))
+    found._size, found.outputs, found.client = SIZE, outputs, reader  # type: ignore[assignment]
+    found._assigned = {("orders", 0), ("orders", 1)}
+    found.deliveries.take = lambda some, _at: {("orders", 1): some[-1].offset() + 1}  # type: ignore[assignment, method-assign]
+    return found, reader
+
+
+def test_a_member_goes_on_where_the_group_stands(making: Any, tmp_path: Path) -> None:
+    """After an aborted transaction, with nothing of what was fetched behind it."""
+    found, reader = member(making, tmp_path, commit=[None, trouble(**ABORT)])
+    found._handle(records(0, 3 * SIZE), 100)
+    assert reader.sought == [(0, 40), (1, OFFSET_BEGINNING)]
+    closed(found.outputs, tmp_path, found)
+    assert [r["outcome"] for r in rows(tmp_path, "transactions")] == ["committed", "aborted"]
+
+
+def test_a_member_handles_all_that_it_was_handed(making: Any, tmp_path: Path) -> None:
+    """Three at a time; each offset that was committed is an event."""
+    found, reader = member(making, tmp_path)
+    found._handle(records(0, 2 * SIZE + 1), 100)
+    assert reader.sought == []
+    closed(found.outputs, tmp_path, found)
+    assert [r["offset"] for r in rows(tmp_path, "group_events")] == [3, 6, 7]

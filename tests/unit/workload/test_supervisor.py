@@ -1,0 +1,165 @@
+"""Clients that die at a bad moment end in a sentence. Real clients, with librdkafka's own mock of brokers."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from kaput.errors import LabError
+from kaput.evidence.folder import Manifest, RunFolder
+from kaput.evidence.reading import check
+from kaput.evidence.recorder import Recorder
+from kaput.evidence.sealing import seal
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Scenario
+from kaput.workload.client_spec import file_name
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.supervision.client_process import ClientProcess
+from kaput.workload.supervision.supervisor import Supervisor
+from waiting import eventually
+
+DIED = r"^producer-0 ended on its own \(killed by SIGKILL\): no error output$"
+Make = Callable[[Scenario], Supervisor]
+STRANGE = ["a/b", "a_b", "../up", "_hidden", ".dot", "Billing", "billing", "é" * 200, "x" * 300, "nul\0", "~"]
+
+
+def scenario(members: int = 0, groups: tuple[str, ...] = ("billing",), rate: int = 100) -> Scenario:
+    """One producer of 10,000 messages, and groups."""
+    reads = {"topics": ["orders"]}
+    workload = {
+        "producers": [{"topic": "orders", "messages": 10_000, "rate": rate}],
+        "groups": [{"id": group, "members": members, **reads} for group in groups if members],
+    }
+    topics = [{"name": "orders", "replication-factor": 1}]
+    return Scenario.model_validate({"version": 1, "title": "t", "topics": topics, "workload": workload})
+
+
+@pytest.fixture
+def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Owner]:
+    """An owner with a registry of its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with Owner() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[str]:
+    """Where the mock listens, which lives as long as the client that made it; it has the topic."""
+    client = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
+    (broker,) = client.list_topics("orders", timeout=30).brokers.values()
+    yield f"{broker.host}:{broker.port}"
+    del client
+
+
+@pytest.fixture
+def supervisor_of(owner: Owner, brokers: str, tmp_path: Path) -> Callable[[Scenario], Supervisor]:
+    """Crews that have not started yet, with the folder `run`."""
+    (tmp_path / "run").mkdir()
+    run = RunFolder(tmp_path / "run")
+    return lambda of: Supervisor(owner, of, run, uuid.UUID(int=3), brokers, [], lambda n, at_ns: None)
+
+
+def test_a_producer_that_dies_between_ready_and_go(supervisor_of: Make, tmp_path: Path) -> None:
+    """Its pipe is closed when it is told to go: who died, and by what."""
+    supervisor = supervisor_of(scenario())
+    supervisor.start()
+    supervisor.producers[0].process.kill()
+    with pytest.raises(LabError, match=DIED):
+        supervisor.go()
+
+
+def test_a_producer_that_dies_before_it_is_ready(supervisor_of: Make, tmp_path: Path) -> None:
+    """While it is waited for."""
+    supervisor = supervisor_of(scenario())
+
+    def kill() -> None:
+        assert eventually(lambda: bool(supervisor.producers), 20)
+        supervisor.producers[0].process.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(LabError, match=DIED):
+        supervisor.start()
+    killer.join()
+
+
+def test_a_producer_that_dies_while_it_sends(supervisor_of: Make, tmp_path: Path) -> None:
+    """The run ends in a sentence, and what it had sent is evidence."""
+    supervisor = supervisor_of(scenario())
+    supervisor.start()
+    supervisor.go()
+    assert eventually(lambda: supervisor.count("attempted") > 10, 20)
+    assert not supervisor.all_reported("sent")
+    supervisor.producers[0].process.kill()
+    with pytest.raises(LabError, match=DIED):
+        supervisor.all_reported("sent")
+    seal(RunFolder(tmp_path / "run"))
+
+
+def test_a_member_that_dies_is_a_trouble_and_is_not_waited_for(supervisor_of: Make, tmp_path: Path) -> None:
+    """The others are asked to leave, and the dead one costs no time."""
+    supervisor = supervisor_of(scenario(members=2))
+    supervisor.start()
+    supervisor.members[0].process.kill()
+    supervisor.go()
+    began = time.monotonic()
+    supervisor.stop_members(timeout_s=120)
+    assert time.monotonic() - began < 60
+    assert supervisor.troubles() == ["billing-member-1 ended on its own (killed by SIGKILL): no error output"]
+
+
+def test_a_client_with_bad_settings_says_what_it_said_last(supervisor_of: Make, tmp_path: Path) -> None:
+    """The end of its stderr is in the sentence."""
+    bad = scenario()
+    bad.workload.producers[0].config["no.such.setting"] = 1
+    with pytest.raises(
+        LabError, match=r"(?s)producer-0 ended on its own \(exit status 1\): .*no\.such\.setting"
+    ):
+        supervisor_of(bad).start()
+
+
+def test_members_of_any_group_have_evidence_files_of_their_own(supervisor_of: Make, tmp_path: Path) -> None:
+    """Slashes, dots, capitals, great length: files inside the folder, all found by who reads the evidence."""
+    groups = ("a/b", "_hidden", "Sales", "sales", "x" * 300)
+    supervisor = supervisor_of(scenario(members=1, groups=groups))
+    supervisor.start()
+    supervisor.stop_members()
+    assert [client.process.wait(10) for client in supervisor.members] == [0] * len(groups)
+    folder = RunFolder(tmp_path / "run")
+    supervisor.producers[0].process.kill()
+    seal(folder)
+    folder.write_manifest(Manifest(run_id=uuid.UUID(int=3), scenario="t", state="recording"))
+    assert check(folder).words["group_events", "group"] == set(groups)
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "state"}
+
+
+def test_names_of_files_are_safe_and_never_the_same(tmp_path: Path) -> None:
+    """Also on file systems that see no capitals; a plain name stays as it is."""
+    names = [file_name(f"{group}-member-1") for group in [*STRANGE, "a/b~c", file_name("a/b-member-1")[:-9]]]
+    assert len({name.lower() for name in names}) == len(names)
+    assert file_name("billing-member-1") == "billing-member-1"
+    for name in names:
+        Recorder(tmp_path, "deliveries", name).close()
+        assert (tmp_path / "evidence" / "deliveries" / f"{name}.arrows").exists()
+        assert name[0] not in "._"
+
+
+class _Ended:
+    """A process that has ended."""
+
+    returncode = 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/timers").exists(), reason="needs Linux's /proc, which has no space")
+def test_a_full_disk_is_named_where_it_took_the_last_words() -> None:
+    """A client that could not write its evidence could not write its traceback either."""
+    client = ClientProcess("producer-0", _Ended(), Path("/proc/self/timers"))  # type: ignore[arg-type]
+    assert client.ended() == (
+        "producer-0 ended on its own (exit status 1): no space is left on the disk of /proc/self"
+    )
