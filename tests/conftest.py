@@ -26,7 +26,7 @@ _PLAYED = (
     *(f"property/test_ledger.py::test_{name}" for name in ("any_cut", "share_groups_with", "a_single")),
 )
 # Those there that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
-_COMMANDS = ("any_shape", "analyze_while_recording", "background", "hdfs", "judging_unwritable", "standalone")
+_COMMANDS = ("analyze_while_recording", "background", "judging_unwritable", "standalone")
 # Tests of brokers that share nothing with their file: each in whichever worker is free.
 _APART = tuple(f"test_{name}.py" for name in ("network_runs", "no_orphans", "scenarios", "trouble"))
 # Those of tests/unit that start many processes or draw many cases: marked `slow`.
