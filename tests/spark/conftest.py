@@ -28,3 +28,11 @@ def in_session(
 def played() -> InProcess:
     """Spark's part, played in this process: for histories of a few rows, which no distribution changes."""
     return InProcess()
+
+
+@pytest.fixture
+def in_process(
+    played: InProcess, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> InSession:
+    """The command, in this process and without a JVM."""
+    return InSession(played, monkeypatch, capsys)
