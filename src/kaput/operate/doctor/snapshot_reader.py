@@ -27,9 +27,10 @@ with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import TopicPartition
     from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
-    from kafka.errors import KafkaError
+    from kafka.errors import KafkaConnectionError, KafkaError
 
 TIMEOUT_S = 30.0
+_POLL_S = 0.2
 _AGING = 0.8  # of a topic's retention
 _T = TypeVar("_T")
 
@@ -58,11 +59,25 @@ def read_snapshot(
     except (KafkaError, OSError, ValueError) as error:
         raise LabError(f"{servers} cannot be reached: {_one_line(error)}") from None
     try:
-        return _Reader(admin, access.principal, folder or Folder()).snapshot(client)
+        return answered(lambda: _Reader(admin, access.principal, folder or Folder()).snapshot(client))
     except (KafkaError, OSError) as error:
         raise LabError(f"{servers} did not answer: {_one_line(error)}") from None
     finally:
         admin.close()
+
+
+def answered(look: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
+    """What `look` returns, called again while it fails to connect: a broker that died a moment ago is still
+    in the metadata, and is asked like any other. Raises KafkaError.
+    """
+    limit = time.monotonic() + timeout_s
+    while True:
+        try:
+            return look()
+        except KafkaConnectionError:
+            if time.monotonic() >= limit:
+                raise
+            time.sleep(_POLL_S)
 
 
 class _Reader:
