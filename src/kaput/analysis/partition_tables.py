@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kaput.analysis.inputs import Inputs
 from kaput.analysis.names import Place
 from kaput.analysis.timeline import Change, Timeline
-from kaput.evidence.findings_parts import PartitionState, PartitionTable, When
+from kaput.evidence.findings_parts import PartitionSnapshot, PartitionTable, When
 from kaput.scenario.vocabulary import NOOP
 
 _MS = 1_000_000  # the cluster's own records have times in ms
@@ -48,7 +48,7 @@ def _taking_hold(injected_ns: int, effective_ns: int | None) -> int:
     return injected_ns if effective_ns is None else min(injected_ns, effective_ns)
 
 
-def _state(place: Place, replicas: Sequence[int], changes: Sequence[Change], at_ns: int) -> PartitionState:
+def _state(place: Place, replicas: Sequence[int], changes: Sequence[Change], at_ns: int) -> PartitionSnapshot:
     """The partition as the events before that moment leave it."""
     known: dict[str, int | list[int] | None] = {"leader": None, "leader_epoch": None, "isr": None}
     for change in changes:
@@ -60,7 +60,7 @@ def _state(place: Place, replicas: Sequence[int], changes: Sequence[Change], at_
             "isr": None if change.isr is None else list(change.isr),
         }
         known |= {name: value for name, value in told.items() if value is not None}
-    return PartitionState.model_validate(
+    return PartitionSnapshot.model_validate(
         {"topic": place[0], "partition": place[1], "replicas": list(replicas), **known}
     )
 

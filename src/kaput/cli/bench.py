@@ -47,14 +47,16 @@ def generate_command(
     """
     from kaput.analysis.spark.session import close, start
     from kaput.bench.generate import generate, shape_of
-    from kaput.bench.plan import Plan
+    from kaput.bench.plan import PlantingPlan
     from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UsageError(f"{directory}: exists and is not an empty directory; give a new name")
-    plan = Plan(shape_of(messages, producers, partitions, groups, seed, uneven), 0.0 if clean else rate)
+    plan = PlantingPlan(
+        shape_of(messages, producers, partitions, groups, seed, uneven), 0.0 if clean else rate
+    )
     find_java()
     with interrupts():
         spark = start()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kaput.errors import Interrupted
     from kaput.sequence.checking import Checker
     from kaput.sequence.evidence import EvidenceFolder
-    from kaput.sequence.parsing import Form as Parser
-    from kaput.sequence.summary import Summary
+    from kaput.sequence.parsing import LineFormat as Parser
+    from kaput.sequence.summary import CheckSummary
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -162,15 +162,15 @@ def _expected(expect: str | None, producers: int) -> tuple[int, int] | None:
 
 def _parser(pattern: str | None, form: Form, run_id: uuid.UUID | None) -> Parser:
     from kaput.errors import UsageError
-    from kaput.sequence.parsing import PatternForm, PayloadForm, TextForm
+    from kaput.sequence.parsing import PatternFormat, PayloadFormat, TextFormat
 
     if form is Form.PAYLOAD:
         if pattern is not None:
             raise UsageError("--pattern is for text, and --form payload has none; give one of the two")
-        return PayloadForm(run_id)
+        return PayloadFormat(run_id)
     if run_id is not None:
         raise UsageError("--run-id is for --form payload")
-    return TextForm() if pattern is None else PatternForm(pattern)
+    return TextFormat() if pattern is None else PatternFormat(pattern)
 
 
 def _read(files: list[str], parser: Parser, checker: Checker) -> Interrupted | None:
@@ -207,7 +207,7 @@ def _check_not_empty(checker: Checker) -> None:
     )
 
 
-def _show(summary: Summary, json: bool, interrupted: bool) -> None:
+def _show(summary: CheckSummary, json: bool, interrupted: bool) -> None:
     from json import dumps
 
     from kaput.sequence.summary import as_json, as_text

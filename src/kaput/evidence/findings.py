@@ -127,8 +127,8 @@ class HighWatermarkArithmetic(Part):
 
 
 class FaultFindings(Part):
-    """One injected fault: the proof that it bit, and what it did (definitions in docs/GLOSSARY.md). `stuck`:
-    by group, of those that had any.
+    """One injected fault: the proof that it took effect (`bit`), and what it did (definitions in
+    docs/GLOSSARY.md). `stuck`: by group, of those that had any.
     """
 
     id: str
@@ -161,7 +161,7 @@ class FaultFindings(Part):
 
     @property
     def proven(self) -> bool:
-        """Whether it is shown to have bitten (see vocabulary.proven)."""
+        """Whether its effect is confirmed (see vocabulary.proven)."""
         return vocabulary.proven(self.fault, self.bit, self.effective_ns)
 
 

@@ -144,7 +144,7 @@ class ResizedTopic(Part):
     groups: list[ResizedForGroup]
 
 
-class PartitionState(Part):
+class PartitionSnapshot(Part):
     """One partition at one moment; leader -1 where nobody led, nulls where no event tells."""
 
     topic: str
@@ -160,7 +160,7 @@ class PartitionTable(Part):
 
     when: When
     at_ns: int
-    partitions: list[PartitionState]
+    partitions: list[PartitionSnapshot]
 
 
 class TransactionFindings(Part):

@@ -39,7 +39,7 @@ CLUSTER_EVENT_KINDS = ("leader", "isr", "fenced", "unfenced", "started", "stoppe
 
 
 @dataclass(frozen=True)
-class Table:
+class EvidenceTable:
     """One table: its columns, those a writer may leave out, and whether a sealed run must have it."""
 
     name: str
@@ -56,7 +56,7 @@ def _schema(*columns: tuple[str, pa.DataType] | tuple[str, pa.DataType, bool]) -
 INT, LONG, TEXT, BOOL = pa.int32(), pa.int64(), pa.string(), pa.bool_()
 
 _ALL = (
-    Table(
+    EvidenceTable(
         "sends",
         _schema(
             ("producer", INT),
@@ -71,7 +71,7 @@ _ALL = (
         ),
         required=True,
     ),
-    Table(
+    EvidenceTable(
         "log",
         _schema(
             ("topic", TEXT),
@@ -88,7 +88,7 @@ _ALL = (
         required=True,
         optional_columns=("visible",),
     ),
-    Table(
+    EvidenceTable(
         "deliveries",
         _schema(
             ("group", TEXT),
@@ -102,7 +102,7 @@ _ALL = (
             ("polled_ns", LONG),
         ),
     ),
-    Table(
+    EvidenceTable(
         "group_events",
         _schema(
             ("group", TEXT),
@@ -114,7 +114,7 @@ _ALL = (
             ("at_ns", LONG),
         ),
     ),
-    Table(
+    EvidenceTable(
         "share_events",
         _schema(
             ("group", TEXT),
@@ -129,7 +129,7 @@ _ALL = (
         ),
         optional_columns=("error",),
     ),
-    Table(
+    EvidenceTable(
         "transactions",
         _schema(
             ("transactional_id", TEXT),
@@ -144,7 +144,7 @@ _ALL = (
         ),
         optional_columns=("error",),
     ),
-    Table(
+    EvidenceTable(
         "outputs",
         _schema(
             ("group", TEXT),
@@ -157,7 +157,7 @@ _ALL = (
             ("offset", LONG),
         ),
     ),
-    Table(
+    EvidenceTable(
         "cluster_events",
         _schema(
             ("kind", TEXT),
@@ -176,7 +176,7 @@ _ALL = (
         ),
         optional_columns=("elr", "within_ns"),
     ),
-    Table(
+    EvidenceTable(
         "end_offsets",
         _schema(
             ("topic", TEXT),
@@ -188,7 +188,7 @@ _ALL = (
         ),
         optional_columns=("start_offset",),
     ),
-    Table(
+    EvidenceTable(
         "replica_log",
         _schema(
             ("broker", INT),
@@ -201,7 +201,7 @@ _ALL = (
             ("seen_ns", LONG, True),
         ),
     ),
-    Table(
+    EvidenceTable(
         "faults",
         _schema(
             ("id", TEXT),
@@ -215,7 +215,7 @@ _ALL = (
             ("proof", TEXT),
         ),
     ),
-    Table(
+    EvidenceTable(
         "samples",
         _schema(
             ("at_ns", LONG),
@@ -227,4 +227,4 @@ _ALL = (
     ),
 )
 
-TABLES: dict[str, Table] = {table.name: table for table in _ALL}
+TABLES: dict[str, EvidenceTable] = {table.name: table for table in _ALL}

@@ -31,7 +31,7 @@ from kaput.faults.permanent import PermanentChange
 from kaput.faults.process_target import ProcessTarget
 from kaput.faults.targets import resolve, resolve_members
 from kaput.faults.witness import NoWitness, Witness
-from kaput.scenario.timeline import AfterStart, AtMessage, Step
+from kaput.scenario.timeline import AfterStart, AtAttempt, Step
 from kaput.scenario.values import members_meant, partition_meant, producer_meant, topic_meant
 
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
@@ -82,7 +82,7 @@ class Nemesis:
         self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or NoWitness()
         self._recording = threading.Lock()
         self._reached = {
-            step.trigger.message: threading.Event() for step in steps if isinstance(step.trigger, AtMessage)
+            step.trigger.message: threading.Event() for step in steps if isinstance(step.trigger, AtAttempt)
         }
         self._workload_over = threading.Event()
         self._aborted = threading.Event()
@@ -216,7 +216,7 @@ class Nemesis:
             case AfterStart(ms):
                 if self._workload_over.wait(ms / 1000):
                     return False
-            case AtMessage(n):
+            case AtAttempt(n):
                 while not self._reached[n].wait(0.2):
                     if self._workload_over.is_set() and not self._reached[n].wait(1.0):
                         return False
