@@ -7,6 +7,7 @@
 # make check      lint, format, types, import contracts
 # make bench      the benchmarks; make bench-quick: a short form of them
 # make bench-reassign  200 topics get three replicas under load, killed ten times
+# make reference  docs/RUN_FOLDER.md, docs/FAULTS.md and the JSON Schema of findings.json, made anew from the code
 # make lock       the requirements locked anew
 # make wheel      dist/kaput-*.whl, to be installed elsewhere
 # make clean      everything that make has made here (not the cache of jars)
@@ -29,7 +30,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 # plugin of its, and would do so again in each worker, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheel install demo test test-all test-fast soak fuzz tools check bench bench-quick bench-reassign lock clean preflight setup setup-dev
+.PHONY: wheel install demo test test-all test-fast soak fuzz tools check bench bench-quick bench-reassign reference lock clean preflight setup setup-dev
 
 install: setup
 
@@ -127,6 +128,9 @@ packages:
 	VIRTUAL_ENV=.venv $(UV) pip sync --compile-bytecode --require-hashes $(LOCK)
 	VIRTUAL_ENV=.venv $(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q src
+
+reference: $(DEV_STAMP)
+	$(BIN)/python scripts/reference.py
 
 lock: $(UV)
 	$(COMPILE) requirements.in --output-file requirements.lock

@@ -34,7 +34,7 @@ from peers import WAYS, Cells
 RESULTS = Path(__file__).with_name("results")
 KAPUT = str(Path(sys.executable).with_name("kaput"))
 OURS = "kaput analyze"
-NO_LEDGER, BY_MESSAGE = "kaput analyze --no-ledger", "kaput analyze --ledger messages"
+NO_LEDGER, BY_MESSAGE = "kaput analyze --ledger none", "kaput analyze --ledger messages"
 KAPUTS = {
     OURS: "all findings, a ledger row a stretch",
     NO_LEDGER: "all findings",

@@ -76,13 +76,15 @@ def main() -> None:
         whole, broken, payload = (Path(directory) / name for name in ("whole", "broken", "payload"))
         subprocess.run(["sh", "-c", f"{kaput} generate --count {count} >{whole}"], check=True)
         few = count // 5
-        subprocess.run(["sh", "-c", f"{kaput} generate --form payload --count {few} >{payload}"], check=True)
+        subprocess.run(
+            ["sh", "-c", f"{kaput} generate --line-format payload --count {few} >{payload}"], check=True
+        )
         disordered(broken, whole)
         rows = [
             ("text", f"{kaput} check {whole}", whole, count),
             ("text with every disorder", f"{kaput} check {broken}", broken, count),
             ("text by a pattern", f"{kaput} check --pattern '{PATTERN}' {whole}", whole, count),
-            ("payloads", f"{kaput} check --form payload {payload}", payload, few),
+            ("payloads", f"{kaput} check --line-format payload {payload}", payload, few),
         ]
         print(f"{'input':26} {'lines/s':>12} {'lines/CPU s':>12} {'sort | uniq':>12} {'ratio':>6}")
         for what, command, path, lines in rows:

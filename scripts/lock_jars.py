@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from kaput.cluster.lock import LOCKS
-from kaput.cluster.locking import by_ivy, lock_text, resolved
+from kaput.cluster.lock_resolver import by_ivy, lock_text, resolved
 from kaput.java import find_java
 
 

@@ -1,20 +1,41 @@
 """kaput: the failover laboratory for Apache Kafka. Start with docs/ARCHITECTURE.md.
 
-`kaput.lab(...)` is a real cluster for your own program or tests: docs/IN_YOUR_TESTS.md.
+From Python (docs/PYTHON.md): `kaput.run("leader-kill-acks-1")` plays a scenario and judges it,
+`kaput.analyze(folder)` judges evidence, `kaput.load(folder)` reads findings, and `kaput.lab(...)` is a real
+cluster for your own program or tests.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kaput.api.findings import Findings, load
+    from kaput.api.running import analyze, run
+    from kaput.api.runs import Run
+    from kaput.errors import FaultError, KaputError, LabError, UsageError
+    from kaput.operate.fault_injection import InjectedFault
     from kaput.operate.lab import Lab, lab
 
-__all__ = ["Lab", "__version__", "lab"]
+__all__ = [
+    "FaultError", "Findings", "InjectedFault", "KaputError", "Lab", "LabError", "Run", "UsageError",
+    "__version__", "analyze", "lab", "load", "run",
+]  # fmt: skip
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Findings": "api.findings", "load": "api.findings", "Run": "api.runs",
+    "analyze": "api.running", "run": "api.running",
+    "Lab": "operate.lab", "lab": "operate.lab", "InjectedFault": "operate.fault_injection",
+    "FaultError": "errors", "KaputError": "errors", "LabError": "errors", "UsageError": "errors",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    # Lazily: every client and worker process imports this package, and few need brokers.
-    if name in ("Lab", "lab"):
-        return getattr(import_module("kaput.operate.lab"), name)
+    # On first use: every client and worker process imports this package, and few need more of it.
+    if name in _HOMES:
+        return getattr(import_module(f"kaput.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -15,7 +15,7 @@
 
 Kafka's anomalies are findings, never exceptions (docs/decisions/0001-three-kinds-of-trouble.md).
 A broken account (cells that do not add up) is a bug of ours: `AccountingError`, an AssertionError, exit 70,
-as is every exception that nobody expected (cli/ending.py). 0, 1 and 3 are verdicts and nothing else.
+as is every exception that nobody expected (cli/exit_status.py). 0, 1 and 3 are verdicts and nothing else.
 """
 
 from __future__ import annotations

@@ -5,65 +5,81 @@ pytest finds it by itself wherever kaput is installed. Imports kaput only once a
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from kaput.operate.lab import Lab
 
-SHARED = "kafka_lab_shared"
+MARKER, INI = "kafka_cluster", "kaput_cluster"
+# Their names in kaput 0.1.0; gone in the release after the next.
+_OLD_MARKER, _OLD_INI = "kafka_lab", "kafka_lab_shared"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The ini option of the shared cluster."""
-    parser.addini(
-        SHARED,
-        "the cluster that kafka_lab_shared starts: lines KEY=VALUE, the keys of a scenario's cluster block",
-        type="linelist",
-        default=[],
-    )
+    """The ini key of the shared cluster."""
+    about = "the cluster of the fixture kafka_lab_shared: lines KEY=VALUE, as in a scenario's cluster block"
+    parser.addini(INI, about, type="linelist", default=[])
+    parser.addini(_OLD_INI, f"deprecated: {INI}", type="linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker of clusters of a test's own."""
+    """The marker for a cluster of the test's own."""
     config.addinivalue_line(
-        "markers", "kafka_lab(scenario=None, **cluster): the cluster that kafka_lab starts: brokers=1, ..."
+        "markers", f"{MARKER}(scenario=None, **cluster): the cluster of the fixture kafka_lab: brokers=1, ..."
     )
+    config.addinivalue_line("markers", f"{_OLD_MARKER}(...): deprecated: {MARKER}")
 
 
 @pytest.fixture
 def kafka_lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A cluster of the test's own, three brokers unless the marker `kafka_lab` tells otherwise."""
-    from kaput.operate.lab import lab
-
-    marker = request.node.get_closest_marker("kafka_lab")
-    args, kwargs = (marker.args, marker.kwargs) if marker is not None else ((), {})
-    with lab(*args, **{"folder": tmp_path_factory.mktemp("kafka-lab"), **kwargs}) as started:
-        yield started
-        _complain(started)
+    """A cluster for this test alone; three brokers unless the marker `kafka_cluster` says otherwise."""
+    args, kwargs = _marked(request)
+    yield from _started(*args, **{"folder": tmp_path_factory.mktemp("kafka-lab"), **kwargs})
 
 
 @pytest.fixture(scope="session")
 def kafka_lab_shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Lab]:
-    """One cluster for all tests, three brokers unless the ini option tells otherwise."""
+    """One cluster for all tests; three brokers unless the ini key `kaput_cluster` says otherwise."""
+    yield from _started(folder=tmp_path_factory.mktemp("kafka-lab-shared"), **_configured(request.config))
+
+
+def _marked(request: pytest.FixtureRequest) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of the test's marker."""
+    marker = request.node.get_closest_marker(MARKER)
+    if marker is None and (marker := request.node.get_closest_marker(_OLD_MARKER)) is not None:
+        _deprecated(f"the marker {_OLD_MARKER}", f"@pytest.mark.{MARKER}")
+    return (marker.args, marker.kwargs) if marker is not None else ((), {})
+
+
+def _configured(config: pytest.Config) -> dict[str, Any]:
+    """The cluster in the ini file. Raises UsageError."""
     import yaml
 
+    key = INI
+    if not config.getini(INI) and config.getini(_OLD_INI):
+        key = _OLD_INI
+        _deprecated(f"the ini key {_OLD_INI}", INI)
+    lines = [line.partition("=") for line in config.getini(key)]
+    if wrong := [name for name, equals, _ in lines if not equals]:
+        raise pytest.UsageError(f"{key}: {wrong[0]} is not KEY=VALUE")
+    return {name.strip(): yaml.safe_load(value) for name, _, value in lines}
+
+
+def _deprecated(old: str, new: str) -> None:
+    warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=2)
+
+
+def _started(*args: Any, **cluster: Any) -> Iterator[Lab]:
+    """The lab while tests use it; a broker that died on its own makes their result worth little."""
     from kaput.operate.lab import lab
 
-    told = [line.partition("=") for line in request.config.getini(SHARED)]
-    if wrong := [key for key, equals, _ in told if not equals]:
-        raise pytest.UsageError(f"{SHARED}: {wrong[0]} is no KEY=VALUE")
-    cluster = {key.strip(): yaml.safe_load(value) for key, _, value in told}
-    with lab(folder=tmp_path_factory.mktemp("kafka-lab-shared"), **cluster) as started:
+    with lab(*args, **cluster) as started:
         yield started
-        _complain(started)
-
-
-def _complain(started: Lab) -> None:
-    """A broker that ended on its own makes the test's result worth little."""
-    if troubles := started.troubles():
-        pytest.fail("\n".join(troubles), pytrace=False)
+        if troubles := started.troubles():
+            pytest.fail("\n".join(troubles), pytrace=False)

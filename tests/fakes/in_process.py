@@ -1,7 +1,7 @@
 """Spark's part in the count, played in this process: the same tasks, without a JVM behind them.
 
-Only what the analysis uses (analysis/stages/job.py). For tests that judge thousands of folders; some of them
-are judged with the real Spark as well.
+Only what the analysis uses (analysis/stages/job.py), and what makes evidence (bench/generate.py).
+For tests that judge thousands of folders; some of them are judged with the real Spark as well.
 """
 
 from __future__ import annotations
@@ -17,6 +17,15 @@ class InProcess:
     def statusTracker(self) -> InProcess:
         """Itself."""
         return self
+
+    def setJobGroup(self, group: str, description: str, interruptOnCancel: bool) -> None:
+        """Nothing is looked up by group."""
+
+    def getJobIdsForGroup(self, group: str) -> list[int]:
+        """No job is under way."""
+        return []
+
+    getJobInfo = getJobIdsForGroup
 
     def getActiveStageIds(self) -> list[int]:
         """Whoever asks comes between two stages."""
@@ -43,6 +52,10 @@ class Partitions:
     def mapPartitions(self, step: Callable[[Iterable[Any]], Iterator[Any]]) -> Partitions:
         """Each partition handed to the step."""
         return Partitions([_Later(lambda part=part: step(iter(part))) for part in self.parts])  # type: ignore[misc]
+
+    def map(self, make: Callable[[Any], Any]) -> Partitions:
+        """Each item made into another."""
+        return Partitions([[make(item) for item in part] for part in self.parts])
 
     def mapPartitionsWithIndex(self, step: Callable[[int, Iterable[Any]], Iterator[Any]]) -> Partitions:
         """Each partition handed to the step, with its number."""

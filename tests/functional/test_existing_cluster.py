@@ -61,7 +61,7 @@ def scenario(path: Path, keeper: Standing, **step: Any) -> Path:
 
 def cluster(keeper: Standing) -> list[str]:
     """Where it is, and how clients are let in."""
-    (card,) = keeper.state.glob("kaput/clusters/*/lab/card.json")
+    (card,) = keeper.state.glob("kaput/clusters/*/lab/cluster.json")
     told = json.loads(card.read_text())
     return ["--bootstrap-servers", told["bootstrap_servers"], "--command-config", told["client_properties"]]
 

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from driving import KAPUT, Standing
-from kaput.operate.peeking import Wanted, peek
+from kaput.operate.replica_reader import Wanted, peek
 from kaput.operate.tools import TOOLS
 from waiting import answered, eventually, wait_for
 
@@ -44,7 +44,7 @@ def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 def servers_of(kaput: Standing) -> str:
     """Where its brokers are."""
-    (card,) = kaput.state.glob("kaput/clusters/*/lab/card.json")
+    (card,) = kaput.state.glob("kaput/clusters/*/lab/cluster.json")
     return str(json.loads(card.read_text())["bootstrap_servers"])
 
 

@@ -26,7 +26,7 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     """Every verb once, and Kafka's tools; at the end nothing is left of it, whoever ended it."""
     up = kaput.json("up", "--brokers", "2", "--detach")
     assert up["brokers"] == [1, 2] and len(up["bootstrap_servers"].split(",")) == 2
-    assert "a cluster lab stands already" in kaput("up", "--brokers", "1", status=2)
+    assert "cluster lab is already running" in kaput("up", "--brokers", "1", status=2)
     kaput("tool", "kafka-topics.sh", "--create", "--topic", "orders", "--replication-factor", "2")
     assert "Topic: orders" in kaput("tool", "topics", "--describe")
     assert "orders" in kaput("shell", "kafka-topics", "--list")
@@ -41,7 +41,7 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     assert [fault["id"] for fault in status["faults"]] == ["1-kill"]
     (healed,) = kaput.json("fault", "heal")
     assert healed["state"] == "healed" and "was started again" in healed["proof"]
-    assert "nothing is broken" in kaput("fault", "heal", status=2)
+    assert "no fault is active" in kaput("fault", "heal", status=2)
     paused = kaput.json("fault", "inject", "pause", "--target", "broker 1", "--for", "1s")
     assert paused[0]["for_ms"] == 1000
 
@@ -57,10 +57,10 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     assert kaput.json("grow", "1")["brokers"] == [1, 2, 3]
     assert [broker["state"] for broker in kaput.json("status")["brokers"]] == ["running"] * 3
     assert "orders/0" in kaput("status")
-    (card,) = kaput.state.glob("kaput/clusters/*/lab/card.json")
+    (card,) = kaput.state.glob("kaput/clusters/*/lab/cluster.json")
     os.kill(json.loads(card.read_text())["pid"], signal.SIGKILL)
     assert eventually(lambda: kaput.left() == [], 60)
-    assert "its keeper has died" in kaput("status", status=2)
+    assert "its daemon died" in kaput("status", status=2)
     assert "nothing of it is left" in kaput("down")
     assert not list(kaput.state.glob("kaput/clusters/*/*"))
 
@@ -68,7 +68,7 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
 def test_a_cluster_whose_home_is_removed_ends(kaput: Standing) -> None:
     """Nobody could take it down any more."""
     kaput("up", "--brokers", "1", "--detach")
-    (card,) = kaput.state.glob("kaput/clusters/*/lab/card.json")
+    (card,) = kaput.state.glob("kaput/clusters/*/lab/cluster.json")
     shutil.rmtree(card.parent)
     assert eventually(lambda: kaput.left() == [], 60)
 
@@ -76,7 +76,7 @@ def test_a_cluster_whose_home_is_removed_ends(kaput: Standing) -> None:
 def test_down_ends_everything(kaput: Standing) -> None:
     """The keeper, the broker and the directory; a second time there is nothing."""
     kaput("up", "--brokers", "1", "--detach", "--name", "one")
-    (card,) = kaput.state.glob("kaput/clusters/*/one/card.json")
+    (card,) = kaput.state.glob("kaput/clusters/*/one/cluster.json")
     journal = kaput.state / f"kaput/reassignments/{json.loads(card.read_text())['cluster_id']}.json"
     journal.parent.mkdir()
     journal.write_text("{}")
@@ -84,7 +84,7 @@ def test_down_ends_everything(kaput: Standing) -> None:
     assert "one: down" in kaput("down", "--cluster", "one")
     assert kaput.left() == [] and not list(kaput.state.glob("kaput/clusters/*/*"))
     assert not journal.exists()
-    assert "no cluster one stands" in kaput("down", "--cluster", "one", status=2)
+    assert "no cluster named 'one' is running" in kaput("down", "--cluster", "one", status=2)
 
 
 def test_of_two_starts_of_one_name_one_wins(kaput: Standing) -> None:
@@ -93,7 +93,7 @@ def test_of_two_starts_of_one_name_one_wins(kaput: Standing) -> None:
     ends = {process.communicate()[1]: process.returncode for process in (first, second)}
     assert sorted(ends.values()) == [0, 2], ends
     (loser,) = (text for text, status in ends.items() if status == 2)
-    assert "being started" in loser or "stands already" in loser
+    assert "starting or stopping" in loser or "already running" in loser
     assert [broker["state"] for broker in kaput.json("status")["brokers"]] == ["running"]
     (log,) = kaput.state.glob("kaput/clusters/*/*.log")
     assert log.name == "lab.log"

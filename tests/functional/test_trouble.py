@@ -161,6 +161,6 @@ def test_a_producer_that_dies_ends_the_run_with_4(kaput: Kaput, tmp_path: Path, 
     thread.join(100)
     assert done.returncode == 4, done.stderr
     assert "kaput: producer-0 ended on its own (killed by SIGKILL)" in done.stderr
-    assert "what was recorded is in" in done.stderr and "Traceback" not in done.stderr
+    assert "the evidence so far is in" in done.stderr and "Traceback" not in done.stderr
     (folder,) = kaput.runs.iterdir()
     assert kaput.analyze(folder).returncode == 3

@@ -18,11 +18,13 @@ from pyspark import SparkContext
 from fakes.comparing import comparable, differences, tables
 from fakes.histories import write_table
 from fakes.in_process import InProcess
-from kaput.analysis import assemble, inputs
+from kaput.analysis import document
+from kaput.analysis.engine.pieces import Parts
+from kaput.analysis.facts import inputs
 from kaput.analysis.pipeline import count
 from kaput.analysis.plan import BIG, Plan, plan
+from kaput.analysis.questions import questions
 from kaput.analysis.runs.tables import units
-from kaput.analysis.stages.pieces import Parts
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
@@ -133,5 +135,5 @@ def test_a_single_disagreement_is_found_among_many() -> None:
 
 def _found(evidence: inputs.Inputs, spark: Any, work: Plan) -> dict[int, object]:
     """What the analysis finds, and the tables that it leaves, with a row for each message."""
-    found = assemble.findings(evidence, count(spark, evidence, work, "messages"))
+    found = document.findings(count(spark, evidence, work, "messages"), questions())
     return dict(enumerate((comparable(found), tables(evidence.evidence.folder.path))))

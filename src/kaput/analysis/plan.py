@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kaput.analysis.questions import silence, steps
+from kaput.analysis.engine import steps
+from kaput.analysis.engine.pieces import Parts
+from kaput.analysis.questions import silence
 from kaput.analysis.runs.tables import Unit, units
-from kaput.analysis.stages.pieces import Parts
 from kaput.evidence.reading import Evidence
 
 BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs")

@@ -1,7 +1,7 @@
 """What the analysis leaves in RUN_DIR/analysis beside the ledger, as Parquet.
 
 rates     what happened in each second
-timeline  the same, and how long it took, in steps of 100 ms, 1 s and so on (together/stepwise.py)
+timeline  the same, and how long it took, in steps of 100 ms, 1 s and so on (questions/course.py)
 lag       what each group had not committed, at each moment that was sampled
 events    what happened to brokers, partitions and members of groups (commits apart), in the order of time
 lost      one row a lost message: its send, cause, fault, and the epoch that overwrote it
@@ -13,19 +13,16 @@ The tasks write ledger and lost; here is the rest, and what none of them had a r
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
-from kaput.analysis import ledger
-from kaput.analysis.account import Account
-from kaput.analysis.inputs import Inputs
-from kaput.analysis.lag import over_time
-from kaput.analysis.questions import loss_windows, losses
-from kaput.analysis.questions.steps import SECOND_NS
-from kaput.analysis.stages.by_place import PlaceResults
-from kaput.analysis.together.stepwise import Level
-from kaput.evidence.folder import LedgerRows
+from kaput.analysis.engine.steps import SECOND_NS
+from kaput.analysis.engine.tables import write as write_table
+from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.lag import over_time
+from kaput.analysis.questions import course, ledger, loss_windows, losses
+from kaput.analysis.run import Run
 
 _RATES = ("attempted", "acked", "failed", "unknown", "delivered")
 _EVENTS: Mapping[str, type[pl.DataType] | pl.DataType] = {
@@ -52,31 +49,24 @@ def clear(given: Inputs) -> None:
             shutil.rmtree(directory)
 
 
-def write(given: Inputs, results: Sequence[PlaceResults], steps: pl.DataFrame, rows: LedgerRows) -> None:
+def write(run: Run) -> None:
     """Every table that is not there yet. Raises OSError."""
-    folder, names = given.evidence.folder.analysis, given.names
-    windows = pl.concat([part.loss_windows for part in results])
-    ledger.write(loss_windows.table(windows, names), str(folder / "windows"), 0)
-    ledger.write(_by_second(steps), str(folder / "rates"), 0)
+    given, names, folder = run.given, run.names, run.given.evidence.folder.analysis
+    write_table(loss_windows.table(run.sums["loss_windows"], names), str(folder / "windows"), 0)
+    write_table(_by_second(run.sums["steps"]), str(folder / "rates"), 0)
     if not (folder / "lost").exists():
-        none = results[0].shown["lost"].clear()
-        ledger.write(losses.table(none, names), str(folder / "lost"), 0)
-    if rows != "none" and not (folder / "ledger").exists():
-        ledger.write_empty(names, str(folder / "ledger"), rows)
-
-
-def write_course(given: Inputs, account: Account, levels: Iterable[Level]) -> None:
-    """timeline, lag and events. Raises OSError."""
-    folder = given.evidence.folder.analysis
-    for level in levels:
-        ledger.write(level.rows, str(folder / "timeline" / f"step_ms={level.width_ns // 1_000_000}"), 0)
+        write_table(losses.empty_table(names), str(folder / "lost"), 0)
+    if run.ledger != "none" and not (folder / "ledger").exists():
+        ledger.write_empty(names, str(folder / "ledger"), run.ledger)
+    for level in course.levels(run):
+        write_table(level.rows, str(folder / "timeline" / f"step_ms={level.width_ns // 1_000_000}"), 0)
     rows = [(at_ns, group, value) for (group, at_ns), value in over_time(given.samples).items()]
-    ledger.write(pl.DataFrame(rows, schema=_LAG, orient="row"), str(folder / "lag"), 0)
-    ledger.write(_events(given, account), str(folder / "events"), 0)
+    write_table(pl.DataFrame(rows, schema=_LAG, orient="row"), str(folder / "lag"), 0)
+    write_table(_events(run), str(folder / "events"), 0)
 
 
-def _events(given: Inputs, account: Account) -> pl.DataFrame:
-    known = account.partitions.complete
+def _events(run: Run) -> pl.DataFrame:
+    given, known = run.given, run.partitions.complete
     every = given.cluster_events
     cluster = (row for row in every if row["topic"] is None or (row["topic"], row["partition"]) in known)
     groups = (row for row in given.evidence.rows("group_events") if row["kind"] != "committed")

@@ -1,4 +1,4 @@
-"""`kaput dashboard`: serves a folder of runs to browsers of this machine."""
+"""`kaput dashboard`: serves a folder of runs to browsers on this machine."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli.run import DEFAULT_RUNS
+from kaput.cli.verbs import DEFAULT_RUNS, Runs
 
 
 def dashboard_command(
-    runs: Annotated[Path, typer.Option(help="The folder that run folders are in.")] = DEFAULT_RUNS,
+    runs: Runs = DEFAULT_RUNS,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 is any that is free.  [default: 8420]"),
+        typer.Option(
+            min=0, max=65535, metavar="PORT", help="Port on 127.0.0.1, 0 for any free one (default: 8420)."
+        ),
     ] = None,
 ) -> None:
-    """Show a folder of runs in a browser: the list, reports, runs in progress, replays, two side by side.
+    """Show runs in a browser: reports, live runs, comparisons.
 
-    It is served on 127.0.0.1 alone and changes nothing. Ctrl-C ends it.
+    It listens on 127.0.0.1 only and changes nothing. Ctrl-C ends it.
 
     Example: kaput dashboard --runs runs --port 8420
     """
     from kaput.errors import Interrupted
 
-    with suppress(KeyboardInterrupt, Interrupted):  # how this ends is no news: nothing is said
+    with suppress(KeyboardInterrupt, Interrupted):  # the normal way to end it: no message
         _serve(runs, port)
     raise typer.Exit(Interrupted.exit_status)
 

@@ -1,4 +1,4 @@
-"""`kaput doctor`: what of a cluster's settings and state will lose messages or stop the service."""
+"""`kaput doctor`: settings and states of a cluster that can lose messages or stop the service."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.run import DEFAULT_RUNS
-from kaput.cli.which import CommandConfig, Servers, Standing
+from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
+from kaput.cli.verbs import DEFAULT_RUNS, Runs
 
 if TYPE_CHECKING:
     from kaput.operate.doctor.diagnosis import Finding
-    from kaput.operate.doctor.survey import Survey
+    from kaput.operate.doctor.snapshot import Snapshot
 
 
 class Format(StrEnum):
-    """What is printed."""
+    """Output formats."""
 
     TEXT = "text"
     JSON = "json"
@@ -26,7 +26,7 @@ class Format(StrEnum):
 
 
 class Severity(StrEnum):
-    """From which one on the exit status is 1."""
+    """The severity from which on the exit status is 1."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -37,82 +37,86 @@ class Severity(StrEnum):
 def doctor_command(
     check: Annotated[
         list[str] | None,
-        typer.Argument(help="With --prove: these alone (KP003).", metavar="[ID...]", show_default=False),
+        typer.Argument(metavar="ID", help="With --prove: only these checks, for example KP003."),
     ] = None,
     *,
     bootstrap_servers: Servers = None,
-    cluster: Standing = None,
+    cluster: ClusterName = None,
     command_config: CommandConfig = None,
     client_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A producer's properties, to be looked at as well.")
+        Path | None, typer.Option(metavar="FILE", help="Also check this producer's properties file.")
     ] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Leave out what is known: an earlier --json."),
+        typer.Option(metavar="FILE", help="Leave out the findings in this file (from --json)."),
     ] = None,
-    fail_on: Annotated[Severity, typer.Option(help="1 if something is as bad as that.")] = Severity.WARNING,
-    format_: Annotated[Format, typer.Option("--format", help="text, json or sarif.")] = Format.TEXT,
+    fail_on: Annotated[
+        Severity, typer.Option(help="Exit status 1 for findings of this severity or worse.")
+    ] = Severity.WARNING,
+    format_: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Apply remedies, each shown and confirmed first.")
+        bool, typer.Option("--fix", help="Apply the fixes; each is shown and confirmed first.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask for confirmation.")] = False,
     prove: Annotated[
         bool,
-        typer.Option("--prove", help="Try what was found on a scratch cluster, without and with the remedy."),
+        typer.Option(
+            "--prove", help="Reproduce each finding on a scratch cluster, with and without the fix."
+        ),
     ] = False,
-    runs: Annotated[Path, typer.Option(help="With --prove: where run folders are made.")] = DEFAULT_RUNS,
+    runs: Runs = DEFAULT_RUNS,
 ) -> int:
-    """Look at a cluster, its topics, groups and quorum, and say what will hurt.
+    """Check a cluster, its topics and groups, and report risks.
 
-    Changes nothing, but with --fix, and then nothing that was not confirmed.
+    Changes nothing without --fix, and with it only what was confirmed.
 
     Example: kaput doctor --bootstrap-servers broker1:9092 --fail-on critical
 
     Example: kaput doctor --prove KP002
     """
     _refuse(check, prove, fix)
-    from kaput.cli.fixing import apply, resume
-    from kaput.cli.proving import prove as proven
-    from kaput.cli.which import config_of, servers_of
+    from kaput.cli.cluster_options import config_of, servers_of
+    from kaput.cli.doctor_fix import apply, resume
+    from kaput.cli.doctor_prove import prove as prove_findings
     from kaput.operate.doctor.diagnosis import diagnose, read_baseline
-    from kaput.operate.doctor.taking import take
-    from kaput.operate.homes import standing
+    from kaput.operate.doctor.snapshot_reader import read_snapshot
+    from kaput.operate.registry import running
 
     known = set() if baseline is None else read_baseline(baseline)
-    if prove and check and bootstrap_servers is None and cluster is None and not standing():
-        return proven(check, None, [], runs, json)  # with settings of the experiment's own
+    if prove and check and bootstrap_servers is None and cluster is None and not running():
+        return prove_findings(check, None, [], runs, json)  # with the experiment's own settings
     servers = servers_of(bootstrap_servers, cluster)
     command_config = config_of(bootstrap_servers, cluster, command_config)
 
-    def look() -> tuple[Survey, list[Finding]]:
-        return (seen := take(servers, command_config, client_config)), diagnose(seen, known)
+    def look() -> tuple[Snapshot, list[Finding]]:
+        return (seen := read_snapshot(servers, command_config, client_config)), diagnose(seen, known)
 
-    survey, findings = look()
+    snapshot, findings = look()
     if prove:
-        return proven(check or [], survey, findings, runs, json)
+        return prove_findings(check or [], snapshot, findings, runs, json)
     shown, fixed = Format.JSON if json else format_, None
     if fix:
         quiet = shown is not Format.TEXT
         if not quiet:
-            _show(shown, findings, survey.unknown)
+            _show(shown, findings, snapshot.unknown)
         fixed = list[str]()
-        if survey.interrupted is not None:
-            fixed = resume(survey, servers, command_config, yes=yes, quiet=quiet)
-            survey, findings = look()
-        fixed += apply(survey, findings, servers, command_config, yes=yes, quiet=quiet)
-        survey, findings = look()
-        typer.echo("\nafterwards:", err=quiet)
-    _show(shown, findings, survey.unknown, fixed)
+        if snapshot.interrupted is not None:
+            fixed = resume(snapshot, servers, command_config, yes=yes, quiet=quiet)
+            snapshot, findings = look()
+        fixed += apply(snapshot, findings, servers, command_config, yes=yes, quiet=quiet)
+        snapshot, findings = look()
+        typer.echo("\nafter the fixes:", err=quiet)
+    _show(shown, findings, snapshot.unknown, fixed)
     return _status(findings, fail_on)
 
 
 def _refuse(check: Sequence[str] | None, prove: bool, fix: bool) -> None:
     """Raises BadParameter for options that do not go together."""
     if check and not prove:
-        raise typer.BadParameter("ids of checks go with --prove")
+        raise typer.BadParameter("check IDs require --prove")
     if prove and fix:
-        raise typer.BadParameter("--prove and --fix: one after the other")
+        raise typer.BadParameter("--prove and --fix cannot be combined")
 
 
 def _show(
@@ -132,7 +136,7 @@ def _show(
 
 
 def _status(findings: list[Finding], fail_on: Severity) -> int:
-    """1 where something is as bad as that."""
+    """1 if a finding is at least that severe."""
     from kaput.operate.doctor.checks import SEVERITIES
     from kaput.operate.doctor.diagnosis import at_or_above
 

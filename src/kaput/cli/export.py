@@ -1,4 +1,4 @@
-"""`kaput export`: a run in another tool's form."""
+"""`kaput export`: a run in another tool's format."""
 
 from __future__ import annotations
 
@@ -21,46 +21,53 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What a run is turned into."""
+    """Output formats."""
 
     JEPSEN = "jepsen"
     CSV = "csv"
 
 
 def export_command(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder (kaput.evidence/1).")],
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A run folder.")],
     *,
     format_: Annotated[
         Format,
-        typer.Option("--format", help="jepsen: a history in EDN for jepsen.tests.kafka; csv: tables."),
+        typer.Option("--format", help="jepsen: an EDN history for jepsen.tests.kafka; csv: tables."),
     ],
     table: Annotated[
         str | None,
-        typer.Option(help="Of CSV: sends, log, deliveries, ...; ledger and lost once it was judged."),
+        typer.Option(
+            metavar="NAME",
+            help="With csv: only this table: sends, log, deliveries, ...; ledger or lost after judging.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="A file; of CSV without --table a new directory. Else stdout."),
+        typer.Option(
+            metavar="PATH",
+            help="Output file; for csv without --table, a new directory (default: stdout).",
+        ),
     ] = None,
 ) -> None:
-    """Write a run as a history for Jepsen's Kafka checker, or as CSV. Needs neither Kafka nor Spark.
+    """Export a run as a Jepsen history or as CSV.
 
-    CSV on stdout is the ledger unless --table names another one; with --out DIR each table is a file there.
+    CSV on stdout is the ledger unless --table names another table; with --out each table is a file in that
+    directory. Needs neither Kafka nor Spark.
 
-    Example: kaput export runs/20260101T120000-noop-1a2b3c --format jepsen --out history.edn
+    Example: kaput export runs/20260101T120000-noop-1a2b3c --format jepsen
     """
-    from kaput.cli.ready import ready
-    from kaput.cli.scratch import Scratch
+    from kaput.api.scratch import Scratch
+    from kaput.api.sealed import sealed_evidence
     from kaput.errors import UsageError
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
 
     if table is not None and format_ is Format.JEPSEN:
-        raise UsageError("--table is for --format csv; a history is of the whole run")
+        raise UsageError("--table requires --format csv; a Jepsen history always covers the whole run")
     if out is not None and out.exists():
-        raise UsageError(f"{out}: is there already, and is not written over")
+        raise UsageError(f"{out}: already exists and is not overwritten")
     with interrupts(), Scratch() as scratch:
-        evidence = ready(RunFolder(run_dir), scratch)
+        evidence = sealed_evidence(RunFolder(run_dir), scratch)
         if format_ is Format.JEPSEN:
             _jepsen(evidence, scratch.directory(), out)
         elif out is not None and table is None:
@@ -74,11 +81,11 @@ def _jepsen(evidence: Evidence, scratch: Path, out: Path | None) -> None:
 
     history = History(evidence, scratch)
     with ExitStack() as stack:
-        written = stack.enter_context(_beside(out)) if out is not None else sys.stdout
+        written = stack.enter_context(_replacing(out)) if out is not None else sys.stdout
         for line in history.lines():
             written.write(line)
     strangers = history.strangers
-    left_out = f"; {strangers:,} records that are no messages of this run are left out" if strangers else ""
+    left_out = f"; {strangers:,} records that do not belong to this run are left out" if strangers else ""
     keys = ", ".join(f"{number} is {place}" for number, place in enumerate(history.keys))
     sys.stderr.write(f"{history.operations:,} operations; keys: {keys}{left_out}\n")
 
@@ -101,30 +108,30 @@ def _table(folder: RunFolder, name: str, out: Path | None) -> None:
     if name not in known:
         raise UsageError(f"--table {name}: no such table; {hint(name, known)}")
     if out is None:
-        # In a pipe a table is exact; on a terminal data is escaped, as everywhere.
+        # Exact in a pipe; escaped on a terminal, like all data.
         terminal = io.BufferedWriter(EscapingBytes(sys.stdout)) if sys.stdout.isatty() else None
         write_csv(folder, name, terminal or sys.stdout.buffer)
         if terminal is not None:
             terminal.flush()
         return
-    with _beside(out) as file:
+    with _replacing(out) as file:
         rows = write_csv(folder, name, file.buffer)
     sys.stderr.write(f"{out}: {rows:,} rows\n")
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[TextIO]:
-    """A file that stands under its name when it is complete. Raises UsageError where it can't be made."""
+def _replacing(path: Path) -> Iterator[TextIO]:
+    """A file that gets its name when it is complete. Raises UsageError if it cannot be created."""
     from kaput.errors import UsageError
 
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        file = beside.open("w", encoding="utf-8")
+        file = temporary.open("w", encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{path}: cannot be made ({error.strerror})") from None
+        raise UsageError(f"{path}: cannot be created ({error.strerror})") from None
     try:
         with file:
             yield file
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""`kaput fault inject`, `heal` and `list`: break a cluster that `kaput up` keeps, with the proofs of runs."""
+"""`kaput fault inject`, `heal` and `list`: faults on a running cluster (kaput up), confirmed as in runs."""
 
 from __future__ import annotations
 
@@ -6,86 +6,93 @@ from typing import Annotated, Any
 
 import typer
 
-from kaput.cli.standing import Which
-from kaput.cli.up import Json
+from kaput.cli.cluster_options import ClusterName, Json, entry_of
+from kaput.cli.verbs import Verb, group, pairs
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Break a standing cluster (kaput up), and mend it again.\n\n"
-    "Example: kaput fault inject kill --target 'leader-of orders/0' --for 10s",
+app = group(
+    "Inject faults into a running cluster (kaput up), and heal them.\n\n"
+    "Example: kaput fault inject kill --target 'leader-of orders/0' --for 10s"
 )
 
 
-@app.command("inject")
+@app.command("inject", cls=Verb)
 def inject_command(
-    fault: Annotated[str, typer.Argument(help="As in a scenario: kill, stop, pause, isolate, delay, ...")],
+    fault: Annotated[
+        str, typer.Argument(metavar="FAULT", help="As in a scenario: kill, stop, pause, isolate, delay, ...")
+    ],
     *,
-    target: Annotated[str, typer.Option(help="As in a scenario: broker 1, leader-of T/P, any, ...")] = "any",
-    for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help="Heal it then.")] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", "-o", metavar="KEY=VALUE", help="As in a scenario: delay=250ms."),
+    target: Annotated[
+        str, typer.Option(metavar="TARGET", help="As in a scenario: broker 1, leader-of T/P, any, ...")
+    ] = "any",
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="Heal the fault after this time: 30s.")
     ] = None,
-    cluster: Which = "lab",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="An option of the fault: delay=250ms. Repeatable."),
+    ] = None,
+    cluster: ClusterName = None,
     json: Json = False,
 ) -> None:
-    """Break something now; returns once it is proven to have taken effect (4: it did not).
+    """Inject a fault now.
+
+    Returns when the fault is confirmed to have taken effect; exit status 4 if it did not.
 
     Example: kaput fault inject pause --target 'broker 2' --for 30s
     """
     from kaput.errors import UsageError
     from kaput.scenario.values import parse_duration_ms
 
-    wrong = [text for text in option or [] if "=" not in text]
-    if wrong:
-        raise UsageError(f"--option {wrong[0]}: write KEY=VALUE")
+    given = pairs("--set", set_)
     try:
         for_ms = None if for_ is None else parse_duration_ms(for_)
     except ValueError as error:
         raise UsageError(f"--for {for_}: {error}") from None
-    options = {key: _value(text) for key, _, text in (each.partition("=") for each in option or [])}
     request: dict[str, object] = {
         "do": "inject",
         "fault": fault,
         "target": target,
-        "options": options,
+        "options": {key: _value(key, text) for key, text in given.items()},
         "for_ms": for_ms,
     }
-    said = _called(cluster, request)
-    _show([said], json, "injected")
+    _show([_call(cluster, request)], json, "injected")
 
 
-@app.command("heal")
+@app.command("heal", cls=Verb)
 def heal_command(
-    fault: Annotated[str | None, typer.Argument(help="Its id (kaput fault list); none: every one.")] = None,
+    fault: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="The fault's id, see kaput fault list (default: all faults)."),
+    ] = None,
     *,
-    cluster: Which = "lab",
+    cluster: ClusterName = None,
     json: Json = False,
 ) -> None:
-    """End a fault, or all; returns once that is proven (4: it is not).
+    """End one fault, or all of them.
+
+    Returns when that is confirmed; exit status 4 if it is not.
 
     Example: kaput fault heal 1-kill
     """
-    _show(_called(cluster, {"do": "heal", "fault": fault}), json, "healed")
+    _show(_call(cluster, {"do": "heal", "fault": fault}), json, "healed")
 
 
-@app.command("list")
-def list_command(*, cluster: Which = "lab", json: Json = False) -> None:
-    """Every fault of this cluster, active or healed, with its proof.
+@app.command("list", cls=Verb)
+def list_command(*, cluster: ClusterName = None, json: Json = False) -> None:
+    """List the cluster's faults, active and healed, with proof.
 
     Example: kaput fault list --json
     """
-    _show(_called(cluster, {"do": "faults"}), json, "")
+    _show(_call(cluster, {"do": "faults"}), json, "")
 
 
-def _called(cluster: str, request: dict[str, object]) -> Any:
-    from kaput.operate.homes import call, find
+def _call(cluster: str | None, request: dict[str, object]) -> Any:
+    from kaput.operate.registry import call
 
-    return call(find(cluster), request)
+    return call(entry_of(cluster), request)
 
 
-def _value(text: str) -> Any:
+def _value(key: str, text: str) -> Any:
     import yaml
 
     from kaput.errors import UsageError
@@ -93,7 +100,7 @@ def _value(text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
-        raise UsageError(f"--option ...={text}: not a value in YAML") from None
+        raise UsageError(f"--set {key}={text}: the value is not valid YAML") from None
 
 
 def _show(faults: list[dict[str, Any]], json: bool, verb: str) -> None:
@@ -105,7 +112,7 @@ def _show(faults: list[dict[str, Any]], json: bool, verb: str) -> None:
         typer.echo(library.dumps(faults, indent=2))
         return
     if not faults:
-        typer.echo("no fault so far")
+        typer.echo("no faults so far")
     for each in printable_document(faults):
         brokers = ", ".join(map(str, each["brokers"]))
         typer.echo(

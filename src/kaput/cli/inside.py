@@ -1,4 +1,4 @@
-"""`kaput inside`: any program in a network of its own, where kaput.lab can break the network."""
+"""`kaput inside`: runs any program in a network namespace, where kaput.lab can break the network."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ import typer
 
 
 def inside_command(
-    command: Annotated[
-        list[str], typer.Argument(help="The program and its arguments.", metavar="COMMAND...")
-    ],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments.")],
 ) -> None:
-    """Run a program in a network namespace of its own, so that kaput.lab can break the network there.
+    """Run a program in its own network namespace (Linux).
 
-    The program reaches the brokers of its lab and this machine's loopback within the namespace, and no other
-    network. Linux only.
+    There kaput.lab can break the network. The program reaches its lab's brokers and the namespace's loopback,
+    and no other network.
 
     Example: kaput inside pytest tests/test_failover.py
     """
-    from kaput.cluster.network.entering import enter
+    from kaput.cluster.network.reexec import enter
     from kaput.errors import UsageError
 
     found = shutil.which(command[0])
     if found is None:
-        raise UsageError(f"{command[0]}: there is no such program on the PATH")
+        raise UsageError(f"{command[0]}: no such program on the PATH")
     enter(sys.argv[1:])
     sys.stdout.flush()
-    # The same process: it is still the one that kaput has brought inside.
+    # The same process: the mark that it is inside stays valid.
     os.execv(found, command)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distribution:
-    """The locked jars of that version, or those of an installation. Raises DistributionError."""
+    """That version's locked jars, or those of an installation. Raises DistributionError."""
     from kaput.cluster.distribution import from_home, resolve
 
     if kafka_home is not None:
@@ -23,7 +23,7 @@ def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distr
 
 
 def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
-    """The same with further locked jars, fetched on first use. Raises DistributionError."""
+    """The same with additional locked jars, fetched on first use. Raises DistributionError."""
     from kaput.cluster.distribution import with_more
 
     with _fetching(f"fetching {of} of Kafka {distribution.version}") as fetched:
@@ -32,7 +32,7 @@ def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
 
 @contextmanager
 def _fetching(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr, which is drawn where anything is fetched at all."""
+    """A progress bar on stderr, drawn only if something is fetched."""
     from rich.progress import Progress
 
     from kaput.console import Console

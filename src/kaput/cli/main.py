@@ -1,4 +1,4 @@
-"""`kaput`: the verbs put together. How it ends: ending.py; where it prints to: streams.py."""
+"""`kaput`: the verbs in their groups. How the program ends: exit_status.py; its output: streams.py."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import typer
 from kaput.cli import (
     analyze,
     bench,
+    cleanup,
     dashboard,
     demo,
     doctor,
-    existing,
     export,
     fault,
     inside,
@@ -22,50 +22,58 @@ from kaput.cli import (
     replay,
     report,
     run,
+    running_clusters,
     scenarios,
     sequence,
-    standing,
     tool,
     up,
 )
-from kaput.cli.ending import VERDICTS, Verbs, status_of
+from kaput.cli.exit_status import VERDICTS, RootGroup, status_of
 from kaput.cli.streams import Streams
+from kaput.cli.verbs import GROUPS, Verb
 from kaput.errors import LabError
 
-# Options behind the first argument are the other program's.
+# Options after the first argument belong to the other program.
 PASSED_ON = {"allow_interspersed_args": False, "ignore_unknown_options": True}
+EXPERIMENTS, CLUSTERS, CLIENTS, EVIDENCE = GROUPS
 
 app = typer.Typer(
     name="kaput",
-    cls=Verbs,
+    cls=RootGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Break a real Apache Kafka cluster on purpose, and account for every message.\n\n"
     "Example: kaput run leader-kill-lagging-acks-1",
 )
-app.command("run")(run.run_command)
-app.command("cleanup")(existing.cleanup_command)
-app.command("analyze")(analyze.analyze_command)
-app.command("report")(report.report_command)
-app.command("export")(export.export_command)
-app.command("dashboard")(dashboard.dashboard_command)
-app.command("demo")(demo.demo_command)
-app.command("up")(up.up_command)
-app.command("status")(standing.status_command)
-app.add_typer(fault.app, name="fault")
-app.command("grow")(standing.grow_command)
-app.command("shell", context_settings=PASSED_ON)(standing.shell_command)
-app.command("down")(standing.down_command)
-app.command("doctor")(doctor.doctor_command)
-app.command("reassign")(reassign.reassign_command)
-app.command("tool", context_settings=PASSED_ON)(tool.tool_command)
-app.command("replay")(replay.replay_command)
-app.command("peek")(peek.peek_command)
-app.command("inside", context_settings=PASSED_ON)(inside.inside_command)
-app.add_typer(scenarios.app, name="scenarios")
-app.add_typer(sequence.app, name="sequence")
-app.add_typer(bench.app, name="bench")
+for group, name, command, settings in (
+    (EXPERIMENTS, "run", run.run_command, None),
+    (EXPERIMENTS, "demo", demo.demo_command, None),
+    (EXPERIMENTS, "scenarios", scenarios.app, None),
+    (EXPERIMENTS, "cleanup", cleanup.cleanup_command, None),
+    (CLUSTERS, "up", up.up_command, None),
+    (CLUSTERS, "status", running_clusters.status_command, None),
+    (CLUSTERS, "fault", fault.app, None),
+    (CLUSTERS, "grow", running_clusters.grow_command, None),
+    (CLUSTERS, "shell", running_clusters.shell_command, PASSED_ON),
+    (CLUSTERS, "down", running_clusters.down_command, None),
+    (CLUSTERS, "doctor", doctor.doctor_command, None),
+    (CLUSTERS, "reassign", reassign.reassign_command, None),
+    (CLIENTS, "sequence", sequence.app, None),
+    (CLIENTS, "replay", replay.replay_command, None),
+    (CLIENTS, "peek", peek.peek_command, None),
+    (CLIENTS, "tool", tool.tool_command, PASSED_ON),
+    (CLIENTS, "inside", inside.inside_command, PASSED_ON),
+    (EVIDENCE, "analyze", analyze.analyze_command, None),
+    (EVIDENCE, "report", report.report_command, None),
+    (EVIDENCE, "export", export.export_command, None),
+    (EVIDENCE, "dashboard", dashboard.dashboard_command, None),
+    (EVIDENCE, "bench", bench.app, None),
+):
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name, rich_help_panel=group)
+    else:
+        app.command(name, cls=Verb, rich_help_panel=group, context_settings=settings)(command)
 
 
 def _version(wanted: bool) -> None:
@@ -86,11 +94,11 @@ def _root(
 
 
 def main() -> None:
-    """The entry point. Exit status: docs in errors.py and the README."""
+    """The entry point. Exit statuses: errors.py and the README."""
     streams = Streams()
     status = status_of(_run)
     if failure := streams.finish():
-        sys.stderr.write(f"kaput: stdout could not be written to ({failure}): the output is incomplete\n")
+        sys.stderr.write(f"kaput: cannot write to stdout ({failure}): the output is incomplete\n")
         status = LabError.exit_status if status in VERDICTS else status
     sys.exit(status)
 
@@ -101,5 +109,5 @@ def _run() -> object:
 
     skip_pandas()
     with interrupts():
-        # color: in a pipe click deletes the escape sequences of data, which the streams show escaped.
+        # color: otherwise click deletes escape sequences in data; streams.py escapes them.
         return app(standalone_mode=False, color=True)

@@ -1,4 +1,4 @@
-"""`kaput peek`: records of one partition as one named replica has them."""
+"""`kaput peek`: reads one partition from one replica."""
 
 from __future__ import annotations
 
@@ -7,31 +7,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.which import CommandConfig, Servers, Standing, access_of, card_of, servers_of
+from kaput.cli.cluster_options import (
+    ClusterName,
+    CommandConfig,
+    Json,
+    Servers,
+    access_of,
+    entry_of,
+    servers_of,
+)
 from kaput.printable import printable
 
 if TYPE_CHECKING:
     from kaput.cluster.records import Record
-    from kaput.operate.peeking import Peek
+    from kaput.operate.replica_reader import Peek
 
 
 def peek_command(
-    place: Annotated[str, typer.Argument(metavar="TOPIC/PARTITION", help="Of which partition.")],
+    place: Annotated[str, typer.Argument(metavar="TOPIC/PARTITION", help="The partition to read.")],
     *,
-    replica: Annotated[int, typer.Option(min=0, help="The broker whose replica is read, leader or not.")],
-    offset: Annotated[
-        int, typer.Option("--offset", help="From here on; negative: so many before its end.")
-    ] = 0,
-    count: Annotated[int, typer.Option(min=0, help="So many records at most.")] = 10,
+    replica: Annotated[
+        int, typer.Option(min=0, metavar="BROKER", help="The broker to read from, leader or not.")
+    ],
+    offset: Annotated[int, typer.Option(metavar="N", help="First offset; negative counts from the end.")] = 0,
+    count: Annotated[int, typer.Option(min=0, metavar="N", help="Maximum number of records.")] = 10,
     bootstrap_servers: Servers = None,
-    cluster: Standing = None,
+    cluster: ClusterName = None,
     command_config: CommandConfig = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
+    json: Json = False,
 ) -> None:
-    """Read a partition from one named replica, leader or not; a follower shows what is new a moment later.
+    """Read a partition from one replica, leader or not.
 
-    All that it has is shown, records of aborted transactions too. Of a standing cluster also a replica whose
-    broker is down: from its files.
+    Shows everything the replica has, including records of aborted transactions. A follower shows new records
+    a moment later. If the broker of a cluster started by kaput up is down, its files are read.
 
     Example: kaput peek orders/0 --replica 2 --offset -5
     """
@@ -39,28 +47,27 @@ def peek_command(
 
     from kaput.core import TopicPartition
     from kaput.errors import UsageError
-    from kaput.operate.peeking import Wanted, peek
-    from kaput.operate.rights import knock
+    from kaput.operate.authorization import check_access
+    from kaput.operate.replica_reader import Wanted, peek
 
     topic, slash, partition = place.rpartition("/")
     if not slash or not topic or not partition.isdigit():
-        raise UsageError(f"{place!r} is no partition; write TOPIC/PARTITION, for example orders/0")
-    # The files of a broker that is down are within reach where the cluster is kaput's own.
-    folder = None if bootstrap_servers is not None else Path(card_of(cluster).folder)
+        raise UsageError(f"{place!r} is not a partition; write TOPIC/PARTITION, for example orders/0")
+    # The files of kaput's own brokers can be read even while the broker is down.
+    folder = None if bootstrap_servers is not None else Path(entry_of(cluster).folder)
     servers = servers_of(bootstrap_servers, cluster)
     access = access_of(bootstrap_servers, cluster, command_config)
-    if bootstrap_servers is not None:  # kaput knows how to be let into a cluster of its own
-        knock(servers, access)
-    found = peek(
-        servers, TopicPartition(topic, int(partition)), replica, Wanted(offset, count), folder, access
-    )
+    if bootstrap_servers is not None:  # kaput can always sign in to its own clusters
+        check_access(servers, access)
+    partition_id = TopicPartition(topic, int(partition))
+    found = peek(servers, partition_id, replica, Wanted(offset, count), folder, access)
     if json:
         typer.echo(library.dumps(_document(found)))
         return
-    leader = "nobody leads" if found.leader is None else f"broker {found.leader} leads"
+    leader = "no leader" if found.leader is None else f"broker {found.leader} leads"
     role = "the leader" if found.leader == replica else f"a follower ({leader})"
-    down = ", which is down: from its files" if found.source == "files" else ""
-    reach = f"from offset {found.start:,} to before {found.end:,}"
+    down = ", which is down; read from its files" if found.source == "files" else ""
+    reach = f"offsets {found.start:,} to {found.end - 1:,}" if found.end > found.start else "empty"
     typer.echo(f"{place} at broker {replica}, {role}{down}: {reach}", err=True)
     for record in found.records:
         typer.echo(_line(record))
@@ -80,13 +87,13 @@ def _line(record: Record) -> str:
 
 
 def _shown(data: bytes | None) -> str:
-    """In one line; - for none."""
+    """On one line; - for null."""
     text = _text(data)
     return "-" if text is None else printable(text)
 
 
 def _text(data: bytes | None) -> str | None:
-    """As text where it is some, and what is none of it as \\xNN; None for none."""
+    """As text, with bytes that are not UTF-8 as \\xNN; None for null."""
     return None if data is None else data.decode("utf-8", errors="backslashreplace")
 
 

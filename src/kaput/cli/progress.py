@@ -31,12 +31,12 @@ _STATUS = TextColumn("{task.fields[status]}", markup=False)
 
 
 class _Drawn:
-    """A bar on a terminal while the block lasts; elsewhere nothing is drawn, lines are left to the others."""
+    """A bar on a terminal while the block lasts; elsewhere subclasses print lines."""
 
     def __init__(self, description: str, *columns: ProgressColumn) -> None:
         self._console = Console(stderr=True)
         self._live = self._console.is_terminal
-        self._said_at = 0.0
+        self._shown_at = 0.0
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -59,7 +59,7 @@ class _Drawn:
 
 
 class RunProgress(_Drawn):
-    """Draws one run: phase, messages attempted and acknowledged, and the faults that are active."""
+    """Shows one run: phase, messages attempted and acknowledged, active faults."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title, BarColumn(), MofNCompleteColumn(), _STATUS, TimeElapsedColumn())
@@ -82,7 +82,7 @@ class RunProgress(_Drawn):
         self._draw(attempted, total, "sent", self._status())
 
     def drained(self, offsets: int, total: int) -> None:
-        """How far the log has been read."""
+        """How much of the log has been read."""
         self._draw(offsets, total, "read", "")
 
     def fault(self, step: str, what: str, active: bool) -> None:
@@ -95,7 +95,7 @@ class RunProgress(_Drawn):
         self._line(f"{'injected' if active else 'healed'}: {what}")
 
     def note(self, text: str) -> None:
-        """A sentence worth a line."""
+        """Prints a sentence."""
         self._line(text)
 
     def _status(self) -> str:
@@ -106,8 +106,8 @@ class RunProgress(_Drawn):
     def _draw(self, done: int, total: int | None, verb: str, status: str) -> None:
         if self._live:
             self._bar.update(self._task, completed=done, total=total, status=status)
-        elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
-            self._said_at = time.monotonic()
+        elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
+            self._shown_at = time.monotonic()
             of = f" of {total:,}" if total else ""
             self._line(f"{done:,}{of} {verb}" + (f", {status}" if status else ""))
 
@@ -121,39 +121,39 @@ class RunProgress(_Drawn):
 
 
 class JudgeProgress(_Drawn):
-    """Draws one analysis: how many of its parts are counted. `tell` is called twice a second or less."""
+    """Shows one analysis: how many of its parts are done. `tell` is called at most twice a second."""
 
     def __init__(self, title: str) -> None:
         super().__init__(f"{title}: judging", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._title, self._said_at = title, time.monotonic()
+        self._title, self._shown_at = title, time.monotonic()
 
     def tell(self, done: int, total: int) -> None:
-        """So many parts are counted."""
+        """The number of parts done."""
         if self._live:
             self._bar.update(self._task, completed=done, total=total)
-        elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
-            self._said_at = time.monotonic()
+        elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
+            self._shown_at = time.monotonic()
             self._console.print(f"{self._title}: counted {done:,} of {total:,} parts", soft_wrap=True)
 
 
 class RecordsProgress(_Drawn):
-    """Draws how far records are copied, by offsets. `tell` as often as one likes."""
+    """Shows how many offsets have been copied. `tell` may be called at any rate."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._title = title
 
     def tell(self, done: int, total: int) -> None:
-        """So many offsets."""
+        """The number of offsets copied."""
         if self._live:
             self._bar.update(self._task, completed=done, total=total)
-        elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
-            self._said_at = time.monotonic()
+        elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
+            self._shown_at = time.monotonic()
             self._console.print(f"{self._title}: {done:,} of {total:,} offsets", soft_wrap=True)
 
 
 class BytesProgress(_Drawn):
-    """Draws bytes that are copied, and how many of some things are done. `tell` as often as one likes."""
+    """Shows bytes and partitions copied. `tell` may be called at any rate."""
 
     def __init__(self, title: str) -> None:
         super().__init__(
@@ -162,12 +162,12 @@ class BytesProgress(_Drawn):
         self._title = title
 
     def tell(self, copied: int, of_bytes: int, done: int, total: int) -> None:
-        """So many bytes, and so many partitions."""
+        """The number of bytes and partitions copied."""
         status = f"{done:,} of {total:,} partitions"
         if self._live:
             self._bar.update(self._task, completed=copied, total=of_bytes or None, status=status)
-        elif time.monotonic() - self._said_at >= PLAIN_EVERY_S:
-            self._said_at = time.monotonic()
+        elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
+            self._shown_at = time.monotonic()
             self._console.print(
                 f"{self._title}: {decimal(copied)} of {decimal(of_bytes)}, {status}", soft_wrap=True
             )

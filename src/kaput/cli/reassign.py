@@ -1,4 +1,4 @@
-"""`kaput reassign`: replicas moved to other brokers; shown, confirmed, throttled, resumable, undone."""
+"""`kaput reassign`: moves replicas to other brokers: shown, confirmed, throttled, resumable, reversible."""
 
 from __future__ import annotations
 
@@ -7,68 +7,77 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.moving import DEFAULT_THROTTLE, MANY
-from kaput.cli.which import CommandConfig, Servers, Standing
+from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
+from kaput.cli.reassign_steps import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE
 
 if TYPE_CHECKING:
     from kaput.cluster.placement import Goal
     from kaput.operate.reassign.cluster import View
 
 Rollback = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Back to what this file says; any of Kafka's will do.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Restore the assignment in this file (Kafka's reassignment JSON)."),
 ]
 Throttle = Annotated[
     str | None,
-    typer.Option(metavar="RATE", help=f"Bytes a second and broker, or none.  [default: {DEFAULT_THROTTLE}]"),
+    typer.Option(metavar="RATE", help=f"Bytes per second and broker, or none (default: {DEFAULT_THROTTLE})."),
 ]
 
 
 def reassign_command(
     *,
     topic: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="This topic; several: again.")
+        list[str] | None, typer.Option(metavar="NAME", help="Topic to reassign. Repeatable.")
     ] = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="Every topic, Kafka's own too.")] = False,
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="Reassign all topics, including Kafka's internal ones.")
+    ] = False,
     replication_factor: Annotated[
-        int | None, typer.Option(min=1, help="So many replicas of each partition.")
+        int | None, typer.Option(min=1, metavar="N", help="Number of replicas of each partition.")
     ] = None,
     away_from: Annotated[
-        list[int] | None, typer.Option(metavar="BROKER", help="None on this broker.")
+        list[int] | None,
+        typer.Option(metavar="BROKER", help="Move all replicas off this broker. Repeatable."),
     ] = None,
     spread_racks: Annotated[
-        bool, typer.Option("--spread-racks", help="Move also what is in too few racks.")
+        bool, typer.Option("--spread-racks", help="Spread each partition's replicas over racks.")
     ] = False,
     balance: Annotated[
-        bool, typer.Option("--balance", help="Move until all brokers have the same number of replicas.")
+        bool, typer.Option("--balance", help="Give all brokers the same number of replicas.")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted reassignment.")] = False,
     rollback: Rollback = None,
     throttle: Throttle = None,
-    in_flight: Annotated[int, typer.Option(min=1, help="Partitions under way at a time.")] = MANY,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and change nothing.")] = False,
+    in_flight: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Partitions reassigned at the same time.")
+    ] = DEFAULT_IN_FLIGHT,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")] = False,
     plan_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the plan there, as Kafka's own JSON.")
+        Path | None, typer.Option(metavar="FILE", help="Write the plan as Kafka's reassignment JSON.")
     ] = None,
-    despite_offline: Annotated[
-        bool, typer.Option("--despite-offline", help="Also while brokers are down.")
+    allow_offline: Annotated[
+        bool, typer.Option("--allow-offline", help="Reassign even if brokers are down.")
     ] = False,
     cluster_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="Refuse any other cluster than this.")
+        str | None, typer.Option(metavar="ID", help="Stop unless the cluster has this id.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="The plan on stdout, as Kafka's own JSON.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the plan as Kafka's reassignment JSON on stdout.")
+    ] = False,
     bootstrap_servers: Servers = None,
-    cluster: Standing = None,
+    cluster: ClusterName = None,
     command_config: CommandConfig = None,
 ) -> None:
-    """Move replicas: with as few copies as that takes, over racks, leaders balanced; shown before it is done.
+    """Move replicas to other brokers, with a plan shown first.
 
-    What was before is saved; a kill leaves what --resume goes on with.
+    Copies as little as possible, spreads over racks and balances leaders. The old assignment is saved for
+    --rollback; --resume continues after a kill.
 
     Example: kaput reassign --replication-factor 3 --all-topics
     """
-    from kaput.cli.moving import Work, rate_of
-    from kaput.cli.which import access_of, servers_of
+    from kaput.cli.cluster_options import access_of, servers_of
+    from kaput.cli.reassign_steps import Reassignment, rate_of
     from kaput.cluster.placement import Goal
     from kaput.operate.reassign.cluster import connected
     from kaput.operate.reassign.journal import Folder
@@ -80,23 +89,23 @@ def reassign_command(
     with connected(servers_of(bootstrap_servers, cluster), access) as connection:
         view = connection.view()
         _guard(view, cluster_id)
-        work = Work(connection, view, Folder(), json, yes, despite_offline)
+        work = Reassignment(connection, view, Folder(), json, yes, allow_offline)
         if resume:
             work.resume(rate if throttle is not None else None, throttle is not None)
-            work.say()
+            work.print_json()
             return
         of_topics = None if all_topics else topic
-        moves = work.plan(goal, of_topics) if rollback is None else work.back(rollback)
+        moves = work.plan(goal, of_topics) if rollback is None else work.plan_rollback(rollback)
         work.show(moves, plan_file)
-        if not dry_run and moves and work.agreed():
+        if not dry_run and moves and work.confirmed():
             work.apply(moves, rate, in_flight)
-        work.say()
+        work.print_json()
 
 
 def _check(
     goal: Goal, topics: list[str] | None, all_topics: bool, resume: bool, rollback: Path | None
 ) -> None:
-    """Raises UsageError where it is not clear what is wanted."""
+    """Raises UsageError for options that do not go together."""
     from kaput.cluster.placement import Goal
     from kaput.errors import UsageError
 
@@ -104,14 +113,14 @@ def _check(
     wanted = goal != Goal()
     if resume or rollback is not None:
         if wanted or of_topics or (resume and rollback is not None):
-            raise UsageError("--resume and --rollback know already what is to be moved: say nothing else")
+            raise UsageError("--resume and --rollback cannot be combined with other choices of what to move")
     elif not of_topics:
-        raise UsageError("of which topics? say --all-topics, or --topic NAME")
+        raise UsageError("choose topics with --all-topics or --topic NAME")
     elif topics and all_topics:
-        raise UsageError("--topic and --all-topics: say one of them")
+        raise UsageError("--topic and --all-topics cannot be combined")
     elif not wanted:
         raise UsageError(
-            "what is wanted? say --replication-factor N, --away-from B, --spread-racks or --balance"
+            "nothing to do: give --replication-factor N, --away-from BROKER, --spread-racks or --balance"
         )
 
 

@@ -1,4 +1,4 @@
-"""`kaput replay`: a topic into another one, each record once, with progress; started again it goes on."""
+"""`kaput replay`: copies a topic into another one exactly once; resumable."""
 
 from __future__ import annotations
 
@@ -7,53 +7,56 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.which import CommandConfig, Servers, Standing, access_of, servers_of
+from kaput.cli.cluster_options import ClusterName, CommandConfig, Json, Servers, access_of, servers_of
+from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:
-    from kaput.operate.replaying import Progress
+    from kaput.operate.topic_copy import Progress
 
 
 def replay_command(
-    source: Annotated[str, typer.Argument(help="The topic that is read, as far as it goes now.")],
-    target: Annotated[str, typer.Argument(help="The topic that it is written to; it must be there.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Topic to read, up to its current end.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Topic to write to; it must exist.")],
     *,
     rate: Annotated[
-        float | None, typer.Option(min=0.001, help="Messages a second at most.", show_default=False)
+        float | None, typer.Option(min=0.001, metavar="N", help="Maximum number of messages per second.")
     ] = None,
     id_: Annotated[
-        str | None, typer.Option("--id", help="What it is known by (kaput-replay-SOURCE-TARGET).")
+        str | None,
+        typer.Option(
+            "--id", metavar="ID", help="Name to resume it by (default: kaput-replay-SOURCE-TARGET)."
+        ),
     ] = None,
     config: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of librdkafka for both sides.")
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A librdkafka setting for both clients. Repeatable."),
     ] = None,
     bootstrap_servers: Servers = None,
-    cluster: Standing = None,
+    cluster: ClusterName = None,
     command_config: CommandConfig = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
+    json: Json = False,
 ) -> None:
-    """Copy a topic into another one: keys, values, headers, timestamps, partitions and order stay.
+    """Copy a topic into another one exactly once.
 
-    Whoever reads committed records finds each one once, also where the replay was killed and started again:
-    it goes on where it was, by what its --id has committed.
+    Keys, values, headers, timestamps, partitions and order stay the same. Consumers that read committed
+    records see each record once, even if the replay was killed and started again: with the same --id it
+    continues where it stopped.
 
     Example: kaput replay orders orders-again --rate 1000
     """
     import json as library
 
     from kaput.cli.progress import RecordsProgress
-    from kaput.errors import UsageError
+    from kaput.operate.authorization import check_access
     from kaput.operate.replay_plan import Replay
-    from kaput.operate.replaying import replay
-    from kaput.operate.rights import knock
+    from kaput.operate.topic_copy import replay
 
-    wrong = [text for text in config or [] if "=" not in text]
-    if wrong:
-        raise UsageError(f"--config {wrong[0]}: write KEY=VALUE")
+    given = pairs("--config", config)
     servers = servers_of(bootstrap_servers, cluster)
     name = id_ or f"kaput-replay-{source}-{target}"
     access = access_of(bootstrap_servers, cluster, command_config)
-    knock(servers, access)
-    settings = {**access.librdkafka(), **dict(text.split("=", 1) for text in config or [])}
+    check_access(servers, access)
+    settings = {**access.librdkafka(), **given}
     with RecordsProgress(f"{source} to {target}") as bar:
 
         def tell(state: Mapping[int, Progress]) -> None:
@@ -67,5 +70,5 @@ def replay_command(
         document = {"id": name, "copied": copied, "copied_now": now, "partitions": partitions}
         typer.echo(library.dumps(document))
         return
-    before = f", {copied - now:,} of them before" if copied > now else ""
+    before = f", {copied - now:,} of them earlier" if copied > now else ""
     typer.echo(f"{source} to {target}: {copied:,} records in {len(done)} partitions{before}")

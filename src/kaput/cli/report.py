@@ -1,4 +1,4 @@
-"""`kaput report`: shows the findings of a judged run; of several, the table that puts them side by side."""
+"""`kaput report`: shows the findings of a judged run, or a comparison of several."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli.results import entries, print_json, result_of, table, width_of
 from kaput.cli.series import Result
-from kaput.cli.showing import entries, print_json, result_of, table, width_of
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How findings may be shown."""
+    """Output formats."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
@@ -30,27 +30,27 @@ class Format(StrEnum):
 
 
 def report_command(
-    run_dir: Annotated[
-        list[Path], typer.Argument(help="Run folders that were judged (they have findings.json).")
-    ],
+    run_dir: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run folders that were judged.")],
     format: Annotated[
         Format,
         typer.Option(
             "--format",
-            help="text, markdown, json or junit; html, a page of its own; svg or png, the timeline alone. "
-            "Of several runs a comparison; junit has a suite for each.",
+            help="Output format; svg and png show only the timeline.",
         ),
     ] = Format.TEXT,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Show the findings of a run on stdout, or several runs side by side. Judges nothing (kaput analyze).
+    """Show the findings of a run, or compare several runs.
+
+    Prints to stdout what was found earlier; kaput analyze judges again. For several runs, junit has a suite
+    for each and json a list; the other formats compare them.
 
     Example: kaput report runs/20260101T120000-noop-1a2b3c --format junit
 
     Example: kaput report runs/*leader-kill* --format markdown
     """
-
     results = _read(run_dir)
-    match format:
+    match Format.JSON if json else format:
         case Format.JSON:
             texts = [result.folder.findings_path.read_text(encoding="utf-8").rstrip() for result in results]
             print_json(texts, as_list=len(texts) > 1)
@@ -100,7 +100,7 @@ def _pairs(results: list[Result]) -> list[tuple[RunFolder, Findings]]:
 
 
 def _read(run_dirs: list[Path]) -> list[Result]:
-    """What was found in each. Raises UsageError with every folder that cannot be shown."""
+    """The findings of each. Raises UsageError naming every folder that has none."""
     from kaput.errors import UsageError
     from kaput.evidence.findings_file import read_findings
     from kaput.evidence.folder import RunFolder

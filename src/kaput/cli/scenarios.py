@@ -1,4 +1,4 @@
-"""`kaput scenarios`: the built-ins, one of them as its file, and the JSON Schema for editors."""
+"""`kaput scenarios`: lists and prints the built-in scenarios, and the JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli.cluster_options import Json
+from kaput.cli.verbs import Verb, group
+
 if TYPE_CHECKING:
     from kaput.scenario.model import Scenario
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    help="The built-in scenarios; alone: list them.\n\nExample: kaput scenarios show noop > mine.yaml",
+app = group(
+    "List and print the built-in scenarios.\n\nExample: kaput scenarios show noop > mine.yaml",
+    no_args_is_help=False,
 )
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 
 
 @app.callback(invoke_without_command=True)
-def _alone(context: typer.Context, json: Json = False) -> None:
+def _root(context: typer.Context, json: Json = False) -> None:
     if context.invoked_subcommand is None:
         list_command(json)
 
 
-@app.command("list")
+@app.command("list", cls=Verb)
 def list_command(json: Json = False) -> None:
     """List the built-in scenarios.
 
@@ -43,25 +45,32 @@ def list_command(json: Json = False) -> None:
             sys.stdout.write(f"{name:{width}}  {scenario.title}\n")
 
 
-@app.command("show")
-def show_command(name: Annotated[str, typer.Argument(help="A built-in's name.")]) -> None:
-    """Print a built-in scenario's file, to read or to start from.
+@app.command("show", cls=Verb)
+def show_command(
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a built-in scenario.")],
+    json: Json = False,
+) -> None:
+    """Print a built-in scenario's YAML file.
 
     Example: kaput scenarios show leader-kill-acks-1 > mine.yaml
     """
     from kaput.scenario.builtin import builtin_text
     from kaput.scenario.loader import load_builtin
 
-    load_builtin(name)
-    sys.stdout.write(builtin_text(name))
+    found = load_builtin(scenario)
+    if json:
+        _print_json(found.dump())
+    else:
+        sys.stdout.write(builtin_text(scenario))
 
 
-@app.command("schema")
+@app.command("schema", cls=Verb)
 def schema_command() -> None:
-    """Print the JSON Schema (draft 2020-12) of scenario files, for editors.
+    """Print the JSON Schema of scenario files.
 
-    Example: kaput scenarios schema > kaput.schema.json, and as a file's first line
-    # yaml-language-server: $schema=kaput.schema.json
+    Editors use it (draft 2020-12) if a file begins with # yaml-language-server: $schema=kaput.schema.json
+
+    Example: kaput scenarios schema > kaput.schema.json
     """
     from kaput.scenario.schema import json_schema
 

@@ -1,4 +1,4 @@
-"""`kaput sequence`: numbered lines for any client to send, and a check of what comes back."""
+"""`kaput sequence`: numbered lines for any client to send, and a check of what its consumers received."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli.cluster_options import Json
+from kaput.cli.verbs import Verb, group
 from kaput.printable import unescaped
 
 if TYPE_CHECKING:
@@ -21,115 +23,135 @@ if TYPE_CHECKING:
     from kaput.sequence.parsing import LineFormat as Parser
     from kaput.sequence.summary import CheckSummary
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Numbered lines through any client, and what became of them.\n\n"
-    "Example: kaput sequence generate --count 20000 | kaput sequence check --expect 1..20000",
+app = group(
+    "Test any client with numbered messages.\n\n"
+    "Example: kaput sequence generate --count 20000 \\\n"
+    "  | kaput sequence check --expect 1..20000"
 )
 _HIGHEST = 2**62
 
 
-class Form(StrEnum):
-    """What the lines look like."""
+class LineFormat(StrEnum):
+    """Formats of the lines."""
 
     TEXT = "text"
     PAYLOAD = "payload"
 
 
 class Unit(StrEnum):
-    """What times are written in."""
+    """Units of the times."""
 
     MS = "ms"
     NS = "ns"
     NONE = "none"
 
 
-@app.command("generate")
+@app.command("generate", cls=Verb)
 def generate_command(
     *,
     count: Annotated[
         int | None,
-        typer.Option(min=1, max=_HIGHEST, help="How many lines; without it until nobody reads them."),
+        typer.Option(
+            min=1,
+            max=_HIGHEST,
+            metavar="N",
+            help="Number of lines (default: until the reader closes the pipe).",
+        ),
     ] = None,
     rate: Annotated[
-        float, typer.Option(min=0, max=1e9, help="Lines a second; 0: as fast as they are read.")
+        float, typer.Option(min=0, max=1e9, metavar="N", help="Lines per second; 0 for no limit.")
     ] = 0,
-    start: Annotated[int, typer.Option(min=0, max=_HIGHEST, help="The first number.")] = 1,
-    producer: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Whose sequence it is.")] = 0,
+    start: Annotated[int, typer.Option(min=0, max=_HIGHEST, metavar="N", help="First number.")] = 1,
+    producer: Annotated[
+        int, typer.Option(min=0, max=2**31 - 1, metavar="N", help="Number of the producer.")
+    ] = 0,
     time_: Annotated[
-        Unit, typer.Option("--time", help="ms or ns since the epoch; none: numbers alone.")
+        Unit, typer.Option("--time", help="Unit of the times since the epoch; none for numbers only.")
     ] = Unit.MS,
-    form: Annotated[
-        Form, typer.Option(help="text: NUMBER TIME PRODUCER; payload: kaput's own payload, in base64.")
-    ] = Form.TEXT,
-    payload_bytes: Annotated[int, typer.Option(min=45, max=1 << 20, help="Of each payload.")] = 100,
+    line_format: Annotated[
+        LineFormat, typer.Option(help="text: NUMBER TIME PRODUCER; payload: kaput's payload in base64.")
+    ] = LineFormat.TEXT,
+    payload_bytes: Annotated[
+        int, typer.Option(min=45, max=1 << 20, metavar="N", help="Size of each payload.")
+    ] = 100,
     run_id: Annotated[
-        uuid.UUID | None, typer.Option(help="The run that payloads belong to; else a new one.")
+        uuid.UUID | None, typer.Option(metavar="UUID", help="Run id in the payloads (default: a new one).")
     ] = None,
 ) -> None:
-    """Write numbered lines, for any client to send.
+    """Write numbered lines for any client to send.
 
-    Example: kaput sequence generate --count 20000 --rate 500 | kaput tool console-producer --topic numbers
+    Example: kaput sequence generate --count 20000 --rate 500 \\
+      | kaput tool console-producer --topic numbers
     """
     from kaput.processes.signals import interrupts
     from kaput.sequence.generating import Order, write
 
-    order = Order(count, start, rate, producer, time_.value, form.value, run_id, payload_bytes)
+    order = Order(count, start, rate, producer, time_.value, line_format.value, run_id, payload_bytes)
     with interrupts():
         write(1, order)
 
 
-@app.command("check")
+@app.command("check", cls=Verb)
 def check_command(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE...", help="What consumers printed; else stdin (-).")
+        list[str] | None, typer.Argument(metavar="FILE", help="Consumers' output (default: stdin).")
     ] = None,
     *,
     expect: Annotated[
         str | None,
         typer.Option(
-            metavar="A..B", help="The numbers of each producer; else from the least to the greatest seen."
+            metavar="A..B",
+            help="Numbers each producer sent (default: from the lowest to the highest number seen).",
         ),
     ] = None,
     producers: Annotated[
-        int, typer.Option(min=0, max=1_000_000, help="How many producers there must be, numbered from 0.")
+        int, typer.Option(min=0, max=1_000_000, metavar="N", help="Number of producers expected, from 0.")
     ] = 0,
     pattern: Annotated[
         str | None,
         typer.Option(
             metavar="REGEX",
-            help="Finds (?P<number>[0-9]+) in a line, and perhaps (?P<time>...) and (?P<producer>...).",
+            help="Pattern with (?P<number>[0-9]+) and optionally (?P<time>...) and (?P<producer>...).",
         ),
     ] = None,
-    form: Annotated[Form, typer.Option(help="What generate wrote.")] = Form.TEXT,
+    line_format: Annotated[
+        LineFormat, typer.Option(help="The --line-format the lines were generated with.")
+    ] = LineFormat.TEXT,
     run_id: Annotated[
-        uuid.UUID | None, typer.Option(help="The run that payloads belong to; else that of the first.")
+        uuid.UUID | None,
+        typer.Option(metavar="UUID", help="Run id in the payloads (default: that of the first payload)."),
     ] = None,
     join_ms: Annotated[
-        float, typer.Option(min=0, help="What is missing within so many ms of each other is one window.")
+        float,
+        typer.Option(min=0, metavar="MS", help="Merge loss windows less than this many ms apart into one."),
     ] = 1000,
     evidence: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Make a run folder of it, for kaput analyze.")
+        Path | None,
+        typer.Option(metavar="RUN_DIR", help="Also write a run folder here, for kaput analyze."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="1 as well for duplicates, reorderings, strays and other lines.")
+        bool,
+        typer.Option(
+            "--strict", help="Exit status 1 also for duplicates, reordering, strays and unreadable lines."
+        ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    json: Json = False,
 ) -> int:
-    """Say which numbers are missing, twice or out of order in what any consumer printed.
+    """Find missing, duplicate and reordered numbers.
 
-    Exit status: 0 nothing is missing; 1 something is; 2 there was nothing to check.
+    Reads what any consumer printed. Exit status: 0 nothing is missing; 1 something is; 2 nothing to check.
 
-    Example: kaput tool console-consumer --topic numbers --from-beginning --timeout-ms 10000 \\
-    | kaput sequence check --expect 1..20000
+    Example: kaput sequence check --expect 1..20000 received.txt
+
+    Example: kaput tool console-consumer --topic numbers --from-beginning \\
+      --timeout-ms 10000 | kaput sequence check --expect 1..20000
     """
     from kaput.processes.signals import interrupts, shielded
     from kaput.sequence.checking import Checker
     from kaput.sequence.summary import summarise
 
     expected = _expected(expect, producers)
-    parser = _parser(pattern, form, run_id)
+    parser = _parser(pattern, line_format, run_id)
     with interrupts():
         folder = _folder(evidence) if evidence is not None else None
         checker = Checker(expected, producers, folder)
@@ -156,25 +178,25 @@ def _expected(expect: str | None, producers: int) -> tuple[int, int] | None:
     from kaput.errors import UsageError
 
     if expect is None and producers:
-        raise UsageError("--producers says who must be there; say with --expect A..B what of each")
+        raise UsageError("--producers requires --expect A..B, the numbers that each of them sent")
     return _range(expect) if expect is not None else None
 
 
-def _parser(pattern: str | None, form: Form, run_id: uuid.UUID | None) -> Parser:
+def _parser(pattern: str | None, line_format: LineFormat, run_id: uuid.UUID | None) -> Parser:
     from kaput.errors import UsageError
     from kaput.sequence.parsing import PatternFormat, PayloadFormat, TextFormat
 
-    if form is Form.PAYLOAD:
+    if line_format is LineFormat.PAYLOAD:
         if pattern is not None:
-            raise UsageError("--pattern is for text, and --form payload has none; give one of the two")
+            raise UsageError("--pattern and --line-format payload cannot be combined")
         return PayloadFormat(run_id)
     if run_id is not None:
-        raise UsageError("--run-id is for --form payload")
+        raise UsageError("--run-id requires --line-format payload")
     return TextFormat() if pattern is None else PatternFormat(pattern)
 
 
 def _read(files: list[str], parser: Parser, checker: Checker) -> Interrupted | None:
-    """Takes all lines; Ctrl-C ends that, and what was read until then counts."""
+    """Reads all lines; after Ctrl-C the lines read so far are checked."""
     from kaput.errors import Interrupted
     from kaput.processes.signals import shielded
     from kaput.sequence.reading import blocks
@@ -186,24 +208,24 @@ def _read(files: list[str], parser: Parser, checker: Checker) -> Interrupted | N
                 checker.take(parser.parse(block), block)
                 progress.show()
     except Interrupted:
-        return Interrupted("interrupted; what was read until then is what counts above")
+        return Interrupted("interrupted; the result above covers what was read so far")
     finally:
         progress.end()
     return None
 
 
 def _check_not_empty(checker: Checker) -> None:
-    """Raises UsageError where nothing was expected, and nothing came."""
+    """Raises UsageError if nothing was expected and nothing was read."""
     from kaput.errors import UsageError
 
     if checker.sequences:
         return
     first = checker.first_unreadable
     if first is None:
-        raise UsageError("nothing to check: the input is empty; --expect 1..N says what should have come")
+        raise UsageError("nothing to check: the input is empty; give the expected numbers with --expect 1..N")
     raise UsageError(
-        f"nothing to check: none of {checker.lines:,} lines is numbered; the first is line {first.line:,}: "
-        f"{first.text!r}; --pattern finds numbers that have company"
+        f"nothing to check: none of {checker.lines:,} lines has a number; the first is line {first.line:,}: "
+        f"{first.text!r}; --pattern finds numbers inside other text"
     )
 
 
@@ -220,26 +242,26 @@ def _show(summary: CheckSummary, json: bool, interrupted: bool) -> None:
 
 
 class _Progress:
-    """A line on stderr that is rewritten, on a terminal alone."""
+    """A line on stderr that is updated in place; only on a terminal."""
 
     def __init__(self, checker: Checker) -> None:
         self._checker, self._live = checker, sys.stderr.isatty()
-        self._began = self._said_at = time.monotonic()
-        self._said = False
+        self._began = self._shown_at = time.monotonic()
+        self._shown = False
 
     def show(self) -> None:
-        """Now and then."""
+        """Updates the line, at most twice a second."""
         now = time.monotonic()
-        if not self._live or now - self._said_at < 0.5:
+        if not self._live or now - self._shown_at < 0.5:
             return
-        self._said_at, self._said = now, True
+        self._shown_at, self._shown = now, True
         rate = self._checker.lines / (now - self._began)
-        unescaped(sys.stderr).write(f"\r\x1b[K{self._checker.lines:,} lines, {rate:,.0f} a second")
+        unescaped(sys.stderr).write(f"\r\x1b[K{self._checker.lines:,} lines, {rate:,.0f} per second")
         sys.stderr.flush()
 
     def end(self) -> None:
-        """Takes the line away."""
-        if self._said:
+        """Removes the line."""
+        if self._shown:
             unescaped(sys.stderr).write("\r\x1b[K")
             sys.stderr.flush()
 
@@ -253,5 +275,5 @@ def _range(text: str) -> tuple[int, int]:
         raise UsageError(f"--expect {text}: a range has the form 1..20000")
     first, last = (int(re.sub("[_,]", "", number)) for number in match.groups())
     if first > last or last > _HIGHEST:
-        raise UsageError(f"--expect {text}: {'ends before it begins' if first > last else 'too great'}")
+        raise UsageError(f"--expect {text}: {'ends before it begins' if first > last else 'too large'}")
     return first, last

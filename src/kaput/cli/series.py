@@ -1,4 +1,4 @@
-"""Several runs one after the other, in one Spark session: what each gave, and what ended them early."""
+"""Several runs one after the other, in one Spark session: their results, and what ended them early."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """One run to make. `label`: what the progress calls it; `varied`: the settings that --vary gave it;
-    `variant`: the same for its repetitions.
+    """One run to make. `label`: its name in the progress output; `varied`: its settings from --vary;
+    `variant`: the same for all its repetitions.
     """
 
     title: str
@@ -37,7 +37,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Result:
-    """A run that was judged; `variant`: runs of the same one are repetitions."""
+    """A judged run; runs of the same `variant` are repetitions."""
 
     folder: RunFolder
     findings: Findings
@@ -46,7 +46,7 @@ class Result:
 
 @dataclass
 class Series:
-    """What there is so far. `ended`: what kept the rest from being played."""
+    """The results so far. `ended`: the exception that prevented the rest."""
 
     results: list[Result] = field(default_factory=list)
     failed: list[Plan] = field(default_factory=list)
@@ -58,9 +58,9 @@ def play(
     run_one: Callable[[Plan], tuple[RunFolder, Findings]],
     between: Callable[[Result], None] = lambda _: None,
 ) -> Series:
-    """Plays every plan. The lab's failure in one run leaves the others alone, unless it would fail all.
+    """Makes every run. A lab failure in one run does not stop the others, unless it would fail all of them.
 
-    `between`: what is done with a result before the next run, if there is one.
+    `between`: called with each result if another run follows.
     """
     series = Series()
     for number, plan in enumerate(plans, 1):
@@ -78,14 +78,14 @@ def play(
             sys.stderr.write(f"kaput: run {number} of {len(plans)} failed: {error}\n")
             series.failed.append(plan)
         except Exception as error:  # noqa: BLE001
-            # What has been judged is shown first; then this ends the program as it always does.
+            # Results are shown first; then it ends the program as usual.
             series.ended = error
             return series
     return series
 
 
 def _fails_all(error: LabError, plans: Sequence[Plan]) -> bool:
-    """Whether every run would fail in the same way."""
+    """Whether every run would fail the same way."""
     if isinstance(error, DistributionError):
         return len({plan.scenario.cluster.kafka for plan in plans}) == 1
     return isinstance(error, (JavaError, NamespacesError))

@@ -1,7 +1,7 @@
-"""stdout and stderr whose reader may go away: a closed pipe is no error and changes no exit status.
+"""stdout and stderr that tolerate a closed pipe: it is no error and does not change the exit status.
 
-Control characters of data are escaped on their way (printable.py). What else keeps stdout from being written
-(a full disk) is kept until the program ends, and said then.
+Control characters in data are escaped (printable.py). Other write errors (a full disk) are reported when the
+program ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ESCAPE = "kaput-escape"
 
 
 class _Raw(io.FileIO):
-    """The descriptor itself. After the first failure everything is dropped."""
+    """The file descriptor. After the first failure all output is dropped."""
 
     failure: OSError | None = None
 
@@ -32,20 +32,20 @@ class _Raw(io.FileIO):
 
 
 class Streams:
-    """stdout and stderr of this program, from its start to its end."""
+    """The program's stdout and stderr, from start to end."""
 
     def __init__(self) -> None:
         _occupy_standard_descriptors()
         codecs.register_error(_ESCAPE, _escape)
         self._stdout, self._stderr = _Raw(1, "wb", closefd=False), _Raw(2, "wb", closefd=False)
-        # Somebody else's, a test's for example, are left alone.
+        # Streams that were replaced, by a test for example, stay.
         if sys.stdout is None or sys.stdout is sys.__stdout__:
             sys.stdout = _text(self._stdout, sys.stdout, _ESCAPE)
         if sys.stderr is None or sys.stderr is sys.__stderr__:
             sys.stderr = _text(self._stderr, sys.stderr, "backslashreplace")
 
     def finish(self) -> str | None:
-        """Writes what is gathered. Why stdout could not take it all; None where it could, or was closed."""
+        """Flushes. Returns why stdout could not be written to; None if it could, or its reader closed it."""
         sys.stdout.flush()
         sys.stderr.flush()
         failure = self._stdout.failure
@@ -53,7 +53,7 @@ class Streams:
 
 
 def _occupy_standard_descriptors() -> None:
-    """A descriptor that was closed at the start would be the next file's, and a child's stdout."""
+    """A standard descriptor closed at the start would be reused by the next file, and by child processes."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -64,7 +64,7 @@ def _occupy_standard_descriptors() -> None:
 def _text(raw: _Raw, before: TextIO | None, errors: str) -> TextIO:
     terminal = raw.isatty()
     old = before if isinstance(before, io.TextIOWrapper) else None
-    # JSON is UTF-8, or ASCII, and in no other encoding; what ASCII lacks is escaped.
+    # JSON must be UTF-8 or ASCII; ASCII with the rest escaped.
     whole = old is None or codecs.lookup(old.encoding).name == "utf-8"
     return EscapingStream(
         io.BufferedWriter(raw),
@@ -76,6 +76,6 @@ def _text(raw: _Raw, before: TextIO | None, errors: str) -> TextIO:
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """What the terminal's encoding lacks, written as JSON writes it: also right inside a JSON string."""
+    """Characters the terminal cannot show, escaped as in JSON: also valid inside a JSON string."""
     assert isinstance(error, UnicodeEncodeError)
     return json_escaped(error.object[error.start : error.end]), error.end

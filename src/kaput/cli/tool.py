@@ -1,7 +1,8 @@
-"""`kaput tool`: Kafka's own tools, from the same jars, in place of this process."""
+"""`kaput tool`: replaces this process by one of Kafka's own tools, from the same jars."""
 
 from __future__ import annotations
 
+import json as json_library
 import os
 import sys
 from pathlib import Path
@@ -9,28 +10,32 @@ from typing import Annotated
 
 import typer
 
+from kaput.cli.cluster_options import ClusterName
+
 
 def tool_command(
     name: Annotated[
         str | None,
-        typer.Argument(help="topics, kafka-topics or kafka-topics.sh.", show_default=False),
+        typer.Argument(metavar="TOOL", help="For example topics, kafka-topics or kafka-topics.sh."),
     ] = None,
-    arguments: Annotated[list[str] | None, typer.Argument(help="The tool's own.", metavar="ARGS...")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARG", help="The tool's own arguments.")
+    ] = None,
     *,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", envvar="KAPUT_CLUSTER", help="Ask this standing cluster."),
-    ] = None,
+    cluster: ClusterName = None,
     kafka: Annotated[
         str | None,
-        typer.Option(metavar="VERSION", help="Its tools; else the cluster's, or 4.3.1."),
+        typer.Option(
+            metavar="VERSION", help="Kafka version of the tools (default: the cluster's, or 4.3.1)."
+        ),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Name every tool.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the tools.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="With --list: as JSON.")] = False,
 ) -> None:
-    """Run one of Kafka's tools; streams, Ctrl-C and exit status are the tool's own.
+    """Run one of Kafka's own tools.
 
-    --bootstrap-server is added where a cluster stands (kaput up) and the arguments do not say it, and with it
-    how to be let in.
+    If a cluster started by kaput up is running, --bootstrap-server and its client properties are added unless
+    given. Output, Ctrl-C and exit status are the tool's own.
 
     Example: kaput tool topics --describe --topic orders
     """
@@ -38,35 +43,38 @@ def tool_command(
     from kaput.cluster.cds import ensure_archive
     from kaput.errors import UsageError
     from kaput.java import find_java
-    from kaput.operate.homes import find, standing
+    from kaput.operate.registry import find, running
     from kaput.operate.tools import TOOLS, command, named
     from kaput.scenario.options import NEWEST_KAFKA
 
+    if list_ and json:
+        typer.echo(json_library.dumps({known: tool.about for known, tool in TOOLS.items()}, indent=2))
+        return
     if list_:
         width = max(map(len, TOOLS))
         for known, tool in TOOLS.items():
             typer.echo(f"{known.ljust(width)}  {tool.about}")
         return
     if name is None:
-        raise UsageError("which tool? kaput tool --list names them")
+        raise UsageError("name a tool; kaput tool --list lists them")
     call = named(name)
-    cards = [find(cluster)] if cluster is not None else standing()
-    card = cards[0] if len(cards) == 1 else None
+    entries = [find(cluster)] if cluster is not None else running()
+    entry = entries[0] if len(entries) == 1 else None
     java = find_java()
-    version = kafka or (card.kafka if card is not None else NEWEST_KAFKA)
-    home = card.kafka_home if card is not None and kafka is None else None
+    version = kafka or (entry.kafka if entry is not None else NEWEST_KAFKA)
+    home = entry.kafka_home if entry is not None and kafka is None else None
     distribution = distribution_for(version, java, None if home is None else Path(home))
-    servers = card.bootstrap_servers if card is not None else None
+    servers = entry.bootstrap_servers if entry is not None else None
     archive = ensure_archive(distribution, java, lambda text: None)
     if call.tool.more is not None:
-        # Behind the others: the archive is of a class path that this one begins with.
+        # Added at the end: the archive is for a class path that this one starts with.
         distribution = more_for(distribution, call.tool.more, java)
     access = None
-    if card is not None and card.client_properties is not None:
-        access = Path(card.client_properties)
+    if entry is not None and entry.client_properties is not None:
+        access = Path(entry.client_properties)
         if call.tool.config is None:
-            raise UsageError(f"{call.name} cannot sign in, and {card.name} lets nobody in who does not")
+            raise UsageError(f"{call.name} cannot sign in, and cluster {entry.name} requires it")
     words = command(call, arguments or [], servers, distribution, java, archive, access)
     sys.stdout.flush()
-    # The same process: signals, streams and exit status need nobody in between.
+    # The same process, so signals, streams and exit status are the tool's.
     os.execv(words[0], words)

@@ -30,7 +30,7 @@ def ensure_archive(distribution: Distribution, java: Java, note: Callable[[str],
             return archive  # another kaput made it while this one waited
         note("preparing quick starts of brokers (once)")
         # Here, since a tool that finds the archive made starts in a third of the time without it.
-        from kaput.cluster.cds_making import make
+        from kaput.cluster.cds_builder import make
 
         try:
             make(root, key, distribution, java)

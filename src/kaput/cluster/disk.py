@@ -1,6 +1,6 @@
 """A file system of its own for a broker's data, so small that it can be filled: tmpfs in kaput's namespace.
 
-kaput has entered a mount namespace before (network/entering.py), so the mount is seen by all that is inside
+kaput has entered a mount namespace before (network/reexec.py), so the mount is seen by all that is inside
 and by nobody else, and is gone with the last process in it. Not here: filling it (faults/disk_full.py), and
 taking it away (processes/mounts.py).
 """

@@ -18,7 +18,7 @@ from pathlib import Path
 from kaput.cache import cache_dir, exclusive
 from kaput.cluster.ivy import TOTAL_TIMEOUT_S, fetch
 from kaput.cluster.lock import LockedJar, find_lock, read_lock, sha256_of
-from kaput.cluster.locking import by_ivy, make_lock
+from kaput.cluster.lock_resolver import by_ivy, make_lock
 from kaput.errors import DistributionError
 from kaput.java import Java
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kaput.cluster.asking import ANSWER_TIMEOUT_S
+from kaput.cluster.broadcast import ANSWER_TIMEOUT_S
 from kaput.cluster.protocol import ApiVersionsRequest, UpdateFeaturesRequest
 from kaput.cluster.wire import Endpoint, ask, trouble
 from kaput.errors import LabError

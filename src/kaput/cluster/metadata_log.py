@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.dumping import dump
 from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, Collected
+from kaput.cluster.log_dump import dump
 from kaput.java import Java
 
 _RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*? payload: (\{.*\})$")

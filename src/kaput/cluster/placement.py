@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kaput.cluster.evening import even_out
+from kaput.cluster.balancing import balance
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
 
@@ -81,7 +81,7 @@ class _Plan:
         self._load.update(broker for place in self._places.values() for broker in place.replicas)
         for topic_partition in self._chosen:
             self._fill(topic_partition)
-        even_out(self._load, self._open, self._exchanges, self._exchange)
+        balance(self._load, self._open, self._exchanges, self._exchange)
         return self._with_leaders()
 
     def _kept(self, name: TopicPartition) -> _Place:
@@ -217,7 +217,7 @@ class _Plan:
             replicas[name].remove(other)
             replicas[name].insert(0, other)
 
-        even_out(self._led, self._open, exchanges, exchange)
+        balance(self._led, self._open, exchanges, exchange)
         return replicas
 
     def _in_order(self, name: TopicPartition) -> list[int]:

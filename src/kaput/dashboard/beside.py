@@ -1,6 +1,6 @@
 """A dashboard beside a run: a process of its own, behind the run, that ends when the run's process does.
 
-It is started before kaput starts over in a network namespace (cluster/network/entering.py), since browsers
+It is started before kaput starts over in a network namespace (cluster/network/reexec.py), since browsers
 are outside of that; the same process adopts it inside. The end of a pipe is what tells it to end, so that it
 stays no longer than kaput, however that ends. It can do nothing to the run: it has a folder, and a socket.
 """

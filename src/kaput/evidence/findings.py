@@ -1,272 +1,233 @@
 """The findings model, kaput.findings/1: what the analysis and the verdict say, and every report reads.
 
-Field names are those of the JSON (kebab-case only inside names of anomalies and causes).
+Field names are those of the JSON (kebab-case only inside names of anomalies and causes). Its reference
+(docs/RUN_FOLDER.md) and its JSON Schema (findings.schema.json) are made of it by scripts/reference.py.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
+from kaput.errors import UsageError
+from kaput.evidence.counts import RunCounts
+from kaput.evidence.findings_faults import FaultFindings, LeaderChange, Unavailability
+from kaput.evidence.findings_groups import Delivered, Fate, GroupFate, GroupFindings, Stored
 from kaput.evidence.findings_parts import (
-    Lag,
-    Learned,
     MeanRates,
-    MemberFindings,
     Part,
     PartitionTable,
     Percentiles,
     RebalanceFindings,
     ResizedTopic,
-    ShareMemberFindings,
     Slump,
     TransactionFindings,
 )
-from kaput.scenario import vocabulary
-from kaput.scenario.vocabulary import GroupType, Isolation, Verdict
+from kaput.scenario.nearest import hint
+from kaput.scenario.vocabulary import Verdict
 
-Stored = Literal["0", "1", "n", "unread", "uncommitted"]
-Delivered = Literal["0", "1", "n"]
+__all__ = [
+    "Anomaly", "Delivered", "Example", "Fate", "FaultFindings", "Findings", "GroupFate", "GroupFindings",
+    "HighWatermarkArithmetic", "Latency", "LeaderChange", "Rates", "Run", "Stored", "Totals",
+    "Unavailability", "UnreadPartition",
+]  # fmt: skip
 
 
 class Run(Part):
-    """Which run this is about. `varied`: the settings that --vary gave it, by their keys in the scenario."""
+    """Which run this is about."""
 
     id: str
+    """The run's UUID."""
     scenario: str
+    """The scenario's short name."""
     title: str = ""
+    """The scenario's title."""
     varied: dict[str, JsonValue] = {}
+    """The values that --vary set, by their keys in the scenario."""
     seed: int
+    """What the run's random choices were drawn from."""
     kafka: str | None
+    """Kafka's version; null if unknown."""
     mode: str
+    """kraft or zookeeper."""
     started_ns: int
+    """Start of the load."""
     ended_ns: int | None
+    """End of the run; null if it never ended in good order."""
 
 
 class Totals(Part):
-    """Counts over the whole run; `sent` is acked + failed + unknown."""
+    """Counts over the whole run."""
 
     sent: int
+    """Messages attempted: acked + failed + unknown."""
     acked: int
+    """Acknowledged."""
     failed: int
+    """Definitely not written."""
     unknown: int
+    """Without a definite outcome."""
     log_records: int
+    """Records that the drain read."""
     stored_messages: int
+    """Distinct messages among them."""
     foreign_records: int = 0
+    """Intact records of other programs."""
     unread: int = 0
+    """Messages not found whose partition was not read to its end."""
     uncommitted: int = 0
-
-
-class Fate(Part):
-    """How many messages had this outcome and were stored so often."""
-
-    outcome: str
-    stored: Stored
-    count: int
-
-
-class GroupFate(Fate):
-    """... and were delivered to the group so often."""
-
-    delivered: Delivered
-
-
-class GroupFindings(Part):
-    """One consumer group; `members`: all that any evidence names, of a share group those that had anything
-    to do; `delivered_per_s`: records, over the time from the first attempt to the last delivery;
-    `longest_commit_gap_ms`: between two commits of any of its members that follow one another.
-    """
-
-    group: str
-    type: GroupType = "classic"
-    isolation: Isolation | None = None
-    drained: bool
-    delivered_messages: int
-    fates: list[GroupFate]
-    redelivered_after_commit: int = 0
-    delivered_per_s: float | None = None
-    longest_commit_gap_ms: float | None = None
-    end_to_end_ms: Percentiles = Percentiles()
-    lag: Lag = Lag()
-    members: list[ShareMemberFindings | MemberFindings] = []
+    """Messages of transactions that never committed."""
 
 
 class Example(Part):
-    """One row behind a count; `story` tells it in a sentence."""
+    """One of the rows behind a count."""
 
     producer: int | None = None
+    """The message's producer; null if the record is no message."""
     seq: int | None = None
+    """The message's number; null if the record is no message."""
     topic: str | None = None
+    """Topic; null if unknown."""
     partition: int | None = None
+    """Partition; null if unknown."""
     offset: int | None = None
+    """Offset; null if unknown."""
     story: str
+    """What happened, in a sentence."""
 
 
 class Anomaly(Part):
-    """One anomaly's exact count; violations are count minus permitted. `group` is null for the run's own.
-
-    `causes`: of lost and vanished messages and inconsistent offsets, how many have which (vocabulary.CAUSES).
-    """
+    """One anomaly's exact count; violations are count minus permitted."""
 
     name: str
+    """The anomaly: every name of the glossary is present, with 0 if nothing was found."""
     count: int
+    """How often."""
     permitted: int
+    """Of these, what the configuration permits."""
     group: str | None = None
+    """The group; null for anomalies of the run itself."""
     causes: dict[str, int] = {}
+    """Of lost and vanished messages and inconsistent offsets: how many by cause."""
     extra_copies: int | None = None
+    """Of duplicates: stored copies beyond the first; null for other anomalies."""
     examples: list[Example] = []
+    """Up to ten."""
 
 
 class HighWatermarkArithmetic(Part):
-    """What subtracting end offsets from acknowledgements would have said."""
+    """What subtracting end offsets from acknowledgements would have shown."""
 
     acked: int
+    """Acknowledged messages."""
     end_offsets: int
+    """Sum of the end offsets."""
     difference: int
-
-
-class FaultFindings(Part):
-    """One injected fault: the proof that it took effect (`bit`), and what it did (definitions in
-    docs/GLOSSARY.md). `stuck`: by group, of those that had any.
-    """
-
-    id: str
-    fault: str
-    target: str
-    brokers: list[int]
-    bit: bool
-    proof: str
-    injected_ns: int
-    effective_ns: int | None
-    healed_ns: int | None
-    loss_window_ms: float | None = None
-    first_lost_ack_ns: int | None = None
-    last_lost_ack_ns: int | None = None
-    lost: int = 0
-    lost_after_heal: int = 0
-    lost_share: float | None = None
-    affected: int = 0
-    sent_in_window: int = 0
-    affected_share: float | None = None
-    acked_in_loss_window: int = 0
-    sent_in_loss_window: int = 0
-    election_ms: float | None = None
-    unavailable_ms: float | None = None
-    first_ack_after_ms: float | None = None
-    first_delivery_after_ms: float | None = None
-    backlog_drained_ms: float | None = None
-    isr_restored_ms: float | None = None
-    stuck: dict[str, int] = {}
-
-    @property
-    def proven(self) -> bool:
-        """Whether its effect is confirmed (see vocabulary.proven)."""
-        return vocabulary.proven(self.fault, self.bit, self.effective_ns)
+    """Their difference, which hides a loss behind a stored but unacknowledged message."""
 
 
 class UnreadPartition(Part):
-    """A partition that was not read to its end; nulls where no end offset is recorded."""
+    """A partition that was not read to its end."""
 
     topic: str
+    """Topic."""
     partition: int
+    """Partition."""
     drained_to: int | None
+    """The first offset that was not read; null if no end offset is recorded."""
     end_offset: int | None
-
-
-class LeaderChange(Part):
-    """A partition's leadership passing to another broker, and what the deposed one still acknowledged.
-
-    Or to the same broker again (leader and old_leader are one), come back without what it had acknowledged.
-
-    two_leaders_ms: from the election to the deposed leader's last acknowledgement; overlap_ms: from the new
-    leader's first acknowledgement to that: clients of both were told that they had written.
-    deposed_acks: acknowledgements that this epoch overwrote. lost_seen: by broker, how many of the lost
-    ones it was seen to hold; lost_unseen: how many nobody (null where no replica was looked at), given no
-    earlier than lost_unseen_last_ms before the last. learned: which client knew of the new leader when.
-    """
-
-    topic: str
-    partition: int
-    elected_ns: int
-    epoch: int
-    leader: int
-    old_leader: int | None
-    fault: str | None = None
-    first_ack_ns: int | None = None
-    last_deposed_ack_ns: int | None = None
-    two_leaders_ms: float | None = None
-    overlap_ms: float | None = None
-    deposed_acks: int = 0
-    deposed_acks_after_election: int = 0
-    lost: int = 0
-    lost_after_heal: int = 0
-    offsets_used_twice: int = 0
-    lost_seen: dict[int, int] = {}
-    lost_unseen: int | None = None
-    lost_unseen_last_ms: float | None = None
-    learned: list[Learned] = []
-
-
-class Unavailability(Part):
-    """The longest time one producer had no acknowledgement from one partition while it was sending there."""
-
-    producer: int
-    topic: str
-    partition: int
-    longest_ms: float
-    from_ns: int
-    to_ns: int
+    """The end of its log; null if none is recorded."""
 
 
 class Latency(Part):
-    """ack: attempt to acknowledgement. end_to_end: attempt to first delivery, over all groups."""
+    """Latencies of the run."""
 
     ack: Percentiles
+    """From the attempt to the acknowledgement."""
     end_to_end: Percentiles
+    """From the attempt to the first delivery, over all groups."""
 
 
 class Rates(Part):
-    """Means over the time from the first attempt to the last, and to the last acknowledgement.
-
-    The rest only where every producer has a rate: `ordered_per_s`, of all of them.
-    """
+    """Rates over the load."""
 
     sent_per_s: float
+    """Mean, from the first attempt to the last."""
     acked_per_s: float
+    """Mean, from the first attempt to the last acknowledgement."""
     ordered_per_s: float | None = None
+    """What all producers are to send; null unless each has a rate."""
     slumps: list[Slump] = []
+    """Empty unless each producer has a rate."""
     means: list[MeanRates] = []
+    """Empty unless each producer has a rate."""
 
 
-class Findings(Part):
-    """findings.json"""
+class Findings(RunCounts, Part):
+    """findings.json. In Python the anomalies are attributes, too: `findings.lost`."""
 
     schema_: Literal["kaput.findings/1"] = Field(default="kaput.findings/1", alias="schema")
+    """The version of this format."""
     run: Run
+    """Which run."""
     verdict: Verdict
+    """held, violated or inconclusive."""
     reasons: list[str]
+    """Why, in sentences."""
     totals: Totals
+    """Counts over the whole run."""
     fates: list[Fate]
+    """Every message exactly once: the counts add up to totals.sent."""
     groups: list[GroupFindings]
+    """Consumer groups."""
     anomalies: list[Anomaly]
+    """One entry for each anomaly; those of groups have one for each group."""
     high_watermark_arithmetic: HighWatermarkArithmetic
+    """The usual arithmetic, for comparison."""
     faults: list[FaultFindings]
+    """By injection."""
     leader_changes: list[LeaderChange] = []
+    """Changes of leader that a fault caused, or that overwrote acknowledgements."""
     partition_tables: list[PartitionTable] = []
+    """Leaders and in-sync replicas before, during and after the faults."""
     rebalances: list[RebalanceFindings] = []
+    """Of all groups."""
     resized: list[ResizedTopic] = []
+    """Topics that got more partitions."""
     unread_partitions: list[UnreadPartition] = []
+    """Partitions that were not read to their end: they make the run inconclusive."""
     transactions: TransactionFindings | None = None
+    """Null without transactions."""
     unavailability: list[Unavailability]
+    """The longest times without an acknowledgement."""
     latency_ms: Latency
+    """Latencies of the run."""
     rates: Rates
+    """Rates over the load."""
     notes: list[str] = []
+    """What else a reader should know: limits of the evidence, ignored samples."""
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Gives each group its own counts."""
+        for group in self.groups:
+            group._counts = {a.name: a.count for a in self.anomalies if a.group == group.group}
 
     def anomaly(self, name: str) -> list[Anomaly]:
         """The entries of that name: one, or one for each group."""
         return [a for a in self.anomalies if a.name == name]
 
+    def total(self, anomaly: str) -> int:
+        """The count of the anomaly of that name, over all groups."""
+        return sum(a.count for a in self.anomalies if a.name == anomaly)
+
+    def group(self, name: str) -> GroupFindings:
+        """The group of that id. Raises UsageError naming the nearest."""
+        groups = {group.group: group for group in self.groups}
+        if name not in groups:
+            raise UsageError(f"no group {name}; {hint(name, groups) if groups else 'the run has none'}")
+        return groups[name]
+
     def to_json(self) -> str:
-        """The document as it stands in findings.json."""
+        """The document as in findings.json."""
         return self.model_dump_json(by_alias=True, indent=2)

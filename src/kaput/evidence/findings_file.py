@@ -1,4 +1,4 @@
-"""Reading findings.json, of this kaput or of whoever wrote one."""
+"""Reading findings.json, whoever wrote it; and its JSON Schema, which is shipped next to this file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
+from kaput.scenario.schema import schema_of
+
+SCHEMA = Path(__file__).with_name("findings.schema.json")
 
 _LIMIT = 2**63  # of what is counted, and of times in ns
 _ANY_NUMBER = {"run": {"seed", "varied"}}  # as the user chose them
@@ -27,6 +30,11 @@ def read_findings(path: Path) -> Findings:
         if not -_LIMIT <= number < _LIMIT:
             raise UsageError(f"{path}: not findings of this kaput ({where} is out of range)")
     return found
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of findings.json, made from the model."""
+    return schema_of(Findings, "kaput findings")
 
 
 def _numbers(value: Any, where: str) -> Iterator[tuple[str, int | float]]:

@@ -1,6 +1,6 @@
-"""Parts of the findings about groups, partitions and clients; the document itself is in findings.py.
+"""Parts of the findings about rates, partitions, clients and members of groups.
 
-Times are ns since the epoch; words are those of docs/GLOSSARY.md.
+Times are ns since the epoch (`_ns`) or durations in ms (`_ms`); words are those of docs/GLOSSARY.md.
 """
 
 from __future__ import annotations
@@ -15,165 +15,210 @@ When = Literal["before", "during", "after"]
 class Part(BaseModel):
     """A frozen piece of the document."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True
+    )
 
 
 class Percentiles(Part):
     """Milliseconds; null where there was nothing to measure."""
 
     p50: float | None = None
+    """Median."""
     p99: float | None = None
+    """99th percentile."""
     p999: float | None = None
+    """99.9th percentile."""
     max: float | None = None
-
-
-class Learned(Part):
-    """When the producers of one kind of client knew of a new leader: by their first acknowledgements from it.
-
-    client: librdkafka, java or command, with its version where the scenario gives one. producers: how many of
-    them were acknowledged anything by it; first_ms, last_ms: from the election to the first and the last.
-    """
-
-    client: str
-    producers: int
-    first_ms: float
-    last_ms: float
-
-
-class Lag(Part):
-    """Log end offsets minus committed offsets, over all partitions of a group; null where not known."""
-
-    max: int | None = None
-    final: int | None = None
-
-
-class MemberFindings(Part):
-    """A member of a group, how many records were delivered to it, how many of its commits of a partition were
-    refused, and how many anomalies of each kind are its own (those that it has none of are left out). Of the
-    records that were redelivered in its group, all that were delivered to it count as its own.
-    """
-
-    member: str
-    delivered: int
-    commits_refused: int = 0
-    redelivered_after_commit: int = 0
-    anomalies: dict[str, int] = {}
-
-
-class ShareMemberFindings(MemberFindings):
-    """One member of a share group: of the records that it was handed, those of which what it asked for was
-    confirmed; `failed`: asks that were refused, or of which nobody knows whether they took effect.
-    """
-
-    accepted: int
-    released: int
-    rejected: int
-    failed: int = 0
-
-
-class Handover(Part):
-    """One member in a rebalance: when it gave up a partition first, was assigned one last, and had its first
-    record of what it was assigned; null for what did not happen.
-    """
-
-    member: str
-    revoked_ns: int | None = None
-    assigned_ns: int | None = None
-    first_record_ns: int | None = None
-
-
-class RebalanceFindings(Part):
-    """One rebalance of a group; `ended_ns` is null where a partition never had an owner again."""
-
-    group: str
-    trigger: str
-    started_ns: int
-    ended_ns: int | None
-    members: int
-    unowned_partition_seconds: float
-    redelivered: int
-    handovers: list[Handover] = []
+    """Maximum."""
 
 
 class Slump(Part):
-    """Whole seconds of the load, one after the other, in which less than that was acknowledged, or delivered:
-    how many at most, and in all.
-    """
+    """Whole seconds in a row in which less was acknowledged, or delivered, than is to be expected."""
 
     what: str
+    """acknowledged or delivered."""
     below_per_s: float
+    """The threshold: 80 % of what the producers are to send."""
     longest_s: int
+    """The longest of them."""
     total_s: int
+    """All of them."""
 
 
 class MeanRates(Part):
-    """What happened in a second on average: before the faults, while they lasted, or after them, of the load.
-    Deliveries are those of all groups.
-    """
+    """What happened in a second of the load on average."""
 
     when: When
+    """Before the faults, during or after them."""
     seconds: int
+    """Over how many seconds."""
     sent_per_s: float
+    """Attempts."""
     acked_per_s: float
+    """Acknowledgements."""
     delivered_per_s: float
+    """Deliveries, of all groups together."""
 
 
 class ResizedForGroup(Part):
-    """A resized topic as one group saw it: partitions that it was handed records of; messages that it was
-    handed after a later one with the same key (null where no producer gives keys); and those that it was
-    never handed, since they were stored before it first looked into their partition, at the end of that.
-    """
+    """A resized topic as one group read it."""
 
     group: str
+    """The group's id."""
     partitions_read: int
+    """Partitions that it was delivered records of."""
     out_of_order_by_key: int | None
+    """Messages delivered after a later one with the same key; null if no producer uses keys."""
     stored_too_early: int
+    """Messages never delivered since they were stored before the group found their partition."""
 
 
 class ResizedTopic(Part):
-    """A topic that got more partitions while it was used. `keys`, `keys_moved`: null where no producer gives
-    keys that it repeats.
-    """
+    """A topic that got more partitions while it was used."""
 
     topic: str
+    """Topic."""
     partitions_before: int
+    """Partitions before."""
     partitions: int
+    """Partitions after."""
     partitions_written: int
+    """Partitions that have messages."""
     keys: int | None
+    """Distinct keys; null if no producer repeats keys."""
     keys_moved: int | None
+    """Keys that are stored in more than one partition; null if no producer repeats keys."""
     groups: list[ResizedForGroup]
+    """How groups read it."""
 
 
 class PartitionSnapshot(Part):
-    """One partition at one moment; leader -1 where nobody led, nulls where no event tells."""
+    """One partition at one moment."""
 
     topic: str
+    """Topic."""
     partition: int
+    """Partition."""
     leader: int | None
+    """The leader, -1 for none; null if no event tells."""
     leader_epoch: int | None
+    """Its epoch; null if no event tells."""
     replicas: list[int]
+    """Brokers that have a replica; empty if unknown."""
     isr: list[int] | None
+    """In-sync replicas; null if no event tells."""
 
 
 class PartitionTable(Part):
     """Every partition at one moment."""
 
     when: When
+    """Before the faults, during or after them."""
     at_ns: int
+    """The moment."""
     partitions: list[PartitionSnapshot]
+    """By topic and number."""
 
 
 class TransactionFindings(Part):
-    """The transactions of a run that have a message, by their outcomes, and the messages of all.
-
-    `longest_standstill_ms`: the longest time for which a last stable offset was seen not to move below the
-    high watermark, and of which partition; None where it never was, or was not sampled.
-    """
+    """The transactions that have a message, by outcome."""
 
     committed: int = 0
+    """Transactions whose commit was confirmed."""
     aborted: int = 0
+    """Transactions whose abort was confirmed."""
     unknown: int = 0
+    """All others."""
     messages: int = 0
+    """Messages of all of them."""
     longest_standstill_ms: float | None = None
+    """The longest time a last stable offset stalled below the high watermark; null without any."""
     standstill_topic: str | None = None
+    """Where that was; null as above."""
     standstill_partition: int | None = None
+    """Where that was; null as above."""
+
+
+class Learned(Part):
+    """When producers of one kind of client knew of a new leader: by their first acknowledgements from it."""
+
+    client: str
+    """librdkafka, java or command, with its version if the scenario sets one."""
+    producers: int
+    """How many of them the new leader acknowledged anything to."""
+    first_ms: float
+    """From the election to the first such acknowledgement."""
+    last_ms: float
+    """From the election to the first such acknowledgement of the last producer."""
+
+
+class Lag(Part):
+    """Log end offsets minus committed offsets, over all partitions of a group."""
+
+    max: int | None = None
+    """The greatest sample; null without samples."""
+    final: int | None = None
+    """At the end of the run; null if an end offset or every commit is missing."""
+
+
+class MemberFindings(Part):
+    """One member of a group."""
+
+    member: str
+    """Its name in the evidence."""
+    delivered: int
+    """Records delivered to it."""
+    commits_refused: int = 0
+    """Its commits of a partition that a broker refused."""
+    redelivered_after_commit: int = 0
+    """Records delivered to it although the group had committed past them."""
+    anomalies: dict[str, int] = {}
+    """Its own share of the group's anomalies by name, without zeros. Redelivered: all such records it got."""
+
+
+class ShareMemberFindings(MemberFindings):
+    """One member of a share group: records by the acknowledgement that a broker confirmed."""
+
+    accepted: int
+    """Confirmed accepts."""
+    released: int
+    """Confirmed releases."""
+    rejected: int
+    """Confirmed rejects."""
+    failed: int = 0
+    """Acknowledgements that were refused, or of which it is unknown whether they took effect."""
+
+
+class Handover(Part):
+    """One member in a rebalance."""
+
+    member: str
+    """Its name in the evidence."""
+    revoked_ns: int | None = None
+    """When it first gave up a partition; null if it gave up none."""
+    assigned_ns: int | None = None
+    """When it was last assigned one; null if it was assigned none."""
+    first_record_ns: int | None = None
+    """Its first record of a partition that it was assigned; null without one."""
+
+
+class RebalanceFindings(Part):
+    """One rebalance of a group."""
+
+    group: str
+    """The group's id."""
+    trigger: str
+    """Why it began, as far as is known."""
+    started_ns: int
+    """Its first change of owner."""
+    ended_ns: int | None
+    """Its last change of owner; null if a partition never had an owner again."""
+    members: int
+    """Members when it was over."""
+    unowned_partition_seconds: float
+    """Time without an owner, added up over all partitions."""
+    redelivered: int
+    """Records delivered once more because of it."""
+    handovers: list[Handover] = []
+    """What it meant for each member."""

@@ -26,7 +26,7 @@ Moment = Annotated[int, Field(ge=-(2**63) + 1, lt=2**63)]  # ns since the epoch,
 
 
 class GroupDrain(BaseModel):
-    """Whether a group had been handed everything that is stored when the run ended, and its isolation."""
+    """Whether a group had read everything that is stored when the run ended, and its isolation level."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     group: str
@@ -35,26 +35,41 @@ class GroupDrain(BaseModel):
 
 
 class Manifest(BaseModel):
-    """manifest.json. `troubles`: the lab's own failures, as sentences. `phases`: seconds each took. `varied`:
-    the values of --vary by their keys. `phase`: the one that a run is in, or was in when it ended.
-    """
+    """manifest.json. Readers ignore fields that they do not know."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", populate_by_name=True, use_attribute_docstrings=True
+    )
     schema_: Literal["kaput.evidence/1"] = EVIDENCE_SCHEMA  # type: ignore[assignment]
+    """The version of this format."""
     run_id: uuid.UUID
+    """Unique; part of every message's payload."""
     scenario: str
+    """The scenario's short name."""
     seed: int = 0
+    """What the run's random choices were drawn from."""
     varied: dict[str, JsonValue] = {}
+    """The values that --vary set, by their keys in the scenario."""
     state: State
+    """recording, sealed (all tables are complete Parquet files) or analysed."""
     mode: str = "kraft"
+    """kraft or zookeeper."""
     versions: dict[str, str | None] = {}
+    """Of kaput, kafka, python, java, librdkafka; null if unknown."""
     host: dict[str, Any] = {}
+    """Facts about the machine."""
     started_ns: Moment = 0
+    """Start of the load."""
     ended_ns: Moment | None = None
+    """End of the run; null while it is recorded, and if it never ended in good order."""
     groups: list[GroupDrain] = []
+    """By group: `group`, `drained` (whether it had read everything) and `isolation` (null if unknown)."""
     troubles: list[str] = []
+    """The lab's own failures in sentences; each makes the run inconclusive."""
     phases: dict[str, float] = {}
+    """Seconds that each phase took."""
     phase: str = ""
+    """The phase that the run is in, or was in when it ended."""
 
 
 @dataclass(frozen=True)

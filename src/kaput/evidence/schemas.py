@@ -1,13 +1,17 @@
-"""The tables of kaput.evidence/1, column by column. The names and types are fixed by the contract.
+"""The tables of kaput.evidence/1, column by column: names, types, and what each one means.
 
+The names and types are fixed by the contract; the texts become docs/RUN_FOLDER.md (scripts/reference.py).
 Not here: how a table gets onto disk (recorder.py, sealing.py) or is checked (reading.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
+
+from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
 # A member went somewhere else by itself: what it is delivered next does not follow what it was delivered
 # last.
@@ -39,190 +43,232 @@ CLUSTER_EVENT_KINDS = ("leader", "isr", "fenced", "unfenced", "started", "stoppe
 
 
 @dataclass(frozen=True)
-class EvidenceTable:
-    """One table: its columns, those a writer may leave out, and whether a sealed run must have it."""
+class Column:
+    """One column. `null`: what null means there; None: it is never null."""
 
     name: str
-    schema: pa.Schema
+    type: pa.DataType
+    about: str
+    null: str | None = None
+    optional: bool = False  # whether a writer may leave the column out
+
+
+@dataclass(frozen=True)
+class EvidenceTable:
+    """One table. `about`: what a row is; `writer`: who writes it; `required`: a sealed run must have it."""
+
+    name: str
+    about: str
+    writer: str
+    columns: tuple[Column, ...]
     required: bool = False
-    optional_columns: tuple[str, ...] = ()
 
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Its columns as Arrow has them."""
+        return pa.schema([pa.field(c.name, c.type, nullable=c.null is not None) for c in self.columns])
 
-def _schema(*columns: tuple[str, pa.DataType] | tuple[str, pa.DataType, bool]) -> pa.Schema:
-    """Columns are (name, type), not null, or (name, type, True) where null is allowed."""
-    return pa.schema([pa.field(c[0], c[1], nullable=len(c) > 2) for c in columns])
+    @property
+    def optional_columns(self) -> tuple[str, ...]:
+        """Columns that a writer may leave out."""
+        return tuple(column.name for column in self.columns if column.optional)
 
 
 INT, LONG, TEXT, BOOL = pa.int32(), pa.int64(), pa.string(), pa.bool_()
+_BROKERS = pa.list_(INT)
+
+_PRODUCER = Column("producer", INT, "the producer of the message")
+_SEQ = Column("seq", LONG, "its number at that producer, from 0")
+_FOREIGN = "not a message of this run, or damaged"
+_TOPIC, _PARTITION = Column("topic", TEXT, "topic"), Column("partition", INT, "partition")
+_OFFSET = Column("offset", LONG, "offset")
+_GROUP = Column("group", TEXT, "the group's id")
+_MEMBER = Column("member", TEXT, "the member's name; a restarted member keeps it")
+_INTACT = Column("intact", BOOL, "false: a message of this run whose checksum is wrong")
+_STORED = (
+    replace(_PRODUCER, about="the message's producer", null=_FOREIGN),
+    replace(_SEQ, about="the message's number", null=_FOREIGN),
+)
 
 _ALL = (
     EvidenceTable(
         "sends",
-        _schema(
-            ("producer", INT),
-            ("seq", LONG),
-            ("topic", TEXT),
-            ("partition", INT, True),
-            ("attempt_ns", LONG),
-            ("done_ns", LONG, True),
-            ("outcome", TEXT),
-            ("offset", LONG, True),
-            ("error", TEXT, True),
+        "one attempt to send a message: exactly one row for each (producer, seq)",
+        "producers, and the sealing of what a killed producer left",
+        (
+            _PRODUCER,
+            _SEQ,
+            replace(_TOPIC, about="the topic it was sent to"),
+            replace(_PARTITION, about="the partition it was sent to", null="the client did not say"),
+            Column("attempt_ns", LONG, "just before the client was called"),
+            Column("done_ns", LONG, "when the client reported the outcome", "it never did"),
+            Column("outcome", TEXT, "acked; failed (definitely not written); unknown (anything else)"),
+            replace(_OFFSET, about="the offset that was acknowledged", null="none given: acks=0, a retry"),
+            Column("error", TEXT, "the client's error", "no error"),
         ),
         required=True,
     ),
     EvidenceTable(
         "log",
-        _schema(
-            ("topic", TEXT),
-            ("partition", INT),
-            ("offset", LONG),
-            ("leader_epoch", INT, True),
-            ("timestamp_ms", LONG),
-            ("producer", INT, True),
-            ("seq", LONG, True),
-            ("intact", BOOL),
-            # Whether a reader with read_committed is given it; null: it is.
-            ("visible", BOOL, True),
+        "one record that a fresh reader found after the run, control records excepted",
+        "the drain",
+        (
+            _TOPIC,
+            _PARTITION,
+            _OFFSET,
+            Column("leader_epoch", INT, "the epoch under which it was written", "the reader does not know"),
+            Column("timestamp_ms", LONG, "the record's timestamp, ms since the epoch"),
+            *_STORED,
+            _INTACT,
+            Column("visible", BOOL, "whether read_committed readers get it", "they do", optional=True),
         ),
         required=True,
-        optional_columns=("visible",),
     ),
     EvidenceTable(
         "deliveries",
-        _schema(
-            ("group", TEXT),
-            ("member", TEXT),
-            ("topic", TEXT),
-            ("partition", INT),
-            ("offset", LONG),
-            ("producer", INT, True),
-            ("seq", LONG, True),
-            ("intact", BOOL),
-            ("polled_ns", LONG),
+        "one record that a poll returned to a member of a group",
+        "members, after processing the record",
+        (
+            _GROUP,
+            _MEMBER,
+            _TOPIC,
+            _PARTITION,
+            _OFFSET,
+            *_STORED,
+            _INTACT,
+            Column("polled_ns", LONG, "when the poll returned; its order is the order of delivery"),
         ),
     ),
     EvidenceTable(
         "group_events",
-        _schema(
-            ("group", TEXT),
-            ("member", TEXT),
-            ("kind", TEXT),
-            ("topic", TEXT, True),
-            ("partition", INT, True),
-            ("offset", LONG, True),
-            ("at_ns", LONG),
+        "something that happened to a member of a group",
+        "members; kaput for `killed`",
+        (
+            _GROUP,
+            _MEMBER,
+            Column("kind", TEXT, ", ".join(GROUP_EVENT_KINDS)),
+            replace(_TOPIC, null="not about one topic"),
+            replace(_PARTITION, null="not about one partition: none was assigned, or all were taken away"),
+            Column("offset", LONG, "committed: the next to read; assigned: where it begins", "not known"),
+            Column("at_ns", LONG, "when the member learned of it"),
         ),
     ),
     EvidenceTable(
         "share_events",
-        _schema(
-            ("group", TEXT),
-            ("member", TEXT),
-            ("kind", TEXT),
-            ("topic", TEXT),
-            ("partition", INT),
-            ("offset", LONG),
-            ("delivery_count", INT, True),
-            ("at_ns", LONG),
-            ("error", TEXT, True),
+        "what a member of a share group did with a record",
+        "members of share groups; -ing kinds are flushed before the request is sent",
+        (
+            _GROUP,
+            _MEMBER,
+            Column("kind", TEXT, ", ".join(SHARE_EVENT_KINDS)),
+            _TOPIC,
+            _PARTITION,
+            _OFFSET,
+            Column("delivery_count", INT, "how often Kafka has handed the record out", "Kafka did not say"),
+            Column("at_ns", LONG, "when"),
+            Column("error", TEXT, "why it failed", "it did not", optional=True),
         ),
-        optional_columns=("error",),
     ),
     EvidenceTable(
         "transactions",
-        _schema(
-            ("transactional_id", TEXT),
-            ("producer", INT),
-            ("transaction", LONG),
-            ("first_seq", LONG),
-            ("last_seq", LONG),  # one below first_seq: of no messages
-            ("outcome", TEXT),
-            ("begin_ns", LONG),
-            ("end_ns", LONG, True),
-            ("error", TEXT, True),
+        "one transaction: consecutive messages of one producer",
+        "transactional producers and members of pipes",
+        (
+            Column("transactional_id", TEXT, "the transactional.id"),
+            _PRODUCER,
+            Column("transaction", LONG, "its number under that id"),
+            Column("first_seq", LONG, "its first message"),
+            Column("last_seq", LONG, "its last message; one below first_seq: it has none"),
+            Column("outcome", TEXT, f"{', '.join(TRANSACTION_OUTCOMES)}: as the coordinator confirmed it"),
+            Column("begin_ns", LONG, "when it began"),
+            Column("end_ns", LONG, "when the outcome was confirmed", "it never was"),
+            Column("error", TEXT, "the client's error", "no error", optional=True),
         ),
-        optional_columns=("error",),
     ),
     EvidenceTable(
         "outputs",
-        _schema(
-            ("group", TEXT),
-            ("member", TEXT),
-            ("producer", INT),
-            ("seq", LONG),
-            # The input that this message was made of.
-            ("topic", TEXT),
-            ("partition", INT),
-            ("offset", LONG),
+        "one message that a pipe made, and the input that it was made from",
+        "members of pipes (groups with `produces`)",
+        (
+            _GROUP,
+            _MEMBER,
+            replace(_PRODUCER, about="the output's producer"),
+            replace(_SEQ, about="the output's number"),
+            replace(_TOPIC, about="the input's topic"),
+            replace(_PARTITION, about="the input's partition"),
+            replace(_OFFSET, about="the input's offset"),
         ),
     ),
     EvidenceTable(
         "cluster_events",
-        _schema(
-            ("kind", TEXT),
-            ("broker", INT, True),
-            ("topic", TEXT, True),
-            ("partition", INT, True),
-            ("leader", INT, True),
-            ("leader_epoch", INT, True),
-            ("isr", pa.list_(INT), True),
-            ("at_ns", LONG),
-            ("source", TEXT),
-            # Eligible leader replicas (KIP-966) after the event: who may lead cleanly though outside the ISR.
-            ("elr", pa.list_(INT), True),
-            # Of what was seen by polling: how much earlier than at_ns it may have been; null: it was then.
-            ("within_ns", LONG, True),
+        "a change of leaders, in-sync replicas or brokers",
+        "kaput at the end of the run, from the cluster's own metadata log (or by polling, see `within_ns`)",
+        (
+            Column("kind", TEXT, ", ".join(CLUSTER_EVENT_KINDS)),
+            Column("broker", INT, "fenced to stopped: the node", "about a partition"),
+            replace(_TOPIC, null="about a node"),
+            replace(_PARTITION, null="about a node"),
+            Column("leader", INT, "the leader afterwards, -1 for none", "about a node"),
+            Column("leader_epoch", INT, "its epoch", "about a node"),
+            Column("isr", _BROKERS, "the in-sync replicas afterwards", "about a node"),
+            Column("at_ns", LONG, "when, by the cluster's clock"),
+            Column("source", TEXT, "where this is known from"),
+            Column("elr", _BROKERS, "the eligible leader replicas (KIP-966)", "not known", optional=True),
+            Column("within_ns", LONG, "it was up to so much earlier", "at_ns is exact", optional=True),
         ),
-        optional_columns=("elr", "within_ns"),
     ),
     EvidenceTable(
         "end_offsets",
-        _schema(
-            ("topic", TEXT),
-            ("partition", INT),
-            ("end_offset", LONG),
-            ("drained_to", LONG),
-            # Where the log began when it was read: retention or kafka-delete-records removed what is below.
-            ("start_offset", LONG, True),
+        "how far a partition was read after the run",
+        "the drain",
+        (
+            _TOPIC,
+            _PARTITION,
+            Column("end_offset", LONG, "the end of the log; if equal to drained_to, `log` is complete"),
+            Column("drained_to", LONG, "the first offset that was not read"),
+            Column("start_offset", LONG, "the start of the log", "not known", optional=True),
         ),
-        optional_columns=("start_offset",),
     ),
     EvidenceTable(
         "replica_log",
-        _schema(
-            ("broker", INT),
-            ("topic", TEXT),
-            ("partition", INT),
-            ("offset", LONG),
-            ("leader_epoch", INT),
-            ("producer", INT, True),
-            ("seq", LONG, True),
-            ("seen_ns", LONG, True),
+        "a record in the log file of a single replica while a fault was active",
+        "kaput, on clusters of its own",
+        (
+            Column("broker", INT, "the replica"),
+            _TOPIC,
+            _PARTITION,
+            _OFFSET,
+            Column("leader_epoch", INT, "the epoch under which it was written"),
+            *_STORED,
+            Column("seen_ns", LONG, "when it was seen there", "not known"),
         ),
     ),
     EvidenceTable(
         "faults",
-        _schema(
-            ("id", TEXT),
-            ("fault", TEXT),
-            ("target", TEXT),
-            ("brokers", pa.list_(INT)),
-            ("injected_ns", LONG),
-            ("effective_ns", LONG, True),
-            ("healed_ns", LONG, True),
-            ("bit", BOOL),
-            ("proof", TEXT),
+        "one injected fault",
+        "the nemesis",
+        (
+            Column("id", TEXT, "unique in the run: the step's number and the fault"),
+            Column("fault", TEXT, "its name ([FAULTS](FAULTS.md))"),
+            Column("target", TEXT, "the target as the scenario has it"),
+            Column("brokers", _BROKERS, "the nodes that were hit; empty for members, producers, topics"),
+            Column("injected_ns", LONG, "when the injection began"),
+            Column("effective_ns", LONG, "when it took effect", "it never did"),
+            Column("healed_ns", LONG, "when its end was confirmed", "it was not"),
+            Column("bit", BOOL, "whether it took effect, and lasted until its heal"),
+            Column("proof", TEXT, "what the probe measured, in a sentence"),
         ),
     ),
     EvidenceTable(
         "samples",
-        _schema(
-            ("at_ns", LONG),
-            ("source", TEXT),
-            ("name", TEXT),
-            ("labels", pa.map_(TEXT, TEXT)),
-            ("value", pa.float64()),
+        "one value that was measured during the run",
+        "kaput: counts of messages, leaders, lag of groups, last stable offsets",
+        (
+            Column("at_ns", LONG, "when"),
+            Column("source", TEXT, "which sampler"),
+            Column("name", TEXT, "what was measured"),
+            Column("labels", pa.map_(TEXT, TEXT), "of what: topic, partition, group, ..."),
+            Column("value", pa.float64(), "the value"),
         ),
     ),
 )

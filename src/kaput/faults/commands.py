@@ -1,6 +1,6 @@
 """What the fault `command` needs: running a command line for one broker within a bounded time.
 
-Its place: faults/command.py judges by it, run/command_runner.py does it.
+Its place: faults/command.py judges by it, runner/command_runner.py does it.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class Delay(Fault):
         """The median response time over a few connections; None if there was no answer."""
         party, node = path
         scene, options = self.scene, self.scene.options
-        place = scene.nodes[node].place
+        place = scene.nodes[node].layout
         asked = probes.endpoint(node, scene)
         # TLS and SASL go to and fro five times before the question can be asked.
         limit_s = _ANSWER_S + (2 if asked.access is OPEN else 12) * options.delay / 1000

@@ -37,7 +37,7 @@ class DiskFull(Fault):
             return Effect(None, False, "no target was running")
         details, full = [], []
         for node in alive:
-            ballast = type(self).ballast(node.place.data, f"kaput-ballast-{self.scene.step}")
+            ballast = type(self).ballast(node.layout.data, f"kaput-ballast-{self.scene.step}")
             if ballast.refuses():
                 details.append(f"{node.title}: was full before, so nothing is proven")
                 continue

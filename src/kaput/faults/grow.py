@@ -1,4 +1,4 @@
-"""grow: the cluster gets more brokers while it is used. Nothing moves to them by itself.
+"""grow: the cluster gets more brokers under load. Nothing moves to them by itself.
 
 Topics keep the replicas they were created with (reassign.py gives them more).
 """

@@ -1,4 +1,4 @@
-"""kill: SIGKILL, as by the out-of-memory killer or a power cut that spares the disk. Heals by a restart."""
+"""kill: SIGKILL, like the out-of-memory killer. Healed by a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pause: SIGSTOP and SIGCONT, as by a long garbage collection, a frozen disk or a suspended machine."""
+"""pause: SIGSTOP and SIGCONT, like a long garbage collection, a frozen disk or a suspended machine."""
 
 from __future__ import annotations
 

@@ -37,10 +37,10 @@ class PowerLoss(Killing):
     def _lose(self, node: Node) -> tuple[str, bool]:
         """Truncates one broker's logs: a sentence, and whether only synced data is left."""
         try:
-            found = self.tails(node.place.data, node.log)
+            found = self.tails(node.layout.data, node.log)
             for tail in found:
                 self.cut(tail)
-            left = self.tails(node.place.data, node.log)
+            left = self.tails(node.layout.data, node.log)
         except (OSError, ValueError) as error:
             raise LabError(f"the logs of {node.title} cannot be cut: {error}") from None
         taken = sum(tail.size for tail in found) - sum(tail.size for tail in left)

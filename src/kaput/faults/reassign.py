@@ -1,4 +1,4 @@
-"""reassign: every partition, those of Kafka's own topics included, gets more replicas while it is used.
+"""reassign: every partition, including those of Kafka's own topics, gets more replicas under load.
 
 The remedy for topics created when there were fewer brokers (R3), as clients of the cluster experience it. Not
 here: reassigning a large cluster in small steps, which is `kaput reassign`.

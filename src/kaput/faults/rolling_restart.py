@@ -22,7 +22,7 @@ _POLL_S = 0.1
 
 
 class RollingRestart(Fault):
-    """Proof: each process has ended after SIGTERM, and after its restart the cluster was whole again."""
+    """Proof: each process ended after SIGTERM, and after its restart every ISR was full again."""
 
     name = "rolling-restart"
 

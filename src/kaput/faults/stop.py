@@ -1,4 +1,4 @@
-"""stop: SIGTERM, a clean shutdown as in maintenance. Heals by a restart."""
+"""stop: SIGTERM, a clean shutdown as for maintenance. Healed by a restart."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
             my_application(lab.bootstrap_servers)
 
 Its place: the public face for other people's programs and tests (docs/IN_YOUR_TESTS.md); kaput's own runs
-put the same parts together in run/experiment.py.
+put the same parts together in runner/experiment.py.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from pydantic import ValidationError
 
 from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.lab import Cluster
-from kaput.cluster.network.entering import inside
+from kaput.cluster.network.reexec import check_inside
 from kaput.cluster.requests import metadata
 from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.java import Java, find_java
-from kaput.operate.breaking import Breaking, Injected
+from kaput.operate.fault_injection import FaultInjector, Healed, InjectedFault
+from kaput.operate.status import status_of
 from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
 from kaput.scenario import loader
@@ -67,36 +69,43 @@ def lab(
 
 
 class Lab:
-    """A running cluster between entering and leaving the block; made by `lab`. For several threads.
+    """A running cluster inside its `with` block; made by `lab`. For several threads.
 
-    Entering raises LabError where the cluster does not come up.
+    What kaput itself knows is a property; what looks at brokers, changes them or takes an argument is a
+    method. Entering raises LabError if the cluster does not come up.
     """
 
     def __init__(
         self, spec: Spec, topics: Sequence[Topic], folder: Path | None, note: Callable[[str], None]
     ) -> None:
-        self.spec = spec
+        self._spec = spec
         self._topics, self._folder, self._note = topics, folder, note
         self._found: tuple[Java, Distribution] | None = None
+        self._cluster: Cluster
+        self._admin: Admin
+        self._faults: FaultInjector
         self._stack = ExitStack()
         self._growing = threading.Lock()
 
-    def runs_on(self, java: Java, distribution: Distribution) -> None:
-        """What has been found already is not looked for on entering."""
-        self._found = java, distribution
-        self.spec = self.spec.model_copy(update={"kafka": distribution.version})
+    def fetch(self, find: Callable[[str, Java], Distribution] | None = None) -> None:
+        """Finds Java and fetches Kafka's jars now; otherwise entering does. `find`: another source of jars.
 
-    def _find(self) -> tuple[Java, Distribution]:
+        Raises LabError.
+        """
         java = find_java()
-        return java, resolve(self.spec.kafka, java, note=self._note)
+        distribution = (
+            find(self._spec.kafka, java) if find else resolve(self._spec.kafka, java, note=self._note)
+        )
+        self._found = java, distribution
+        self._spec = self._spec.model_copy(update={"kafka": distribution.version})
 
     def __enter__(self) -> Lab:
-        if self.spec.network == "namespaces" and not inside():
-            raise LabError(
-                "network: namespaces needs a program that kaput has started in a network of its own: "
-                "kaput inside COMMAND ..."
-            )
-        java, distribution = self._found or self._find()
+        if self._spec.network == "namespaces":
+            check_inside()
+        if self._found is None:
+            self.fetch()
+        assert self._found is not None
+        java, distribution = self._found
         reap_orphans()
         with ExitStack() as stack:
             owner = stack.enter_context(Owner(marks_environment=False))
@@ -105,13 +114,12 @@ class Lab:
             )
             if self._folder is None:
                 owner.own_path(folder)
-            self.cluster = stack.enter_context(
-                Cluster(owner, self.spec, distribution, java, folder, self._note)
-            )
-            self.admin = stack.enter_context(Admin(self.cluster, READY_TIMEOUT_S))
-            self.breaking = Breaking(self.cluster.nodes, self.cluster.network, self.admin, lambda: self.spec)
-            stack.callback(self.breaking.abandon)
-            self.admin.create_topics(self._topics)
+            cluster = stack.enter_context(Cluster(owner, self._spec, distribution, java, folder, self._note))
+            admin = stack.enter_context(Admin(cluster, READY_TIMEOUT_S))
+            self._cluster, self._admin = cluster, admin
+            self._faults = FaultInjector(cluster.nodes, cluster.network, admin, lambda: self._spec)
+            stack.callback(self._faults.abandon)
+            admin.create_topics(self._topics)
             self._stack = stack.pop_all()
         return self
 
@@ -121,16 +129,21 @@ class Lab:
         self._stack.close()
 
     @property
+    def spec(self) -> Spec:
+        """The scenario's `cluster` block that it was made from."""
+        return self._spec
+
+    @property
     def bootstrap_servers(self) -> str:
         """HOST:PORT of every broker, separated by commas, for clients."""
-        return self.cluster.bootstrap_servers
+        return self._cluster.bootstrap_servers
 
     @property
     def client_properties(self) -> Path | None:
         """With `security="scram-tls"`: how clients are let in, in Java's names (--command-config). It holds a
         password, and can be read by nobody else. None where everybody is let in.
         """
-        return self.cluster.access().path
+        return self._cluster.access().path
 
     def client_settings(self, user: str = CLIENT_USER) -> dict[str, str]:
         """What a client of librdkafka needs to be told to reach the brokers as that user: `kaput`, who may do
@@ -138,11 +151,11 @@ class Lab:
         """
         if user not in USERS:
             raise UsageError(f"there is no user {user}; {hint(user, USERS)}")
-        return {"bootstrap.servers": self.bootstrap_servers, **self.cluster.access(user).librdkafka()}
+        return {"bootstrap.servers": self.bootstrap_servers, **self._cluster.access(user).librdkafka()}
 
     def cluster_id(self) -> str | None:
         """As Kafka has it; None where no broker says."""
-        for endpoint in self.cluster.broker_endpoints.values():
+        for endpoint in self._cluster.broker_endpoints.values():
             with suppress(Unanswered):
                 return str(ask(endpoint, metadata(), _REACHED_S).cluster_id)
         return None
@@ -150,12 +163,12 @@ class Lab:
     @property
     def brokers(self) -> list[int]:
         """Their ids, from 1."""
-        return self.spec.broker_ids()
+        return self._spec.broker_ids()
 
     @property
-    def active_faults(self) -> list[Injected]:
+    def active_faults(self) -> list[InjectedFault]:
         """What is broken now."""
-        return self.breaking.active
+        return self._faults.active
 
     def create_topic(
         self,
@@ -168,7 +181,7 @@ class Lab:
         """Returns when every partition has a leader and its full ISR. `replication_factor`: 3, or as many
         as there are brokers, unless told. Raises UsageError, and LabError with Kafka's reason.
         """
-        factor = replication_factor or (len(assignment[0]) if assignment else min(3, self.spec.brokers))
+        factor = replication_factor or (len(assignment[0]) if assignment else min(3, self._spec.brokers))
         try:
             topic = Topic(
                 name=name,
@@ -179,7 +192,7 @@ class Lab:
             )
         except ValidationError as error:
             raise UsageError(in_lines(from_validation(error, {}))) from None
-        self.admin.create_topics([topic])
+        self._admin.create_topics([topic])
 
     def grow(self, count: int = 1) -> list[int]:
         """That many more brokers, ready when this returns; their ids.
@@ -191,27 +204,27 @@ class Lab:
             self._refuse_unready()
             before = self.brokers
             try:
-                return self.cluster.grow(count)
+                return self._cluster.grow(count)
             except LabError as error:
-                kept = [str(broker) for broker in self.cluster.broker_endpoints if broker not in before]
+                kept = [str(broker) for broker in self._cluster.broker_endpoints if broker not in before]
                 and_so = (
                     f"broker {', '.join(kept)} runs and belongs to the cluster" if kept else "none was added"
                 )
                 raise LabError(f"{error}\n{and_so}") from None
             finally:
-                brokers = len(self.cluster.broker_endpoints)
-                self.spec = self.spec.model_copy(update={"brokers": brokers})
+                brokers = len(self._cluster.broker_endpoints)
+                self._spec = self._spec.model_copy(update={"brokers": brokers})
 
     def _refuse_unready(self) -> None:
         """A broker counts as added once all of them know it, which these could not."""
-        nodes = self.cluster.nodes.values()
+        nodes = self._cluster.nodes.values()
         wrong = [f"{node.title} is down" for node in nodes if not node.running]
         wrong += [f"{node.title} is paused" for node in nodes if node.is_stopped()]
         faults = ", ".join(each.id for each in self.active_faults)
         try:
             if not wrong:
                 # What was healed just now is back in time; what is broken stays so.
-                self.cluster.wait_ready(_REACHED_S if faults else READY_TIMEOUT_S)
+                self._cluster.wait_ready(_REACHED_S if faults else READY_TIMEOUT_S)
         except LabError:
             if not faults:
                 raise
@@ -222,30 +235,45 @@ class Lab:
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
         """By number: leader (None where there is none), leader epoch, replicas, ISR. Raises LabError."""
-        return {partition: state for (_, partition), state in self.admin.partitions([topic]).items()}
+        return {partition: state for (_, partition), state in self._admin.partitions([topic]).items()}
 
     def controller(self) -> int:
         """The id of the active controller. Raises LabError where there is none."""
-        return self.admin.controller_id()
+        return self._admin.controller_id()
 
     def log(self, broker: int) -> Path:
         """All that a broker has said."""
-        return self.cluster.nodes[broker].log
+        return self._cluster.nodes[broker].log
 
     def troubles(self) -> list[str]:
         """Sentences about brokers that ended without having been told to."""
-        return self.cluster.troubles()
+        return self._cluster.troubles()
+
+    def status(self) -> dict[str, Any]:
+        """Brokers, partitions, groups and faults in one document, as `kaput status --json` prints it."""
+        return status_of(self, self._cluster.nodes.values(), self._admin)
+
+    def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
+        """Breaks something until `heal`, or until the cluster ends. See `fault`, which also heals."""
+        given = {key.rstrip("_").replace("_", "-"): value for key, value in options.items()}
+        return self._faults.inject(fault, target, given)
+
+    def heal(self, fault: InjectedFault | str) -> Healed:
+        """Heals an active fault, given itself or its id. Does not wait until every broker is back.
+
+        Raises UsageError if no such fault is active, FaultError if its end is not confirmed.
+        """
+        return self._faults.heal(fault if isinstance(fault, str) else fault.id)
 
     @contextmanager
-    def fault(self, fault: str, target: str = "any", **options: object) -> Iterator[Injected]:
+    def fault(self, fault: str, target: str = "any", **options: object) -> Iterator[InjectedFault]:
         """Breaks something for the length of a block: proven before the body runs, healed after it.
 
         `fault`, `target` and `options` as in a scenario (`delay="100ms"`; `from_="controllers"`, because
         `from` is a word of Python's). After the heal every broker is waited for, unless another fault is
         active. Raises UsageError; FaultError where it did not bite, did not last or was not healed.
         """
-        given = {key.rstrip("_").replace("_", "-"): value for key, value in options.items()}
-        injected = self.breaking.inject(fault, target, given)
+        injected = self.inject(fault, target, **options)
         try:
             yield injected
         except BaseException as error:
@@ -256,14 +284,14 @@ class Lab:
             raise
         self._heal(injected)
 
-    def _heal(self, injected: Injected) -> None:
+    def _heal(self, injected: InjectedFault) -> None:
         try:
-            self.breaking.heal(injected.id)
+            self.heal(injected)
         except FaultError:
             self._settle()
             raise
         self._settle()
 
     def _settle(self) -> None:
-        if not self.breaking.active:
-            self.cluster.wait_ready(READY_TIMEOUT_S)
+        if not self._faults.active:
+            self._cluster.wait_ready(READY_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""What a replay is to copy, and what it may not be asked."""
+"""What a replay copies, and the checks before it starts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from kaput.cluster.group_admin import OFFSETS
 from kaput.errors import UsageError
 
-_KAFKAS_OWN = frozenset(
+_INTERNAL = frozenset(
     {OFFSETS, "__transaction_state", "__share_group_state", "__cluster_metadata", "@metadata"}
 )
-# Settings on which it rests that each record is copied once.
-_ITS_OWN = frozenset(
+# Settings that exactly-once copying depends on.
+_FIXED = frozenset(
     {
         "bootstrap.servers",
         "metadata.broker.list",
@@ -31,9 +31,9 @@ _ITS_OWN = frozenset(
 
 @dataclass(frozen=True)
 class Replay:
-    """What to copy: from a topic to a topic, of the same cluster. `rate`: messages a second, None: no limit.
+    """What to copy, between topics of one cluster. `rate`: messages per second, None: no limit.
 
-    id: what a replay is known by, when it is started again; config: settings of both clients.
+    `id`: the name to resume it by; `config`: settings for both clients.
     """
 
     servers: str
@@ -45,10 +45,10 @@ class Replay:
 
 
 def check(wanted: Replay) -> None:
-    """Raises UsageError for what no replay can be."""
+    """Raises UsageError for a replay that cannot work."""
     if wanted.source == wanted.target:
         raise UsageError("a topic cannot be replayed into itself: it would never end")
-    if wanted.target in _KAFKAS_OWN:
-        raise UsageError(f"{wanted.target}: is Kafka's own; what is written there must come from its brokers")
-    if taken := sorted(_ITS_OWN & (wanted.config or {}).keys()):
-        raise UsageError(f"--config {taken[0]}: is not yours to choose, a replay has its own")
+    if wanted.target in _INTERNAL:
+        raise UsageError(f"{wanted.target} is internal to Kafka; only brokers may write to it")
+    if taken := sorted(_FIXED & (wanted.config or {}).keys()):
+        raise UsageError(f"--config {taken[0]}: a replay sets this itself")

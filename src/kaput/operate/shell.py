@@ -1,4 +1,4 @@
-"""A program beside a standing cluster: in its network, with its addresses and Kafka's tools at hand."""
+"""A shell with access to a running cluster: in its network, with its addresses and Kafka's tools."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from pathlib import Path
 
 from kaput.cluster.network.tools import tool
 from kaput.errors import UsageError
-from kaput.operate.homes import Card, home
+from kaput.operate.registry import ClusterEntry, directory_of
 from kaput.operate.tools import TOOLS
 
-CLUSTER = "KAPUT_CLUSTER"  # the verbs' --cluster, for what runs in the shell
+CLUSTER = "KAPUT_CLUSTER"  # the default of --cluster inside the shell
 BOOTSTRAP_SERVERS = "BOOTSTRAP_SERVERS"
-CLIENT_PROPERTIES = "CLIENT_PROPERTIES"  # the file by which clients are let in, where not everybody is
+CLIENT_PROPERTIES = "CLIENT_PROPERTIES"  # the security settings for clients, if they need any
 
 
-def enter(card: Card, command: Sequence[str]) -> None:
-    """Becomes the command, or a shell where there is none. Raises UsageError, LabError."""
+def enter(entry: ClusterEntry, command: Sequence[str]) -> None:
+    """Replaces this process by the command, or by a shell. Raises UsageError, LabError."""
     wanted = list(command) or [os.environ.get("SHELL", "/bin/sh")]
     env = {
         **os.environ,
-        CLUSTER: card.name,
-        BOOTSTRAP_SERVERS: card.bootstrap_servers,
-        **({CLIENT_PROPERTIES: card.client_properties} if card.client_properties else {}),
-        "PATH": os.pathsep.join([str(_tools(card)), os.environ.get("PATH", os.defpath)]),
+        CLUSTER: entry.name,
+        BOOTSTRAP_SERVERS: entry.bootstrap_servers,
+        **({CLIENT_PROPERTIES: entry.client_properties} if entry.client_properties else {}),
+        "PATH": os.pathsep.join([str(_tools(entry)), os.environ.get("PATH", os.defpath)]),
     }
     found = shutil.which(wanted[0], path=env["PATH"])
     if found is None:
-        raise UsageError(f"{wanted[0]}: there is no such program on the PATH")
+        raise UsageError(f"{wanted[0]}: no such program on the PATH")
     sys.stdout.flush()
-    again = [*_way_in(card), found, *wanted[1:]]
+    again = [*_nsenter(entry), found, *wanted[1:]]
     os.execve(again[0], again, env)
 
 
-def _way_in(card: Card) -> list[str]:
-    if card.network != "namespaces":
+def _nsenter(entry: ClusterEntry) -> list[str]:
+    if entry.network != "namespaces":
         return []
-    # A user's own cluster stands in a namespace of users as well.
+    # An ordinary user's cluster is in a user namespace as well.
     users = [] if os.geteuid() == 0 else ["-U", "--preserve-credentials"]
-    return [tool("nsenter"), "-t", str(card.pid), *users, "-n", "--"]
+    return [tool("nsenter"), "-t", str(entry.pid), *users, "-n", "--"]
 
 
-def _tools(card: Card) -> Path:
-    """A directory with a program for each tool, by the name people know."""
-    folder = home(card.name).path / "bin"
+def _tools(entry: ClusterEntry) -> Path:
+    """A directory with a script for each tool, under its usual names."""
+    folder = directory_of(entry.name).path / "bin"
     folder.mkdir(exist_ok=True)
     for name in TOOLS:
         for known in (f"kafka-{name}", f"kafka-{name}.sh"):

@@ -1,7 +1,8 @@
-"""The state of a standing cluster in one document: brokers, controller, partitions, groups' lag, faults."""
+"""The state of a running cluster in one document: brokers, controller, partitions, consumer lag, faults."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
     from kaput.operate.lab import Lab
 
 
-def status_of(lab: Lab) -> dict[str, Any]:
-    """As JSON can tell it. What cannot be had right now is null, with the reason in `unknown`."""
+def status_of(lab: Lab, every: Iterable[Node], admin: Admin) -> dict[str, Any]:
+    """As JSON. What cannot be read right now is null, with the reason in `unknown`."""
     unknown: list[str] = []
-    nodes = [_node(node) for node in lab.cluster.nodes.values()]
+    nodes = [_node(node) for node in every]
     return {
         "kafka": lab.spec.kafka,
         "mode": lab.spec.mode,
@@ -26,8 +27,8 @@ def status_of(lab: Lab) -> dict[str, Any]:
         "controller": _tried(lab.controller, unknown),
         "brokers": [node for node in nodes if node["role"] in ("broker", "combined")],
         "others": [node for node in nodes if node["role"] not in ("broker", "combined")],
-        "partitions": _tried(lambda: _partitions(lab.admin), unknown),
-        "groups": _tried(lambda: _groups(lab.admin), unknown),
+        "partitions": _tried(lambda: _partitions(admin), unknown),
+        "groups": _tried(lambda: _groups(admin), unknown),
         "faults": [asdict(each) for each in lab.active_faults],
         "troubles": lab.troubles(),
         "unknown": unknown,

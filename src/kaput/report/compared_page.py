@@ -110,7 +110,7 @@ def _told_apart(entries: Sequence[Entry]) -> list[str]:
 def _worst(runs: Sequence[Findings]) -> str:
     """The worst verdict, or `loss` where all held and some of them lost messages."""
     word = next(word for word in _WORST if any(findings.verdict == word for findings in runs))
-    lost = any(anomaly.count for findings in runs for anomaly in findings.anomaly("lost"))
+    lost = any(findings.lost for findings in runs)
     return "loss" if word == "held" and lost else word
 
 

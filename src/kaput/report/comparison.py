@@ -72,7 +72,7 @@ def _count(name: str) -> Callable[[Findings], float | None]:
     def count(findings: Findings) -> float | None:
         if name in GROUP_ANOMALIES and not findings.groups:
             return None
-        return sum(anomaly.count for anomaly in findings.anomaly(name))
+        return findings.total(name)
 
     return count
 

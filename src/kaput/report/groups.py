@@ -40,7 +40,7 @@ def summary(group: GroupFindings, findings: Findings) -> str:
     """What it was handed, in a line."""
     drained = "drained" if group.drained else "NOT drained: what it has not seen proves nothing"
     said = [drained, f"{plural(group.delivered_messages, 'message')} delivered"]
-    again = sum(a.count for a in findings.anomaly("redelivered") if a.group == group.group)
+    again = group.redelivered
     if again:
         said.append(f"{plural(again, 'record')} redelivered")
     if group.redelivered_after_commit:

@@ -84,7 +84,7 @@ def _why(findings: Findings) -> Iterator[str]:
 def _overwritten(change: LeaderChange, findings: Findings) -> str:
     """How one change of leader lost what it did."""
     place, began_ns = f"{change.topic}/{change.partition}", findings.run.started_ns
-    every = change.lost == sum(a.count for a in findings.anomaly("lost"))
+    every = change.lost == findings.lost
     lost = "what is lost" if every else f"{change.lost:,} of the messages lost"
     if change.leader == change.old_leader:
         return f"Broker {change.leader} came back as leader of {place} without {lost}."
@@ -99,8 +99,8 @@ def _overwritten(change: LeaderChange, findings: Findings) -> str:
 
 def _figures(findings: Findings) -> list[Figure]:
     totals = findings.totals
-    lost = sum(a.count for a in findings.anomaly("lost"))
-    twice = sum(a.count for a in findings.anomaly("duplicate"))
+    lost = findings.lost
+    twice = findings.duplicate
     silent = max((f.unavailable_ms for f in findings.faults if f.unavailable_ms is not None), default=None)
     elected = max((f.election_ms for f in findings.faults if f.election_ms is not None), default=None)
     figures = [

@@ -26,12 +26,11 @@ def to_html(folder: RunFolder, findings: Findings) -> str:
     manifest, scenario = manifest_of(folder), scenario_of(folder)
     course = read_course(folder, findings, manifest)
     rows = charts.timeline(course) if course else []
-    lost = any(a.count for a in findings.anomaly("lost"))
     context = {
         "findings": findings,
         "run": findings.run,
         "head": headline(findings),
-        "verdict": "loss" if findings.verdict == "held" and lost else findings.verdict,
+        "verdict": "loss" if findings.verdict == "held" and findings.lost else findings.verdict,
         "sign": SIGNS.get(findings.verdict, "?"),
         "rows": rows,
         "windows": _windows(course) if course else [],

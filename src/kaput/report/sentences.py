@@ -31,12 +31,12 @@ def verdict_sentence(findings: Findings) -> str:
 
 def _verdict(findings: Findings) -> str:
     """In capitals; a run that held although messages were lost must not read like one that lost none."""
-    lost = any(a.count for a in findings.anomaly("lost"))
-    return findings.verdict.upper() + (", with permitted loss" if findings.verdict == "held" and lost else "")
+    permitted = findings.verdict == "held" and findings.lost
+    return findings.verdict.upper() + (", with permitted loss" if permitted else "")
 
 
 def _lost(findings: Findings) -> str:
-    lost = sum(a.count for a in findings.anomaly("lost"))
+    lost = findings.lost
     permitted = sum(a.permitted for a in findings.anomaly("lost"))
     if not lost:
         return "no acknowledged message lost"
@@ -60,7 +60,7 @@ def not_proven(fault: FaultFindings) -> str:
 def arithmetic_sentence(findings: Findings) -> str:
     """What subtracting end offsets says, beside the exact count, and what accounts for the difference."""
     said = findings.high_watermark_arithmetic
-    lost = sum(a.count for a in findings.anomaly("lost"))
+    lost = findings.lost
     sentence = (
         f"{said.acked:,} acknowledged less {said.end_offsets:,} in the end offsets says "
         f"{said.difference:,} lost; the exact count is {lost:,}"
@@ -75,9 +75,7 @@ def arithmetic_sentence(findings: Findings) -> str:
 
 def _stored_without_acknowledgement(findings: Findings) -> list[str]:
     """What fills the log without an acknowledgement of its own, and so stands in for what is lost."""
-    counts = {
-        name: sum(a.count for a in findings.anomaly(name)) for name in ("recovered", "ghost", "phantom")
-    }
+    counts = {name: findings.total(name) for name in ("recovered", "ghost", "phantom")}
     copies = sum(
         a.extra_copies if a.extra_copies is not None else a.count for a in findings.anomaly("duplicate")
     )

@@ -4,15 +4,17 @@ together)."""
 from __future__ import annotations
 
 WORDS = {
-    "acked": ("the client was told that the message is written. With acks=0 that is the client's own claim"),
+    "acked": (
+        "the client was informed that the message is written. With acks=0 that is the client's own claim"
+    ),
     "affected": (
         "attempts between a fault's effective time and the new leader's first acknowledgement, on the "
-        "partitions that the fault hit, that were lost, failed, unknown, or acknowledged only after "
-        "the election"
+        "partitions that the fault hit, that were lost, failed, unknown, or acknowledged only after the "
+        "election"
     ),
     "backlog_drained_ms": (
-        "effective time to the first sample in which every group lags no more than the most that it had "
-        "lagged before the fault, after one in which one did; nothing where none did"
+        "effective time to the first sample in which no group lags more than the most that it had lagged "
+        "before the fault, after one in which a group did; null if none did"
     ),
     "commit-ahead": (
         "a group committed an offset while a stored record below it, at or after the offset where the "
@@ -22,12 +24,12 @@ WORDS = {
         " and commits by itself is not ahead"
     ),
     "corrupt": "a record whose checksum does not match",
-    "drain": ("reading every partition to its end with a fresh reader, after the cluster has come to rest"),
+    "drain": "reading every partition to its end with a fresh reader, after the cluster has come to rest",
     "duplicate": "a message stored more than once",
-    "effective": ("the moment a fault took hold: the process is gone, is stopped, or was told to stop"),
-    "election_ms": ("effective time to the first leader event that moves a partition off the target"),
+    "effective": "the moment a fault took effect: the process is gone or stopped, or was signalled to stop",
+    "election_ms": "effective time to the first leader event that moves a partition off the target",
     "failed": "definitely not written; anything less certain is `unknown`",
-    "fate": ("outcome x times stored x, for each group, times delivered; every message has exactly one"),
+    "fate": "outcome x times stored x, for each group, times delivered; every message has exactly one",
     "first_ack_after_ms": "effective time to the new leader's first acknowledgement",
     "first_delivery_after_ms": (
         "effective time to the first delivery, to any group, of a message that the new leader took"
@@ -49,24 +51,24 @@ WORDS = {
     ),
     "loss window": "first to last acknowledgement of a lost message of one fault",
     "lost": (
-        "acknowledged, stored nowhere, its partition read to the end; a message of a transaction: one that "
-        "was committed, too"
+        "acknowledged, stored nowhere, its partition read to the end; a message of a transaction: one "
+        "that was committed, too"
     ),
     "partition table": (
-        "who led each partition, under which epoch, with which replicas and ISR: `before` the first "
-        "fault took hold, `during` (just before the last heal, when everything that the faults did "
-        "has been done), and `after`, at the end of the run. From the cluster's own events; "
-        "`replicas` as the scenario assigns them, else every broker that was ever in the ISR"
+        "who led each partition, under which epoch, with which replicas and ISR: `before` the first fault"
+        " took hold, `during` (just before the last heal, when everything that the faults did has been "
+        "done), and `after`, at the end of the run. From the cluster's own events; `replicas` as the "
+        "scenario assigns them, else every broker that was ever in the ISR"
     ),
-    "permitted": ("what the configuration does not promise to prevent; violations are count minus permitted"),
+    "permitted": "what the configuration does not promise to prevent; violations are count minus permitted",
     "phantom": "an intact record of this run with an identity that was never sent",
     "rebalance": (
         "in a group, changes of owner that follow one another within 1 s, or across which some partition "
-        "(of those that the group had been assigned by then) is nobody's; from the first to the last of "
+        "(of those that the group had been assigned by then) has no owner; from the first to the last of "
         "them. An assignment to a member that has the partition already is no change. `revoked`, `lost`, "
         "`left` and `killed` take away, `assigned` gives; the first rebalance is that in which partitions"
         " get their first owners, and so is what follows when a topic is resized. What begins after the "
-        "group's last delivery with members giving up or leaving, and after which nobody joins or is "
+        "group's last delivery with members giving up or leaving, and after which no member joins or is "
         "killed, is the group's end and no rebalance, nor a part of one that was over, however short "
         "before. Its `members` are those that had joined or been assigned anything, and had neither left "
         "nor been killed, a second after its last change, or when the group's end began"
@@ -81,8 +83,9 @@ WORDS = {
         "before it"
     ),
     "stored": (
-        "found by the drain's reader, `0`, `1` or `n` times. In a topic with transactions that is a reader "
-        "with `read_committed`: records that are not visible are in the log, and no copies of a message"
+        "found by the drain's reader, `0`, `1` or `n` times. In a topic with transactions that is a "
+        "reader with `read_committed`: records that are not visible are in the log, and no copies of a "
+        "message"
     ),
     "trigger": (
         "why a rebalance began: the members that were killed, left (up to a minute before it) or joined "
@@ -102,15 +105,14 @@ WORDS = {
     ),
     "two_leaders_ms": "from an election to the deposed leader's last acknowledgement",
     "unavailable_ms": (
-        "longest time without an acknowledgement for a partition under load, from the effective time "
-        "to the end of recovery"
+        "longest time without an acknowledgement for a partition under load, from the effective time to "
+        "the end of recovery"
     ),
-    "unknown": ("no definite outcome: timeouts, purged messages, anything retried and then failed"),
+    "unknown": "no definite outcome: timeouts, purged messages, anything retried and then failed",
     "unowned_partition_seconds": (
-        "of a rebalance: for each partition the time from when its last owner gave it up, lost it, "
-        "left or was killed, to its next assignment, added up. A partition's time before its first "
-        "owner does not count; one that never had an owner again was nobody's until the end of the "
-        "run"
+        "of a rebalance: for each partition the time from when its last owner gave it up, lost it, left "
+        "or was killed, to its next assignment, added up. A partition's time before its first owner does "
+        "not count; one that never had an owner again had no owner until the end of the run"
     ),
     "unseen": (
         "stored, but never delivered to a group whose drain finished. Judged on the topics that it reads:"

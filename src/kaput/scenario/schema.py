@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from kaput.scenario.model import Scenario
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -11,8 +13,13 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def json_schema() -> dict[str, Any]:
     """Draft 2020-12; descriptions are the model's own."""
-    schema = Scenario.model_json_schema(by_alias=True, mode="validation")
-    return {"$schema": DIALECT, **_without_titles(schema), "title": "kaput scenario"}
+    return schema_of(Scenario, "kaput scenario")
+
+
+def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """The JSON Schema of any model."""
+    schema = model.model_json_schema(by_alias=True, mode="validation")
+    return {"$schema": DIALECT, **_without_titles(schema), "title": title}
 
 
 def _without_titles(node: Any) -> Any:

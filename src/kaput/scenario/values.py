@@ -29,24 +29,28 @@ TARGET = re.compile(
     r"|(?P<bare>controller|zookeeper|any|minority|all|cluster)"
 )
 _MEMBERS = re.compile(r"(?:any member|members?(?: \d+(?:, \d+)*)?) of (\S.*)")
-_TARGET_FORMS = {
-    "broker": "broker N",
-    "leader-of": "leader-of T/P",
-    "follower-of": "follower-of T/P",
-    "followers-of": "followers-of T/P",
-    "coordinator-of": "coordinator-of G",
-    "transaction-coordinator-of": "transaction-coordinator-of producer N",
-    "producer": "producer N",
-    "member": "member N of G",
-    "members": "members of G",
-    "any-member": "any member of G",
-    "topic": "topic T",
-    "controller": "controller",
-    "zookeeper": "zookeeper",
-    "any": "any",
-    "minority": "minority",
-    "all": "all",
-    "cluster": "cluster",
+# By their first word, how targets are written and what they mean (docs/FAULTS.md).
+TARGETS = {
+    "broker": ("broker N", "the broker of that number"),
+    "leader-of": ("leader-of T/P", "the leader of partition P of topic T when the fault is injected"),
+    "follower-of": ("follower-of T/P", "one of its followers"),
+    "followers-of": ("followers-of T/P", "all of its followers"),
+    "coordinator-of": ("coordinator-of G", "the coordinator of group G"),
+    "transaction-coordinator-of": (
+        "transaction-coordinator-of producer N",
+        "the coordinator of a producer's transactions",
+    ),
+    "producer": ("producer N", "a producer, counted from 0 over all entries of `producers`"),
+    "member": ("member N of G", "a member of group G, counted from 1"),
+    "members": ("members of G", "all members of group G"),
+    "any-member": ("any member of G", "a random member of group G"),
+    "topic": ("topic T", "the topic itself"),
+    "controller": ("controller", "the active controller"),
+    "zookeeper": ("zookeeper", "all ZooKeeper nodes"),
+    "any": ("any", "a random broker"),
+    "minority": ("minority", "fewer than half of the brokers, at random"),
+    "all": ("all", "every broker"),
+    "cluster": ("cluster", "the cluster as a whole"),
 }
 _PEER = re.compile(r"controllers|zookeeper|brokers|clients|all-nodes|everybody|broker \d{1,6}")
 _PEER_FORMS = ("controllers", "zookeeper", "brokers", "clients", "all-nodes", "everybody", "broker N")
@@ -82,8 +86,8 @@ def _check_target(value: str) -> str:
     first, _, rest = value.partition(" ")
     if first == "any" and rest:
         first = "any-member"
-    near = nearest(first, _TARGET_FORMS, cutoff=0.5)
-    forms = [_TARGET_FORMS[word] for word in near] or list(_TARGET_FORMS.values())
+    near = nearest(first, TARGETS, cutoff=0.5)
+    forms = [TARGETS[word][0] for word in near or TARGETS]
     raise ValueError(f"{value!r} is not a target; {'did you mean' if near else 'write'} {_any_of(forms)}")
 
 

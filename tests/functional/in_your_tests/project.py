@@ -46,7 +46,7 @@ def test_the_shared_cluster_is_whole_again(kafka_lab_shared: kaput.Lab) -> None:
         pass
 
 
-@pytest.mark.kafka_lab(brokers=1)
+@pytest.mark.kafka_cluster(brokers=1)
 def test_a_cluster_of_ones_own(kafka_lab: kaput.Lab) -> None:
     """Another cluster beside the shared one; a fault that has nothing to hit is an error, not a pass."""
     lab = kafka_lab

@@ -47,7 +47,7 @@ def test_a_project_of_its_own_breaks_brokers(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     shutil.copy(PROJECT, project / "test_orders.py")
-    (project / "pytest.ini").write_text("[pytest]\nkafka_lab_shared =\n    brokers=3\n    controllers=1\n")
+    (project / "pytest.ini").write_text("[pytest]\nkaput_cluster =\n    brokers=3\n    controllers=1\n")
     said = ran(python, "-m", "pytest", "-q", "--strict-markers", "--basetemp", project / "tmp", cwd=project)
     assert "3 passed" in said, said
     lines = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]

@@ -13,15 +13,15 @@ import sys
 import pytest
 
 from driving import WITHOUT_RIGHTS
-from kaput.cluster.network.preflight import NEEDS, way_in
+from kaput.cluster.network.preflight import NEEDS, namespace_command
 from kaput.errors import NamespacesError
 
 _ASK = """
 import json
-from kaput.cluster.network.preflight import NEEDS, way_in
+from kaput.cluster.network.preflight import NEEDS, namespace_command
 from kaput.errors import NamespacesError
 try:
-    print(json.dumps({"way": way_in(NEEDS)}))
+    print(json.dumps({"way": namespace_command(NEEDS)}))
 except NamespacesError as error:
     print(json.dumps({"why": str(error)}))
 """
@@ -31,7 +31,7 @@ except NamespacesError as error:
 def way() -> list[str]:
     """The command before a program that shall run in a namespace of its own."""
     try:
-        return way_in(NEEDS)
+        return namespace_command(NEEDS)
     except NamespacesError as error:
         pytest.skip(str(error))
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from kaput.cluster.network.connections import established, tear_down
 from kaput.cluster.network.interface import Queued
 from kaput.cluster.network.links import make_bridge, make_link, raise_loopback, remove_links
+from kaput.cluster.network.netns import run_in_netns
 from kaput.cluster.network.packet_filter import KernelFilter
 from kaput.cluster.network.packets import Chain, Rule
 from kaput.cluster.network.queues import KernelQueue
-from kaput.cluster.network.visiting import visit
 from kaput.errors import LabError
 from kaput.faults.rules import blocking, dropping
 
@@ -156,7 +156,7 @@ def node() -> Iterator[int]:
 
 def a_node_is_reached_until_its_link_is_gone() -> None:
     """Sockets of either side, made by a visit; rules of the node's are its own."""
-    with node() as pid, visit(pid, lambda: socket.create_server(("0.0.0.0", PORT))):
+    with node() as pid, run_in_netns(pid, lambda: socket.create_server(("0.0.0.0", PORT))):
         assert connects(NODE) == "yes"
         kernel = KernelFilter(pid)
         kernel.put("kaput_1", blocking([CLIENTS], "in", "reject"))
@@ -211,11 +211,11 @@ def connections_end_at_both_ends() -> None:
     """Of IPv4 sockets and of IPv6 ones, as Java's are; those with others stay."""
     with (
         node() as pid,
-        visit(pid, lambda: socket.create_server(("0.0.0.0", PORT))) as four,
-        visit(pid, lambda: socket.create_server(("::", OTHER_PORT), family=socket.AF_INET6,
+        run_in_netns(pid, lambda: socket.create_server(("0.0.0.0", PORT))) as four,
+        run_in_netns(pid, lambda: socket.create_server(("::", OTHER_PORT), family=socket.AF_INET6,
                                                 dualstack_ipv6=True)) as six,
-        visit(pid, lambda: socket.create_server((HERE, 11))) as inner,
-        visit(pid, lambda: socket.create_connection((HERE, 11))) as inner_end,
+        run_in_netns(pid, lambda: socket.create_server((HERE, 11))) as inner,
+        run_in_netns(pid, lambda: socket.create_connection((HERE, 11))) as inner_end,
     ):  # fmt: skip
         pairs = []
         for server, port in ((four, PORT), (six, OTHER_PORT)):
@@ -256,7 +256,7 @@ def nothing_is_left_over_and_nothing_is_started() -> None:
             queue.state()
             queue.clear()
             tear_down(pid, NODE, established(pid, [CLIENTS]))
-            visit(pid, socket.socket).close()
+            run_in_netns(pid, socket.socket).close()
 
         play()
         before = descriptors(), threading.active_count()

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from driving import KAPUT, WITHOUT_RIGHTS, Kaput
-from kaput.cluster.network.entering import MARK
+from kaput.cluster.network.reexec import MARK
 from waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("way")

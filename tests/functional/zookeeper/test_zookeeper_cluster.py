@@ -9,8 +9,8 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from kaput.cluster.admin import Admin
-from kaput.cluster.collecting import collect_cluster_events
 from kaput.cluster.distribution import Distribution
+from kaput.cluster.event_log import collect_cluster_events
 from kaput.cluster.events import ClusterEvent
 from kaput.cluster.lab import Cluster
 from kaput.cluster.requests import metadata

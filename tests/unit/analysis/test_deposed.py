@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kaput.analysis.deposed import Deposed, leader_changes
-from kaput.analysis.replicas import Seen
-from kaput.analysis.timeline import Change, Timeline
+from kaput.analysis.facts.replicas import Seen
+from kaput.analysis.facts.timeline import Change, Timeline
+from kaput.analysis.questions.leader_changes import Deposed, leader_changes
 from kaput.evidence.findings_parts import Learned
 
 PLACE = ("orders", 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaput.analysis.lag import drained_ns, greatest, over_time
+from kaput.analysis.facts.lag import drained_ns, greatest, over_time
 
 FOREVER = 10**9
 

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kaput.analysis.names import Names
-from kaput.analysis.questions.fault_windows import FaultWindow
+from kaput.analysis.questions.fault_windows import FaultWindow, FaultWindows
+from kaput.analysis.questions.order import Reordered
+from kaput.analysis.questions.silence import Silences
 from kaput.analysis.runs.tables import Unit
-from kaput.analysis.stages.over_sends import SendContext, concerns
+from kaput.analysis.views.sends import Extents
 
-NAMES = Names([], [], [])
+Asks = FaultWindows | Reordered | Silences
 
 
 def _groups(path: Path, statistics: bool = True) -> list[Unit]:
@@ -26,8 +27,8 @@ def _groups(path: Path, statistics: bool = True) -> list[Unit]:
     return [Unit("sends", str(path), number, 10) for number in range(2)]
 
 
-def _read(path: Path, context: SendContext, statistics: bool = True) -> Sequence[bool]:
-    return [concerns(unit, context) for unit in _groups(path, statistics)]
+def _read(path: Path, question: Asks, statistics: bool = True) -> Sequence[bool]:
+    return [question.wants(Extents(unit)) for unit in _groups(path, statistics)]
 
 
 @pytest.mark.parametrize(
@@ -43,22 +44,22 @@ def _read(path: Path, context: SendContext, statistics: bool = True) -> Sequence
 )
 def test_only_what_may_lie_in_a_window_is_read(tmp_path: Path, window: FaultWindow, read: list[bool]) -> None:
     """By the time of the attempt; of losses by that of the outcome, too."""
-    assert _read(tmp_path / "sends", SendContext(NAMES, [window])) == read
+    assert _read(tmp_path / "sends", FaultWindows([window])) == read
 
 
 def test_only_what_may_be_late_is_read(tmp_path: Path) -> None:
     """Reordered messages are asked for by their seqs."""
     late = pl.DataFrame({"producer": [0], "seq": [11], "n": [2], "place": [0]})
-    assert _read(tmp_path / "sends", SendContext(NAMES, late=late)) == [False, True]
+    assert _read(tmp_path / "sends", Reordered(late)) == [False, True]
 
 
 def test_a_file_that_tells_nothing_is_read(tmp_path: Path) -> None:
     """Whoever wrote it need not have kept statistics."""
-    context = SendContext(NAMES, [FaultWindow("f", 20, 99)])
-    assert _read(tmp_path / "sends", context, statistics=False) == [True, True]
+    question = FaultWindows([FaultWindow("f", 20, 99)])
+    assert _read(tmp_path / "sends", question, statistics=False) == [True, True]
 
 
 def test_streams_are_looked_for_everywhere(tmp_path: Path) -> None:
     """A silence may be wherever the stream is."""
     streams = pl.DataFrame({"producer": [0], "place": [0]})
-    assert _read(tmp_path / "sends", SendContext(NAMES, streams=streams)) == [True, True]
+    assert _read(tmp_path / "sends", Silences(streams)) == [True, True]

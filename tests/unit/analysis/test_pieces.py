@@ -3,7 +3,7 @@
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from kaput.analysis.stages.pieces import Parts, Piece, by_part, gathered, pack
+from kaput.analysis.engine.pieces import Parts, Piece, by_part, gathered, pack
 
 FRAMES = [
     pl.DataFrame({"place": [1, 2], "offset": [2**40, 7], "intact": [True, False], "polls": [[1, 2], [3]]}),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 
 from kaput.analysis.questions import commits, fault_windows, loss_windows, offsets, order, polls
 from kaput.analysis.questions.fault_windows import FaultWindow
-from kaput.analysis.questions.messages import messages, unread
 from kaput.analysis.questions.vanished import claims, vanished
+from kaput.analysis.views.places import in_time, torn
+from kaput.analysis.views.stretches import messages, unread
 
 
 def _runs(*rows: tuple[int | None, ...], **same: object) -> pl.DataFrame:
@@ -76,11 +79,13 @@ def test_what_was_delivered_and_is_gone_has_vanished() -> None:
     found = messages(sends, _log((0, 0, 7, 10, 3), (0, 5, 7, 15, 5)), delivered, _transactions(), [0])
     stretches = found.stretches.with_columns(unread=pl.lit(False), uncommitted=pl.lit(False))
     times = {"attempts": np.arange(10), "dones": np.arange(10) + 1}
-    gone = vanished(stretches, found.deliveries, times, np.array([5, 2, 3, 4])).sort("seq")
+    polls_ = np.array([5, 2, 3, 4])
+    view = SimpleNamespace(stretches=stretches, deliveries=found.deliveries, times=times, polls=polls_)
+    gone = vanished(view).sort("seq")  # type: ignore[arg-type]
     assert gone.select("seq", "offset", "at_ns", "n").rows() == [(3, 13, 3, 1), (4, 14, 4, 1)]
     assert claims(gone).select("seq", "offset", "done_ns").rows() == [(3, 13, 4), (4, 14, 4)]
-    unread_ = found.stretches.with_columns(unread=pl.lit(True), uncommitted=pl.lit(False))
-    assert vanished(unread_, found.deliveries, times, np.array([5, 2, 3, 4])).is_empty()
+    view.stretches = found.stretches.with_columns(unread=pl.lit(True), uncommitted=pl.lit(False))
+    assert vanished(view).is_empty()  # type: ignore[arg-type]
 
 
 def test_one_offset_with_two_identities() -> None:
@@ -136,17 +141,17 @@ def test_a_jump_counts_where_something_was_jumped_over() -> None:
     delivered = _delivered(
         (0, 0, 7, 10, 2, 1, 2), (0, 4, 7, 14, 2, 3, 4), (0, 10, 7, 20, 1, 5, 5), (0, 2, 7, 12, 1, 6, 6)
     )
-    skips, back = polls.steps(polls.in_time(delivered), log)
+    skips, back = polls.steps(in_time(delivered), log)
     assert skips.select("offset", "before").rows() == [(14, 11)]
     assert back.select("offset", "before").rows() == [(12, 20)]
-    assert not polls.torn(polls.in_time(delivered))
+    assert not torn(in_time(delivered))
 
 
 def test_deliveries_that_overlap_in_time_tell_no_steps() -> None:
     """Runs of two files with rows in no order of time; what meets at one moment in order is sound."""
-    assert polls.torn(polls.in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 4, 7, 14, 2, 3, 7))))
-    assert not polls.torn(polls.in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 2, 7, 12, 2, 5, 7))))
-    assert polls.torn(polls.in_time(_delivered((0, 2, 7, 12, 2, 1, 5), (0, 0, 7, 10, 2, 5, 7))))
+    assert torn(in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 4, 7, 14, 2, 3, 7))))
+    assert not torn(in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 2, 7, 12, 2, 5, 7))))
+    assert torn(in_time(_delivered((0, 2, 7, 12, 2, 1, 5), (0, 0, 7, 10, 2, 5, 7))))
 
 
 def test_what_was_handed_out_again_and_whether_it_was_committed() -> None:

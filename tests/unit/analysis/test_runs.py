@@ -8,14 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from kaput.analysis.engine.sums import Sum, times
 from kaput.analysis.questions import latency, silence
-from kaput.analysis.questions.messages import ACKED
 from kaput.analysis.runs import encoding
+from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, meeting, overlay, single
 from kaput.analysis.runs.run import NULL, Ints, encode, in_order, kept, unpacked
 from kaput.analysis.runs.tables import of_frame
-from kaput.analysis.stages.encode import SUMS
-from kaput.analysis.sums import Sum, times
 from kaput.scenario.vocabulary import OUTCOMES
 
 ROWS = pl.DataFrame(
@@ -116,7 +115,9 @@ def test_the_longest_silence_is_between_two_spells() -> None:
     more = {"topic": pl.lit(0), "offset": seq, "error": pl.lit(None, pl.String)}
     sends = sends.with_columns(pl.col("outcome").cast(pl.Enum(OUTCOMES)), seq=seq, **more)
     halves = [encoding.sends(of_frame(half)) for half in (sends.head(3), sends.tail(3))]
-    spells = SUMS["spells"].of(pl.concat([silence.spells(half.where(ACKED)) for half in halves]))
+    spells = silence.Silences.sums["spells"].of(
+        pl.concat([silence.spells(half.where(ACKED)) for half in halves])
+    )
     ends = pl.max_horizontal("attempt_ns", "done_ns").max()
     spans = sends.group_by("producer", "place").agg(begin_ns=pl.col("attempt_ns").min(), end_ns=ends)
     by_stream = silence.longest(silence.silences(spells, spans, silence.STREAM), silence.STREAM)

@@ -9,11 +9,9 @@ import pytest
 
 from fakes.histories import History
 from fakes.in_process import InProcess
-from kaput.analysis import inputs, slumps
-from kaput.analysis.account import Account
-from kaput.analysis.partitions import Partitions
+from kaput.analysis.facts import inputs
 from kaput.analysis.pipeline import analyse
-from kaput.analysis.tally import Tally
+from kaput.analysis.questions import rates
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
 
@@ -95,13 +93,12 @@ class _Few(dict[int, int]):
 def test_a_time_that_is_far_off_costs_nothing(tmp_path: Path) -> None:
     """A message attempted in 1970 makes a slump of half a century, counted by what happened in it."""
     given = inputs.read(check(_history().read_to_end().write(tmp_path)))
-    tally = Tally(first_attempt_ns=0, last_attempt_ns=_ns(8400))
+    load = rates.seconds(0, _ns(8400))
     rated = _Few({0: 10, **{1_700_000_000 + second: 10 for second in range(3)}})
-    account = Account(Partitions({}, [], {}, {}, 0, 0, 0), tally)
-    account.per_second = {what: _Few(rated) for what in ("attempted", "acked", "delivered")}
-    acked, _ = slumps.slumps(given, account)
+    counts = {what: _Few(rated) for what in ("attempted", "acked", "delivered")}
+    acked, _ = rates.slumps(given, counts, load)
     assert (acked.longest_s, acked.total_s) == (1_699_999_999, 1_699_999_999 + 5)
-    assert [(mean.when, mean.seconds, mean.acked_per_s) for mean in slumps.means(given, account)] == [
+    assert [(mean.when, mean.seconds, mean.acked_per_s) for mean in rates.means(given, counts, load)] == [
         ("before", 1_700_000_003, 40 / 1_700_000_003),
         ("during", 2, 0),
         ("after", 3, 0),
@@ -115,11 +112,9 @@ def test_slumps_are_those_that_one_sees_second_by_second(seed: int, tmp_path: Pa
     given = inputs.read(check(_history().read_to_end().write(tmp_path)))
     counts = {s: random.choice((0, 7, 8, 9)) for s in random.sample(range(30), k=random.randint(0, 30))}
     first, last = sorted((random.randint(0, 29), random.randint(0, 29)))
-    tally = Tally(first_attempt_ns=first * 10**9, last_attempt_ns=last * 10**9)
-    account = Account(Partitions({}, [], {}, {}, 0, 0, 0), tally)
-    account.per_second = {"acked": counts}
+    load = rates.seconds(first * 10**9, last * 10**9)
     below = "".join("x" if counts.get(second, 0) < 8 else " " for second in range(first, last))
     wanted = (max(map(len, below.split()), default=0), below.count("x"))
-    assert [(one.longest_s, one.total_s) for one in slumps.slumps(given, account)[:1]] == (
+    assert [(one.longest_s, one.total_s) for one in rates.slumps(given, {"acked": counts}, load)[:1]] == (
         [wanted] if below else []
     )

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from fakes.histories import History
 from fakes.in_process import InProcess
+from kaput.analysis.engine import steps
 from kaput.analysis.pipeline import analyse
-from kaput.analysis.questions import steps
 from kaput.analysis.runs.run import NULL
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder

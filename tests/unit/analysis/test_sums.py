@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import polars as pl
 
+from kaput.analysis.engine.sums import Sum, total
 from kaput.analysis.questions import silence
-from kaput.analysis.sums import Sum, total
 
 _MANY = 700_000  # rows: two such parts are more than wait to be added
 

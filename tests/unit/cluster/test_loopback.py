@@ -42,7 +42,7 @@ def test_there_is_nothing_to_break(action: Callable[[Loopback], object]) -> None
 
 def test_who_needs_no_namespaces_does_not_wait_for_pyroute2() -> None:
     """Its import takes a quarter of a second: `kaput --help` and runs on loopback never pay that."""
-    told = "import sys, kaput.cli.main, kaput.run.experiment, kaput.cluster.network.entering; "
+    told = "import sys, kaput.cli.main, kaput.runner.experiment, kaput.cluster.network.reexec; "
     told += "print([name for name in sys.modules if name.startswith('pyroute2')])"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.network import tools
-from kaput.cluster.network.preflight import way_in
-from kaput.cluster.network.trials import ALWAYS, FAILED, NEEDS
+from kaput.cluster.network.capability_checks import ALWAYS, FAILED, NEEDS
+from kaput.cluster.network.preflight import namespace_command
 from kaput.errors import LabError, NamespacesError
 
 
@@ -33,7 +33,7 @@ def script(path: Path, body: str) -> None:
 def said(kind: type[LabError] = NamespacesError) -> str:
     """The one sentence."""
     with pytest.raises(LabError) as caught:
-        way_in()
+        namespace_command()
     assert caught.type is kind and caught.value.exit_status == 4
     text = str(caught.value)
     assert "\n" not in text
@@ -66,14 +66,14 @@ def test_a_chroot_is_told_for_one(machine: Path) -> None:
 def test_only_what_every_system_has_is_asked_for(machine: Path) -> None:
     """No ip, tc, nft, ss: unshare and nsenter are all, and a way in is found."""
     assert sorted(path.name for path in machine.iterdir()) == ["nsenter", "unshare"]
-    assert way_in(NEEDS)[0] == str(machine / "unshare")
+    assert namespace_command(NEEDS)[0] == str(machine / "unshare")
 
 
 def test_no_permission_is_told_with_what_would_give_it(machine: Path) -> None:
     """What unshare itself said is there as well."""
     script(machine / "unshare", "echo 'unshare failed: Operation not permitted' >&2; exit 1")
     text = said()
-    assert "cannot be made (unshare failed: Operation not permitted)" in text
+    assert "cannot create network namespaces (unshare failed: Operation not permitted)" in text
     assert "CAP_SYS_ADMIN" in text or "run kaput as root" in text
 
 
@@ -90,9 +90,9 @@ def test_what_a_fault_needs_is_tried_as_well(machine: Path) -> None:
     """A kernel without the token bucket can still do everything but that."""
     lacking = f"case \"$*\" in *tbf*) echo @tbf; echo 'qdisc kind is unknown'; exit {FAILED};; esac"
     script(machine / "unshare", lacking)
-    assert way_in(["reject"])
+    assert namespace_command(["reject"])
     with pytest.raises(NamespacesError, match=r"token bucket.*qdisc kind is unknown"):
-        way_in(["tbf"])
+        namespace_command(["tbf"])
 
 
 @pytest.mark.parametrize(

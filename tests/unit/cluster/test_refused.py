@@ -9,16 +9,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from kaput.cluster.asking import Asker
+from kaput.cluster.broadcast import Broadcaster
 from kaput.cluster.requests import metadata
 from kaput.cluster.wire import Endpoint, Refused, Unanswered, trouble
 from kaput.errors import LabError
 
 
 @pytest.fixture
-def asker() -> Iterator[Asker]:
+def asker() -> Iterator[Broadcaster]:
     """Who would try for ten minutes."""
-    made = Asker(2, 600)
+    made = Broadcaster(2, 600)
     yield made
     made.close()
 
@@ -36,7 +36,7 @@ def test_everything_else_may_pass() -> None:
     assert not isinstance(trouble("topic x", 6), Unanswered)
 
 
-def test_a_refusal_is_final(asker: Asker) -> None:
+def test_a_refusal_is_final(asker: Broadcaster) -> None:
     """However much time is left."""
     looks: list[int] = []
 
@@ -50,7 +50,7 @@ def test_a_refusal_is_final(asker: Asker) -> None:
     assert len(looks) == 1 and time.monotonic() - began < 300
 
 
-def test_what_is_not_answered_is_asked_again(asker: Asker) -> None:
+def test_what_is_not_answered_is_asked_again(asker: Broadcaster) -> None:
     """Until it is."""
     looks: list[int] = []
 
@@ -63,7 +63,7 @@ def test_what_is_not_answered_is_asked_again(asker: Asker) -> None:
     assert asker.retry(look, "the topics") == 3
 
 
-def test_where_nobody_answers_that_is_all_there_is_to_say(asker: Asker) -> None:
+def test_where_nobody_answers_that_is_all_there_is_to_say(asker: Broadcaster) -> None:
     """A port that nobody listens at is no refusal."""
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
         endpoint = Endpoint(*server.getsockname())

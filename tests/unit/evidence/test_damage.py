@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fakes.histories import History
-from kaput.analysis import inputs
+from kaput.analysis.facts import inputs
 from kaput.analysis.runs.tables import FRAMES, read, units
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import RunFolder

@@ -13,7 +13,7 @@ from fakes.cluster import FakeNode
 from fakes.network import FakeNetwork
 from fakes.world import World
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.properties import Place
+from kaput.cluster.properties import NodeLayout
 from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
 from kaput.faults.bandwidth import keeps
@@ -539,7 +539,7 @@ def test_brokers_and_controllers_are_asked_what_they_know(
     world.told = {"from_": ("broker 2",)}
     effect = world.inject()
     assert effect.bit and effect.proof.endswith("response time 0 ms before and 40 ms now"), effect.proof
-    assert asked == [(Endpoint(node.place.host, port, access), request_of, pytest.approx(limit_s))] * 10
+    assert asked == [(Endpoint(node.layout.host, port, access), request_of, pytest.approx(limit_s))] * 10
 
 
 class _Guarded(FakeNode):
@@ -550,8 +550,8 @@ class _Guarded(FakeNode):
         self.access = access
 
     @property
-    def place(self) -> Place:
-        return replace(super().place, access=self.access, inside=self.access)
+    def layout(self) -> NodeLayout:
+        return replace(super().layout, access=self.access, inside=self.access)
 
 
 def test_a_delay_that_is_felt_after_its_heal_is_not_over() -> None:

@@ -13,7 +13,7 @@ from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import as_json, at_or_above, diagnose, read_baseline
 from kaput.operate.doctor.sarif import as_sarif
-from kaput.operate.doctor.survey import (
+from kaput.operate.doctor.snapshot import (
     THROTTLED_RATES,
     THROTTLED_REPLICAS,
     Broker,
@@ -22,7 +22,7 @@ from kaput.operate.doctor.survey import (
     Interrupted,
     Partition,
     Quorum,
-    Survey,
+    Snapshot,
     Topic,
 )
 from kaput.operate.reassign import throttles
@@ -48,9 +48,9 @@ def commit(committed: int = 90, start: int = 0, end: int = 100, aged: int | None
     return Commit("orders", 0, committed, start, end, aged)
 
 
-def sound() -> Survey:
+def sound() -> Snapshot:
     """A cluster in which nothing is found."""
-    return Survey(
+    return Snapshot(
         "id",
         [Broker(number, f"rack-{number}", SOUND_BROKER) for number in (1, 2, 3)],
         [Topic("orders", [partition()], SOUND_TOPIC)],
@@ -60,41 +60,41 @@ def sound() -> Survey:
     )
 
 
-def with_topic(name: str = "orders", *partitions: Partition, **config: str) -> Survey:
+def with_topic(name: str = "orders", *partitions: Partition, **config: str) -> Snapshot:
     """The sound one with another topic in place of its own."""
     settings = {**SOUND_TOPIC, **{key.replace("_", "."): value for key, value in config.items()}}
     return replace(sound(), topics=[Topic(name, partitions or (partition(),), settings)])
 
 
-def with_brokers(**config: str) -> Survey:
+def with_brokers(**config: str) -> Snapshot:
     """The sound one with other settings of every broker."""
     settings = {**SOUND_BROKER, **{key.replace("_", "."): value for key, value in config.items()}}
     return replace(sound(), brokers=[replace(broker, config=settings) for broker in sound().brokers])
 
 
-def with_groups(*groups: Group) -> Survey:
+def with_groups(*groups: Group) -> Snapshot:
     """The sound one with other groups."""
     return replace(sound(), groups=groups)
 
 
-def with_voters(*offsets: int | None) -> Survey:
+def with_voters(*offsets: int | None) -> Snapshot:
     """The sound one with voters from 101 on at these offsets."""
     return replace(sound(), quorum=Quorum(101, dict(enumerate(offsets, 101))))
 
 
-def one_rack() -> Survey:
+def one_rack() -> Snapshot:
     """Four brokers in two racks, all replicas in one of them."""
     brokers = [Broker(number, "a" if number < 4 else "b", SOUND_BROKER) for number in (1, 2, 3, 4)]
     return replace(sound(), brokers=brokers)
 
 
-def lopsided() -> Survey:
+def lopsided() -> Snapshot:
     """Twelve partitions, all led by broker 1."""
     return with_topic("orders", *(partition(number) for number in range(12)))
 
 
 # By check: a picture that shows it, what is found there, and pictures nearest to it that do not.
-SHOWN: dict[str, tuple[Callable[[], Survey], str, list[Callable[[], Survey]]]] = {
+SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]]] = {
     "KP001": (
         lambda: with_topic("orders", Partition(0, 2, (2,), (2,)), partition(1)),
         "topic orders: partition 0 with one replica (broker 2)",
@@ -159,7 +159,7 @@ SHOWN: dict[str, tuple[Callable[[], Survey], str, list[Callable[[], Survey]]]] =
     ),
     "KP015": (
         lambda: with_groups(Group("billing", True, [commit(committed=40, aged=50)])),
-        "group billing, orders/0: 10 unread are older than 80 % of retention.ms",
+        "group billing, orders/0: 10 unread records are older than 80 % of retention.ms",
         [
             lambda: with_groups(Group("billing", True, [commit(committed=50, aged=50)])),
             lambda: with_groups(Group("billing", True, [commit(committed=40, aged=None)])),
@@ -214,15 +214,15 @@ SHOWN: dict[str, tuple[Callable[[], Survey], str, list[Callable[[], Survey]]]] =
     ),
     "KP023": (
         lambda: replace(sound(), interrupted=Interrupted(4, 50_000_000, "/before.json")),
-        "reassignment: 4 partitions were to be changed, with a throttle of 50,000,000 bytes a second",
+        "reassignment: 4 partitions were to be reassigned, with a throttle of 50,000,000 bytes per second",
         [sound, lambda: replace(sound(), moving=True)],
     ),
 }
 
 
-def found(survey: Survey, number: str) -> list[str]:
+def found(snapshot: Snapshot, number: str) -> list[str]:
     """`resource: evidence` of one check."""
-    return [f"{each.resource}: {each.evidence}" for each in diagnose(survey) if each.id == number]
+    return [f"{each.resource}: {each.evidence}" for each in diagnose(snapshot) if each.id == number]
 
 
 def test_nothing_is_found_in_a_sound_cluster() -> None:
@@ -233,16 +233,16 @@ def test_nothing_is_found_in_a_sound_cluster() -> None:
 @pytest.mark.parametrize("number", SHOWN)
 def test_a_check_shows_what_it_is_for(number: str) -> None:
     """With what was seen, and a remedy."""
-    survey, evidence, _ = SHOWN[number]
-    assert evidence in found(survey(), number)
-    assert all(each.remedy for each in diagnose(survey()))
+    snapshot, evidence, _ = SHOWN[number]
+    assert evidence in found(snapshot(), number)
+    assert all(each.remedy for each in diagnose(snapshot()))
 
 
 @pytest.mark.parametrize("number", SHOWN)
 def test_a_check_is_silent_where_it_has_nothing_to_say(number: str) -> None:
     """On the pictures that are nearest."""
-    for survey in SHOWN[number][2]:
-        assert found(survey(), number) == []
+    for snapshot in SHOWN[number][2]:
+        assert found(snapshot(), number) == []
 
 
 def test_every_check_is_tried() -> None:
@@ -259,22 +259,22 @@ def test_every_check_is_in_the_manual() -> None:
         assert f"| {check.id} | {check.severity} |" in manual
 
 
-def obeyed(survey: Survey, remedy: str) -> Survey:
+def obeyed(snapshot: Snapshot, remedy: str) -> Snapshot:
     """The picture after the commands of a remedy for the only topic, brokers added first where it says so."""
-    (topic,) = survey.topics
+    (topic,) = snapshot.topics
     if "until there are 3" in remedy:
         brokers = [Broker(number, None, SOUND_BROKER) for number in (1, 2, 3)]
-        survey = replace(survey, brokers=brokers)
+        snapshot = replace(snapshot, brokers=brokers)
     for command in remedy.rpartition("then: ")[2].split(" && "):
         words = command.split()
         if words[:2] == ["kaput", "reassign"]:
             replicas = range(1, 1 + int(words[words.index("--replication-factor") + 1]))
-            assert len(replicas) <= len(survey.brokers)
+            assert len(replicas) <= len(snapshot.brokers)
             topic = replace(topic, partitions=[Partition(0, 1, tuple(replicas), tuple(replicas))])
         else:
             key, value = words[words.index("--add-config") + 1].split("=")
             topic = replace(topic, config={**topic.config, key: value})
-    return replace(survey, topics=[topic])
+    return replace(snapshot, topics=[topic])
 
 
 @pytest.mark.parametrize("name", ["orders", "__consumer_offsets"])
@@ -284,31 +284,32 @@ def obeyed(survey: Survey, remedy: str) -> Survey:
 def test_remedies_come_to_an_end(brokers: int, factor: int, least: str, name: str) -> None:
     """No remedy brings back what another one was for: two steps, and nothing is found."""
     replicas = tuple(range(1, 1 + factor))
-    survey = with_topic(name, Partition(0, 1, replicas, replicas), min_insync_replicas=least)
-    survey = replace(
-        survey, brokers=[Broker(number, None, SOUND_BROKER) for number in range(1, 1 + max(brokers, factor))]
+    snapshot = with_topic(name, Partition(0, 1, replicas, replicas), min_insync_replicas=least)
+    snapshot = replace(
+        snapshot,
+        brokers=[Broker(number, None, SOUND_BROKER) for number in range(1, 1 + max(brokers, factor))],
     )
     for _ in range(2):
-        critical = [each for each in diagnose(survey) if each.severity == "critical"]
+        critical = [each for each in diagnose(snapshot) if each.severity == "critical"]
         if critical:
-            survey = obeyed(survey, critical[0].remedy)
-    assert [each.id for each in diagnose(survey) if each.severity == "critical"] == []
+            snapshot = obeyed(snapshot, critical[0].remedy)
+    assert [each.id for each in diagnose(snapshot) if each.severity == "critical"] == []
 
 
 def test_each_throttle_has_the_command_that_takes_it_off() -> None:
     """For just the brokers and topics that have one; an interrupted reassignment takes off its own."""
     replicas = ",".join(f"{number}:1" for number in range(40))
-    survey = with_topic(leader_replication_throttled_replicas=replicas)
+    snapshot = with_topic(leader_replication_throttled_replicas=replicas)
     rate = {"leader.replication.throttled.rate": "1"}
-    survey = replace(survey, brokers=[*survey.brokers[:2], Broker(3, "rack-3", SOUND_BROKER | rate)])
-    brokers, topic = [each for each in diagnose(survey) if each.id == "KP022"]
+    snapshot = replace(snapshot, brokers=[*snapshot.brokers[:2], Broker(3, "rack-3", SOUND_BROKER | rate)])
+    brokers, topic = [each for each in diagnose(snapshot) if each.id == "KP022"]
     assert (brokers.resource, topic.resource) == ("broker 3", "topic orders")
     assert len(topic.evidence) < 90 and topic.evidence.endswith(",...")
     assert (
         brokers.remedy == f"kaput tool configs --alter --broker 3 --delete-config {','.join(THROTTLED_RATES)}"
     )
     assert topic.remedy.endswith(f"--topic orders --delete-config {','.join(THROTTLED_REPLICAS)}")
-    interrupted = replace(survey, interrupted=Interrupted(4, None, "/before.json"))
+    interrupted = replace(snapshot, interrupted=Interrupted(4, None, "/before.json"))
     assert {each.remedy for each in diagnose(interrupted) if each.id == "KP022"} == {
         "kaput reassign --resume"
     }
@@ -321,9 +322,9 @@ def test_throttles_are_those_that_a_reassignment_sets() -> None:
 
 def test_a_broker_that_is_away_is_named_and_counted() -> None:
     """Where Kafka shows no ISR it is the replicas' broker; and it need not be added a second time."""
-    survey = with_topic("orders", Partition(0, None, (2,), ()))
-    survey = replace(survey, brokers=[Broker(1, None, SOUND_BROKER)])
-    alone, offline = [each for each in diagnose(survey) if each.id in ("KP001", "KP011")]
+    snapshot = with_topic("orders", Partition(0, None, (2,), ()))
+    snapshot = replace(snapshot, brokers=[Broker(1, None, SOUND_BROKER)])
+    alone, offline = [each for each in diagnose(snapshot) if each.id in ("KP001", "KP011")]
     assert offline.evidence.endswith("last in sync: not known")
     assert offline.remedy.startswith("bring back broker 2;")
     assert alone.remedy.startswith("bring back broker 2, then: add brokers until there are 3 (kaput grow 1)")
@@ -332,8 +333,8 @@ def test_a_broker_that_is_away_is_named_and_counted() -> None:
 def test_no_broker_is_to_come_back_where_there_are_too_few_replicas() -> None:
     """All of them are in sync: more are needed, or fewer that have to be."""
 
-    def remedy(survey: Survey) -> str:
-        (found_there,) = [each for each in diagnose(survey) if each.id == "KP010"]
+    def remedy(snapshot: Snapshot) -> str:
+        (found_there,) = [each for each in diagnose(snapshot) if each.id == "KP010"]
         return found_there.remedy
 
     alone = with_topic("orders", Partition(0, 1, (1,), (1,)))
@@ -345,8 +346,8 @@ def test_no_broker_is_to_come_back_where_there_are_too_few_replicas() -> None:
 def test_an_election_is_no_remedy_where_it_changes_nothing() -> None:
     """Where one broker leads nearly all because it is to lead them, another one has to be preferred."""
 
-    def remedy(survey: Survey) -> str:
-        (found_there,) = [each for each in diagnose(survey) if each.id == "KP007"]
+    def remedy(snapshot: Snapshot) -> str:
+        (found_there,) = [each for each in diagnose(snapshot) if each.id == "KP007"]
         return found_there.remedy
 
     assert remedy(lopsided()) == "kaput reassign --balance --all-topics"
@@ -354,7 +355,7 @@ def test_an_election_is_no_remedy_where_it_changes_nothing() -> None:
     assert remedy(with_topic("orders", *spread)).startswith("kaput tool leader-election")
 
 
-def bad() -> Survey:
+def bad() -> Snapshot:
     """Something of every severity."""
     return with_topic("orders", partition(leader=2, isr=(2, 3)), min_insync_replicas="1")
 

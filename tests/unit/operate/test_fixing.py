@@ -8,14 +8,14 @@ from kaput.cluster.placement import Goal
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import diagnose
 from kaput.operate.doctor.fixing import CANNOT, Fix, Remedies, remedies
-from kaput.operate.doctor.survey import Broker, Interrupted, Partition, Survey, Topic
+from kaput.operate.doctor.snapshot import Broker, Interrupted, Partition, Snapshot, Topic
 
 CAN = {"KP001", "KP002", "KP003", "KP004", "KP006", "KP007", "KP008", "KP022", "KP023"}
 
 
-def cluster(*topics: Topic, brokers: int = 3) -> Survey:
+def cluster(*topics: Topic, brokers: int = 3) -> Snapshot:
     """Brokers without racks."""
-    return Survey("id", [Broker(number, None, {}) for number in range(1, brokers + 1)], topics)
+    return Snapshot("id", [Broker(number, None, {}) for number in range(1, brokers + 1)], topics)
 
 
 def topic(name: str = "orders", replicas: tuple[int, ...] = (1, 2, 3), **config: str) -> Topic:
@@ -24,14 +24,14 @@ def topic(name: str = "orders", replicas: tuple[int, ...] = (1, 2, 3), **config:
     return Topic(name, [Partition(0, replicas[0], replicas, replicas)], settings)
 
 
-def found(survey: Survey) -> Remedies:
+def found(snapshot: Snapshot) -> Remedies:
     """The remedies for all that the doctor finds there."""
-    return remedies(survey, diagnose(survey))
+    return remedies(snapshot, diagnose(snapshot))
 
 
-def kinds(survey: Survey) -> list[tuple[tuple[str, ...], Goal | None, dict[str, dict[str, str]]]]:
+def kinds(snapshot: Snapshot) -> list[tuple[tuple[str, ...], Goal | None, dict[str, dict[str, str]]]]:
     """What would be done, in order."""
-    every: list[Fix] = list(found(survey).fixes)
+    every: list[Fix] = list(found(snapshot).fixes)
     return [(fix.topics, fix.goal, {name: dict(c) for name, c in fix.configs.items()}) for fix in every]
 
 
@@ -43,8 +43,8 @@ def test_every_check_can_be_mended_or_has_a_reason() -> None:
 
 def test_one_replica_becomes_three_and_two_have_to_be_in_sync() -> None:
     """In this order; Kafka's own topics get replicas alone."""
-    survey = cluster(topic(replicas=(1,)), topic("__consumer_offsets", (1,)))
-    assert kinds(survey) == [
+    snapshot = cluster(topic(replicas=(1,)), topic("__consumer_offsets", (1,)))
+    assert kinds(snapshot) == [
         (("__consumer_offsets", "orders"), Goal(3), {}),
         (("orders",), None, {"orders": {"min.insync.replicas": "2"}}),
     ]
@@ -52,20 +52,20 @@ def test_one_replica_becomes_three_and_two_have_to_be_in_sync() -> None:
 
 def test_two_brokers_give_two_replicas() -> None:
     """More cannot be had, and no min.insync.replicas suits two."""
-    survey = cluster(topic(replicas=(1,)), brokers=2)
-    assert kinds(survey) == [(("orders",), Goal(2), {})]
+    snapshot = cluster(topic(replicas=(1,)), brokers=2)
+    assert kinds(snapshot) == [(("orders",), Goal(2), {})]
     for least in ("1", "2"):
-        survey = cluster(topic(replicas=(1, 2), min_insync_replicas=least), brokers=2)
-        (left,) = [(each.id, why) for each, why in found(survey).cannot if each.id in ("KP002", "KP003")]
-        assert "a third broker is needed" in left[1] and kinds(survey) == []
+        snapshot = cluster(topic(replicas=(1, 2), min_insync_replicas=least), brokers=2)
+        (left,) = [(each.id, why) for each, why in found(snapshot).cannot if each.id in ("KP002", "KP003")]
+        assert "add a third broker" in left[1] and kinds(snapshot) == []
 
 
 def test_two_replicas_become_three_where_there_are_three_brokers() -> None:
     """Either way, whatever min.insync.replicas was."""
     for least, wanted in (("1", {"orders": {"min.insync.replicas": "2"}}), ("2", None)):
-        survey = cluster(topic(replicas=(1, 2), min_insync_replicas=least))
+        snapshot = cluster(topic(replicas=(1, 2), min_insync_replicas=least))
         expected = [(("orders",), Goal(3), {})]
-        assert kinds(survey) == ([*expected, (("orders",), None, wanted)] if wanted else expected)
+        assert kinds(snapshot) == ([*expected, (("orders",), None, wanted)] if wanted else expected)
 
 
 def test_all_in_sync_becomes_all_but_one() -> None:
@@ -79,16 +79,16 @@ def test_all_in_sync_becomes_all_but_one() -> None:
 
 def test_kafkas_own_topic_need_not_be_all_in_sync() -> None:
     """One that was set like that is mended as any other, and not passed over in silence."""
-    survey = cluster(topic("__consumer_offsets", min_insync_replicas="3"))
-    assert kinds(survey) == [
+    snapshot = cluster(topic("__consumer_offsets", min_insync_replicas="3"))
+    assert kinds(snapshot) == [
         (("__consumer_offsets",), None, {"__consumer_offsets": {"min.insync.replicas": "2"}})
     ]
 
 
 def test_unclean_election_is_switched_off() -> None:
     """For the topic, wherever it was switched on."""
-    survey = cluster(topic(min_insync_replicas="2", unclean_leader_election_enable="true"))
-    assert kinds(survey) == [(("orders",), None, {"orders": {"unclean.leader.election.enable": "false"}})]
+    snapshot = cluster(topic(min_insync_replicas="2", unclean_leader_election_enable="true"))
+    assert kinds(snapshot) == [(("orders",), None, {"orders": {"unclean.leader.election.enable": "false"}})]
 
 
 def test_preferred_leaders_come_to_lead() -> None:
@@ -100,50 +100,49 @@ def test_preferred_leaders_come_to_lead() -> None:
 def test_one_rack_is_left() -> None:
     """By a reassignment."""
     brokers = [Broker(number, "a" if number < 4 else "b", {}) for number in (1, 2, 3, 4)]
-    survey = replace(cluster(topic(min_insync_replicas="2")), brokers=brokers)
-    assert kinds(survey) == [(("orders",), Goal(spread_racks=True), {})]
+    snapshot = replace(cluster(topic(min_insync_replicas="2")), brokers=brokers)
+    assert kinds(snapshot) == [(("orders",), Goal(spread_racks=True), {})]
 
 
 def test_throttles_that_were_left_behind_are_taken_off() -> None:
     """Of brokers and topics, and only where there are any."""
     throttled = topic(min_insync_replicas="2", follower_replication_throttled_replicas="0:1")
     rate = "follower.replication.throttled.rate"
-    survey = replace(
+    snapshot = replace(
         cluster(throttled, topic("bills", min_insync_replicas="2")),
         brokers=[Broker(1, None, {rate: "50000000"}), Broker(2, None, {}), Broker(3, None, {})],
     )
-    (fix,) = found(survey).fixes
+    (fix,) = found(snapshot).fixes
     assert fix.configs == {"orders": {"follower.replication.throttled.replicas": None}}
     assert fix.brokers == {"1": {rate: None}} and fix.ids == ("KP022",)
-    assert found(replace(survey, moving=True)).fixes == []
+    assert found(replace(snapshot, moving=True)).fixes == []
 
 
 def test_an_interrupted_reassignment_comes_first() -> None:
     """Nothing else is applied before it, and everything else has that as its reason."""
-    survey = replace(
+    snapshot = replace(
         cluster(topic(replicas=(1,), unclean_leader_election_enable="true")),
         interrupted=Interrupted(4, 50_000_000, "/before.json"),
     )
-    assert found(survey).fixes == []
-    assert {(each.id, why) for each, why in found(survey).cannot} == {
-        (number, "the interrupted reassignment comes first: it is to be resumed, or undone")
-        for number in ("KP001", "KP004")
+    assert found(snapshot).fixes == []
+    assert {(each.id, why) for each, why in found(snapshot).cannot} == {
+        (number, "resume or undo the interrupted reassignment first") for number in ("KP001", "KP004")
     }
 
 
 def test_one_broker_alone_is_said() -> None:
-    """There is nowhere to put a second replica."""
-    survey = cluster(topic(replicas=(1,)), brokers=1)
-    assert found(survey).fixes == []
-    assert [why for each, why in found(survey).cannot if each.id == "KP001"] == [
-        "one broker alone: there is nowhere to put a second replica (kaput grow)"
+    """There is only one broker a second replica."""
+    snapshot = cluster(topic(replicas=(1,)), brokers=1)
+    assert found(snapshot).fixes == []
+    assert [why for each, why in found(snapshot).cannot if each.id == "KP001"] == [
+        "there is only one broker: add one for a second replica (kaput grow)"
     ]
 
 
 def test_a_broker_that_is_away_is_no_lack_of_brokers() -> None:
     """It is to come back; to add another one is no advice."""
-    survey = cluster(topic(replicas=(2,)), brokers=1)
-    assert [why for each, why in found(survey).cannot if each.id == "KP001"] == [
+    snapshot = cluster(topic(replicas=(2,)), brokers=1)
+    assert [why for each, why in found(snapshot).cannot if each.id == "KP001"] == [
         "a broker is missing: bring it back"
     ]
 
@@ -153,7 +152,7 @@ def test_too_few_replicas_for_any_write_are_no_missing_broker() -> None:
     alone = topic(replicas=(1,), min_insync_replicas="2")
     assert found(cluster(alone)).cannot == []
     reasons = {each.id: why for each, why in found(cluster(alone, brokers=1)).cannot}
-    assert reasons["KP010"] == reasons["KP001"] and "nowhere to put" in reasons["KP010"]
+    assert reasons["KP010"] == reasons["KP001"] and "only one broker" in reasons["KP010"]
     short = Topic("orders", [Partition(0, 1, (1, 2, 3), (1,))], {"min.insync.replicas": "2"})
     assert [why for each, why in found(cluster(short)).cannot if each.id == "KP010"] == [
         "a broker is missing: bring it back"
@@ -162,7 +161,7 @@ def test_too_few_replicas_for_any_write_are_no_missing_broker() -> None:
 
 def test_what_cannot_be_mended_has_its_reason() -> None:
     """In the user's words."""
-    survey = replace(cluster(topic(min_insync_replicas="2")), client={"acks": "1"})
-    assert [(each.id, why) for each, why in found(survey).cannot] == [
+    snapshot = replace(cluster(topic(min_insync_replicas="2")), client={"acks": "1"})
+    assert [(each.id, why) for each, why in found(snapshot).cannot] == [
         ("KP017", "it is a setting of your client")
     ]

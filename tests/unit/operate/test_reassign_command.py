@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kaput.cli.cluster_options import confirmed
 from kaput.cli.main import app
-from kaput.cli.moving import rate_of
-from kaput.cli.which import confirmed
+from kaput.cli.reassign_steps import rate_of
 from kaput.errors import UsageError
 from kaput.operate.reassign.moves import Move
 from kaput.report.reassignment import render
@@ -24,18 +24,18 @@ def test_a_rate_is_read(text: str, rate: int | None) -> None:
 @pytest.mark.parametrize("text", ["", "fast", "-1MB", "0", "50mb", "50 Mbit"])
 def test_what_is_no_rate_is_named(text: str) -> None:
     """With what would be."""
-    with pytest.raises(UsageError, match="write bytes a second"):
+    with pytest.raises(UsageError, match="write bytes per second"):
         rate_of(text)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "of which topics"),
-        (["--all-topics"], "what is wanted"),
-        (["--all-topics", "--topic", "orders", "--balance"], "say one of them"),
-        (["--resume", "--balance"], "know already"),
-        (["--resume", "--rollback", "f"], "know already"),
+        ([], "choose topics"),
+        (["--all-topics"], "nothing to do: give"),
+        (["--all-topics", "--topic", "orders", "--balance"], "cannot be combined"),
+        (["--resume", "--balance"], "cannot be combined with other choices"),
+        (["--resume", "--rollback", "f"], "cannot be combined with other choices"),
     ],
 )
 def test_what_is_not_clear_is_asked(arguments: list[str], said: str) -> None:
@@ -47,7 +47,7 @@ def test_what_is_not_clear_is_asked(arguments: list[str], said: str) -> None:
 def test_nobody_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing is taken for a yes; --yes is one."""
     monkeypatch.setattr("sys.stdin", open("/dev/null"))  # noqa: PTH123, SIM115
-    with pytest.raises(UsageError, match="say --yes"):
+    with pytest.raises(UsageError, match="add --yes"):
         confirmed("Apply this?", yes=False)
     assert confirmed("Apply this?", yes=True)
 
@@ -66,7 +66,7 @@ def test_few_moves_are_shown_one_by_one() -> None:
 def test_many_moves_are_shown_by_topic() -> None:
     """A line each."""
     moves = [Move(f"t{n // 20}", n % 20, (1,), (1, 2), 1000) for n in range(40)]
-    text = render(moves, {move.place: move.before for move in moves}).plain
+    text = render(moves, {move.topic_partition: move.before for move in moves}).plain
     assert [line.split()[:4] for line in text.splitlines()[1:3]] == [
         ["t0", "20", "1", "2"],
         ["t1", "20", "1", "2"],

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import typer
 
-from kaput.cli.ending import status_of
+from kaput.cli.exit_status import status_of
 from kaput.cli.fault import _show as show_faults
 from kaput.cli.main import app
 from kaput.cli.peek import _line

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from kaput.cli.ending import Verbs, status_of
+from kaput.cli.exit_status import RootGroup, status_of
 from kaput.errors import AccountingError, LabError, StillRecording
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder, replace_text
@@ -63,8 +63,7 @@ def test_a_full_disk_behind_stdout_is_said(judged: Path) -> None:
     done = shell(f"kaput report {judged} > /dev/full")
     assert done.returncode == 4
     assert (
-        done.stderr
-        == "kaput: stdout could not be written to (No space left on device): the output is incomplete\n"
+        done.stderr == "kaput: cannot write to stdout (No space left on device): the output is incomplete\n"
     )
 
 
@@ -73,7 +72,7 @@ def test_a_full_disk_behind_stdout_is_said(judged: Path) -> None:
     [
         ("", "Usage:"),
         ("nonsense", "No such command 'nonsense'"),
-        ("run", "no scenario is named"),
+        ("run", "name a scenario"),
         ("run noop --repeat 0", "--repeat"),
         (
             "run noop --runs /dev/null",
@@ -85,8 +84,8 @@ def test_a_full_disk_behind_stdout_is_said(judged: Path) -> None:
         ("run ./", "no scenario of the name"),
         ("analyze /dev/null", "Not a directory"),
         ("analyze .", "is this a run folder?"),
-        ("analyze . --master nonsense", "kaput: --master nonsense: no Spark master; write local[*]"),
-        ("analyze . --conf x", "a setting has the form KEY=VALUE"),
+        ("analyze . --master nonsense", "kaput: --master nonsense: not a Spark master; write local[*]"),
+        ("analyze . --set x", "write KEY=VALUE"),
         ("report .", "no findings yet"),
     ],
 )
@@ -147,7 +146,7 @@ def test_every_exception_has_a_status(
 ) -> None:
     """Through the real command line's machinery, which by itself makes 1 of some of them."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    app = typer.Typer(cls=Verbs, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=RootGroup, pretty_exceptions_enable=False)
 
     def verb() -> None:
         raise failure
@@ -160,7 +159,7 @@ def test_every_exception_has_a_status(
     kept = list(tmp_path.rglob("fault-*.txt"))
     assert len(kept) == (1 if status == 70 else 0)
     if kept:
-        assert f"its traceback is in {kept[0]}" in said and "`kaput --version`" in said
+        assert f"the traceback is in {kept[0]}" in said and "`kaput --version`" in said
         assert "Traceback" in kept[0].read_text() and "kaput 0" in kept[0].read_text()
 
 
@@ -171,7 +170,7 @@ def test_a_traceback_that_nothing_can_keep_is_printed(
     (tmp_path / "kaput").write_text("in the way")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(
-        sys, "argv", ["kaput", "analyze", "x", "--conf", "spark.hadoop.fs.s3a.secret.key=hush"]
+        sys, "argv", ["kaput", "analyze", "x", "--set", "spark.hadoop.fs.s3a.secret.key=hush"]
     )
 
     def program() -> None:

@@ -9,11 +9,11 @@ import pytest
 import typer
 from handmade_findings import document
 
-from kaput.cli.choosing import choose
 from kaput.cli.judging import exit_status
-from kaput.cli.run import _plans
+from kaput.cli.results import show_series
+from kaput.cli.run_scenarios import _plans
+from kaput.cli.scenario_choice import choose
 from kaput.cli.series import Plan, Series, play
-from kaput.cli.showing import show_series
 from kaput.errors import BrokerError, DistributionError, Interrupted, JavaError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cli.choosing import choose
+from kaput.cli.scenario_choice import choose
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_text
 
@@ -42,7 +42,7 @@ def test_all_mistakes_are_said_at_once() -> None:
     assert str(raised.value).splitlines() == [
         "--vary topics.0.nme=a: no such key: topics.0.nme; did you mean name?",
         "no scenario of the name nope; did you mean noop? (a file's name ends in .yaml)",
-        "--tag puase: no scenario has it; did you mean pause?",
+        "--tag puase: no scenario has this tag; did you mean pause?",
         f"--vary {ACKS}=2: '2' is not valid here; write 0, 1 or all",
         f"--vary {ACKS}=x: 'x' is not valid here; write 0, 1 or all",
     ]
@@ -71,5 +71,5 @@ def test_a_file_is_read_once(tmp_path: Path) -> None:
 
 def test_nothing_to_run_is_said() -> None:
     """Neither a name nor a tag."""
-    with pytest.raises(UsageError, match="no scenario is named"):
+    with pytest.raises(UsageError, match="name a scenario"):
         choose([], [], [], [])

@@ -84,7 +84,7 @@ def test_an_input_without_numbers_is_a_mistake() -> None:
         (["--pattern", "(?P<n>x)"], "has no group (?P<number>"),
         (["--pattern", "("], "not a regular expression"),
         (["--producers", "3"], "--expect A..B"),
-        (["--form", "payload", "--pattern", "(?P<number>1)"], "one of the two"),
+        (["--line-format", "payload", "--pattern", "(?P<number>1)"], "cannot be combined"),
         (["/nowhere/at/all"], "cannot be read"),
         (["/"], "is a directory"),
     ],
@@ -103,11 +103,11 @@ def test_producers_that_sent_nothing_are_missed() -> None:
 def test_payloads_go_round() -> None:
     """A damaged one, and one of another run, are not taken for numbers."""
     made = b"".join(chunks(Order(10, form="payload")))
-    assert told(made, "--form", "payload", "--expect", "1..10")["seen"] == 10
+    assert told(made, "--line-format", "payload", "--expect", "1..10")["seen"] == 10
     lines = made.splitlines(keepends=True)
     lines[3] = lines[3][:20] + (b"A" if lines[3][20:21] != b"A" else b"B") + lines[3][21:]
     lines.append(next(chunks(Order(1, form="payload"))))
-    found = told(b"".join(lines), "--form", "payload", "--expect", "1..10", status=1)
+    found = told(b"".join(lines), "--line-format", "payload", "--expect", "1..10", status=1)
     assert (found["missing_ranges"], found["unreadable"], found["first_unreadable"]["line"]) == (
         [[4, 4]],
         2,

@@ -2,25 +2,75 @@
 
 redelivered: the same topic-partition-offset delivered to a group more than once; counted as distinct
 topic-partition-offsets, per group, and apart those that were delivered behind a commit: to a member that was
-told to begin above them, since the group's last commit was above them when the member was assigned the
-partition (where no assignment of it is known: when it polled). One that has the partition for longer is a
-zombie, which fetches on by itself. Of a member: those of them that were delivered to it, so that one may be
-several members'.
+assigned the partition when the group's last commit was above them already (where no assignment of it is
+known: that polled then). One that has the partition for longer is a zombie, which fetches on by itself. Of a
+member: those of them that were delivered to it, so that one may be several members'.
 commit-ahead: a group commits an offset while a stored record below it (and at or after the group's first
 position there) has not been delivered to the group; counted as commits, per group.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from kaput.analysis.assignments import REPEATED
-from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
-from kaput.analysis.runs.run import in_order
-from kaput.analysis.sums import Sum
+from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Told, group, group_facts
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import at, clock
+from kaput.analysis.facts.assignments import REPEATED
+from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlapping, overlay
 
-RECEIVERS = Sum(("group", "member", "committed"), ("n",))
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.places import Places
+
+_RECEIVERS = Sum(("group", "member", "committed"), ("n",))
 _NEVER_NS = 2**63 - 1
+
+
+def _redelivered(row: Row) -> str:
+    again = ", the last time after its offset had been committed" if row["flag"] else ""
+    return f"{at(row)} was delivered {row['times']:,} times{again}"
+
+
+def _ahead(row: Row) -> str:
+    below = "a record below" if row["other_offset"] is None else f"offset {row['other_offset']:,}"
+    return (
+        f"member {row['member']} committed {at(row)} at {clock(row['at_ns'])}, "
+        f"when {below} had not been delivered to the group"
+    )
+
+
+class Commits(Question):
+    """Both, of groups that commit."""
+
+    sums = {"receivers": _RECEIVERS}
+    stories = {"redelivered": _redelivered, "commit-ahead": _ahead}
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """By the runs of what was delivered, in the order of time."""
+        ordered, committed = places.ordered, places.committed
+        again = redelivered(ordered, committed)
+        yield Cases("redelivered", again.rename({"committed": "flag"}))
+        yield Part("receivers", receivers(ordered, again))
+        begun = positions(ordered, places.known.events, places.known.begins)
+        owed_ = pl.concat([owed(log, ordered, mine, begun) for mine, log in places.shown_to(committed)])
+        found = ahead(owed_, committed).with_columns(n=pl.lit(1, pl.Int64))
+        yield Cases("commit-ahead", found, lambda few: passed(few, owed_))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Those after a commit."""
+        for index in run.groups:
+            after = run.totals.cases["redelivered", index, True]
+            yield group(index, redelivered_after_commit=after)
+            yield group_facts(index, redelivered_after_commit=after)
+
+
+def of_members(run: Run) -> dict[tuple[int, int, bool], int]:
+    """By group, member, and whether after a commit: how many it was delivered of what is redelivered."""
+    return {(g, member, after): n for g, member, after, n in run.sums["receivers"].drop_nulls().iter_rows()}
 
 
 def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
@@ -30,7 +80,7 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
 
     `commits`: (group, place, offset, at_ns).
     """
-    twice = meeting(deliveries, overlapping(deliveries), READ)
+    twice = meeting(deliveries, overlapping(deliveries, READ), READ)
     parts, _ = overlay([twice, _points(commits)], READ)
     again = (
         _told_where_to_begin(parts, commits)
@@ -70,14 +120,7 @@ def receivers(deliveries: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
     """(group, member, committed, n): to whom what is redelivered (`again`) was delivered, however often."""
     theirs, twice = overlay([meeting(deliveries, again, READ), again], READ)
     each = theirs.select("part", "group", "member", "n").unique(["part", "member"])
-    return RECEIVERS.of(each.join(twice.select("part", "committed"), on="part"))
-
-
-def overlapping(deliveries: pl.DataFrame) -> pl.DataFrame:
-    """Runs that share offsets with one before them: nearly always none."""
-    end = pl.col("offset") + pl.col("n")
-    before = end.cum_max().shift(1).over(READ.keys)
-    return in_order(deliveries, READ.columns).filter((pl.col("offset") < before).fill_null(False))
+    return _RECEIVERS.of(each.join(twice.select("part", "committed"), on="part"))
 
 
 def owed(
@@ -117,16 +160,11 @@ def passed(commits: pl.DataFrame, owed_: pl.DataFrame) -> pl.DataFrame:
     lacking = (pl.col("owed_ns").fill_null(_NEVER_NS) > pl.col("at_ns")) & (
         pl.col("below") < pl.col("offset")
     )
-    beside = commits.with_row_index("line").join(
+    each = commits.with_row_index("line").join(
         owed_.select(*READ.keys, "owed_ns", below="offset"), on=READ.keys
     )
-    least = beside.filter(lacking).group_by("line").agg(other_offset=pl.col("below").min())
+    least = each.filter(lacking).group_by("line").agg(other_offset=pl.col("below").min())
     return commits.with_row_index("line").join(least, on="line").drop("line")
-
-
-def nowhere() -> pl.DataFrame:
-    """No (group, place, offset)."""
-    return pl.DataFrame(schema=dict.fromkeys(READ.columns, pl.Int64))
 
 
 def positions(deliveries: pl.DataFrame, events: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:

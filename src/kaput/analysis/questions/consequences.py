@@ -15,38 +15,70 @@ there before (contradicted.py, losses.py). Which case follows from which message
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.questions.losses import KNOWN
+from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.engine.question import Find, Part, Question, To, Told, facts
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.questions import loss_kinds, reused
+from kaput.analysis.questions.contradicted import contradicted
+from kaput.analysis.questions.loss_kinds import LOSS, LOSS_TYPES, rank
+from kaput.analysis.runs.columns import CLAIM_TYPES
 from kaput.analysis.runs.cutting import READ, overlay
-from kaput.analysis.sums import Sum
+from kaput.verdict.facts import Consequence
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.places import Places
 
 WHY = ("cause", *KNOWN)
-LOSS = ("producer", "topic", *WHY)  # what a contract asks of a loss
-INPUT = ("group", "input_place", "input_offset")  # of a pipe
-CONSEQUENCES = Sum(("name", "group", *LOSS), ("n",))
+_CONSEQUENCES = Sum(("name", "group", *LOSS), ("n",))
 STEPS, PASSED = ("poll-skip", "nonmonotonic-poll"), ("unseen", "unprocessed")
 SAME_OFFSET = ("processed-twice", "double-accept", "delivered-after-accept", "over-delivered", "lost-release")
-# The least explained of several stands for all.
-_CAUSES = {"unexplained": 0, "leader-restarted": 1, "deposed-leader": 2, "unclean-election": 3, "acks-0": 4}
 
 
-def rank(acks_1: Collection[int]) -> pl.Expr:
-    """How well a loss is explained, the least first: by its cause, then by how far the circumstances
-    excuse it (0: not; 1: perhaps), which depends on the acknowledgement. `acks_1`: producers with acks=1.
-    """
-    cause = pl.col("cause").replace_strict(_CAUSES, return_dtype=pl.Int64)
-    crashed = (pl.col("cause") != "leader-restarted") | pl.col("unsynced")
-    by_one = pl.when(~pl.col("leaders_known")).then(1).when(crashed).then(2).otherwise(0)
-    by_all = pl.when("isr_unsure").then(1).when("isr_unsynced").then(2).otherwise(0)
-    return 3 * cause + pl.when(pl.col("producer").is_in(sorted(acks_1))).then(by_one).otherwise(by_all)
+class Consequences(Question):
+    """Of the cases that other questions have found in the same task: it is asked after them."""
+
+    sums = {"consequences": _CONSEQUENCES}
+    passes = {"contradicted_deliveries": CLAIM_TYPES}
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """What groups were handed where the log has something else."""
+        yield To("contradicted_deliveries", contradicted(messages))
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """All cases that follow from a message that is gone."""
+        known, cases, gone = places.known, dict(places.cases), places.overwritten
+        acks = places.explained_acks.filter(pl.col("later_epoch").is_not_null(), ~pl.col("borne_out"))
+        moments_ = moments(gone, acks, known.share_groups)
+        single = reused.of_single_records(
+            places.log, places.share_events, moments_, known.share_groups, known.drained
+        )
+        cases["unseen"] = places.passed["unseen"]
+        # An input whose outputs are lost is ruled by why those are (pipes.py).
+        cases["unprocessed"] = cases["unprocessed"].filter(~pl.col("flag"))
+        yield Part("consequences", pl.concat([found(cases, gone, acks, single, known.acks_1), _read(places)]))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Each with the loss that it is ruled as."""
+        groups, rows = run.given.groups, run.sums["consequences"].iter_rows(named=True)
+        yield facts(
+            consequences=[
+                Consequence(row["name"], groups[row["group"]], row["n"], (loss_kinds.loss(row, run.names),))
+                for row in rows
+            ]
+        )
 
 
-def explained(overwritten: pl.DataFrame) -> pl.DataFrame:
-    """Of `losses.explained` those rows that an epoch explains, or may explain."""
-    return overwritten.filter(pl.col("later_epoch").is_not_null() | pl.col("either_leader"))
+def _read(places: Places) -> pl.DataFrame:
+    """Of what should not have been shown, those whose message is gone: each is a consequence of that."""
+    gone = places.explained(places.passed["aborted_reads"])
+    return _CONSEQUENCES.of(gone.with_columns(name=pl.lit("aborted-read"), n=pl.lit(1, pl.Int64)))
 
 
 def found(
@@ -56,12 +88,12 @@ def found(
     single: Mapping[str, pl.DataFrame],
     acks_1: Collection[int],
 ) -> pl.DataFrame:
-    """CONSEQUENCES of one task. `cases` by name; `overwritten`: what groups were handed and the log
+    """_CONSEQUENCES of one task. `cases` by name; `overwritten`: what groups were handed and the log
     contradicts, explained; `acks`: acknowledgements that the log contradicts, explained; `single`: see
     reused.py; `acks_1`: producers with acks=1.
     """
     if overwritten.is_empty() and acks.is_empty():
-        return pl.DataFrame(schema={"name": pl.String, "group": pl.Int64, **_LOSS_TYPES, "n": pl.Int64})
+        return pl.DataFrame(schema={"name": pl.String, "group": pl.Int64, **LOSS_TYPES, "n": pl.Int64})
     acks = acks.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(False))
     spots = overwritten.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(True))
     spans = _spans(spots)
@@ -75,14 +107,9 @@ def found(
         *(_matched(name, cases[name], passed) for name in PASSED),
         _matched("redelivered", again, _from_0(spans), _BY_THEN),
     ]
-    return CONSEQUENCES.of(pl.concat(rows))
+    return _CONSEQUENCES.of(pl.concat(rows))
 
 
-_LOSS_TYPES: dict[str, type[pl.DataType]] = {
-    **dict.fromkeys(("producer", "topic"), pl.Int64),
-    "cause": pl.String,
-    **dict.fromkeys(KNOWN, pl.Boolean),
-}
 _OF_CASES = ("again_ns", "committed_to", "accepted_ns", "acquired_ns")
 _MS = 1_000_000  # the cluster's own records have times in ms
 _SPOT = [*READ.columns, "n", *LOSS, "since_ns", "rank", "handed"]
@@ -173,11 +200,6 @@ def _matched(
     parts, over = overlay([mine, runs.select(c for c in (*_SPOT, "begin") if c in runs.columns)], READ)
     both = parts.join(over.drop(*READ.columns, "n"), on="part")
     return _least(name, both if holds is None else both.filter(holds), ["line", "part"])
-
-
-def named(name: str, gone: pl.DataFrame) -> pl.DataFrame:
-    """CONSEQUENCES of cases that are each a message that is gone, explained."""
-    return CONSEQUENCES.of(gone.with_columns(name=pl.lit(name), n=pl.lit(1, pl.Int64)))
 
 
 def _least(name: str, both: pl.DataFrame, case: Sequence[str]) -> pl.DataFrame:

@@ -7,44 +7,37 @@ follows for the group is in consequences.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.names import SHIFT
-from kaput.analysis.questions.messages import ACKED, MESSAGE
-from kaput.analysis.questions.vanished import CLAIMS
+from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE, SPOT
 from kaput.analysis.runs.cutting import MESSAGES, meeting, single
+from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import Ints
 
-_SPOT = ["place", "offset"]
+if TYPE_CHECKING:
+    from kaput.analysis.views.messages import Messages
 
 
-def contradicted(
-    stretches: pl.DataFrame,
-    copies: pl.DataFrame,
-    deliveries: pl.DataFrame,
-    times: Mapping[str, Ints],
-    polls: Ints,
-    complete: Collection[int],
-) -> pl.DataFrame:
-    """CLAIMS, a row for each message that was at an offset, and each group that was handed it there.
-
-    `stretches`, `copies`, `deliveries`: see messages.Messages; `times` and `polls` as for vanished.py.
-    `complete`: the places that were read to their end. `done_ns` is when the message was there: when it was
-    acknowledged there, or else first delivered.
+def contradicted(messages: Messages) -> pl.DataFrame:
+    """CLAIMS, a row for each message that was at an offset, and each group that was handed it there, of
+    places that were read to their end. `done_ns` is when the message was there: when it was acknowledged
+    there, or else first delivered.
     """
-    read = deliveries.filter(pl.col("place").is_in(sorted(complete)))
-    odd = read.join(copies.select("part", *_SPOT), on=["part", *_SPOT], how="anti")
+    deliveries, copies, polls = messages.deliveries, messages.copies, messages.polls
+    read = deliveries.filter(pl.col("place").is_in(sorted(messages.known.complete)))
+    odd = read.join(copies.select("part", *SPOT), on=["part", *SPOT], how="anti")
     if odd.is_empty():
-        return pl.DataFrame(schema=dict.fromkeys(CLAIMS, pl.Int64))
+        return pl.DataFrame(schema=CLAIM_TYPES)
     one_by_one = single(odd)
     found = one_by_one.with_columns(at_ns=pl.Series(polls[one_by_one["row"].to_numpy()], dtype=pl.Int64))
-    found = found.with_columns(at_ns=pl.col("at_ns").min().over(*MESSAGE, *_SPOT))
-    found = found.unique(["group", *MESSAGE, *_SPOT], maintain_order=True)
-    acked = _acknowledged(stretches, odd, times)
+    found = found.with_columns(at_ns=pl.col("at_ns").min().over(*MESSAGE, *SPOT))
+    found = found.unique(["group", *MESSAGE, *SPOT], maintain_order=True)
+    acked = _acknowledged(messages.stretches, odd, messages.times)
     return (
-        found.join(acked, on=[*MESSAGE, *_SPOT], how="left")
+        found.join(acked, on=[*MESSAGE, *SPOT], how="left")
         .with_columns(
             topic=pl.col("place") // SHIFT,
             done_ns=pl.coalesce("done_ns", "at_ns"),
@@ -60,7 +53,7 @@ def _acknowledged(stretches: pl.DataFrame, odd: pl.DataFrame, times: Mapping[str
     row = sends["row"].to_numpy()
     return sends.select(
         *MESSAGE,
-        *_SPOT,
+        *SPOT,
         attempt_ns=pl.Series(times["attempts"][row], dtype=pl.Int64),
         done_ns=pl.Series(times["dones"][row], dtype=pl.Int64),
-    ).drop_nulls(_SPOT)
+    ).drop_nulls(SPOT)

@@ -1,9 +1,178 @@
-"""Fate: outcome of the send x times stored x, for each group, times delivered. Every message has exactly
-one."""
+"""Fate: outcome of the send x times stored x, for each group, times delivered. Every message has exactly one.
+
+duplicate: a message that is stored more than once. recovered: one with an unknown outcome that is stored.
+ghost: one that definitely failed, and is stored. Counted as messages.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 import polars as pl
+
+from kaput.analysis.engine.question import Check, Find, Part, Question, Row, Told, facts, findings, group
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import at, message
+from kaput.analysis.runs.columns import MESSAGE
+from kaput.errors import AccountingError
+from kaput.evidence.findings import (
+    Delivered,
+    Fate,
+    GroupFate,
+    HighWatermarkArithmetic,
+    Stored,
+    Totals,
+)
+from kaput.scenario.vocabulary import OUTCOMES
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+
+STORED: tuple[Stored, ...] = ("0", "1", "n", "unread", "uncommitted")
+DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
+
+
+def _given_up(row: Row, what: str) -> str:
+    return f"{message(row)} was {what} ({row['error'] or 'no error given'}), yet is stored as {at(row)}"
+
+
+class Fates(Question):
+    """All fates, and the anomalies that are fates."""
+
+    sums = {
+        "fates": Sum(("producer", "outcome", "stored"), ("n", "copies")),
+        "group_fates": Sum(("group", "outcome", "stored", "delivered"), ("n",)),
+    }
+    stories = {
+        "duplicate": lambda r: f"{message(r)} is stored {r['times']:,} times, first as {at(r)}",
+        "recovered": lambda r: _given_up(r, "given up by its producer"),
+        "ghost": lambda r: _given_up(r, "definitely refused"),
+    }
+    shown_by = MESSAGE
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Counts of fates, and cases."""
+        stretches, stored = messages.stretches, messages.stored
+        yield Part("fates", fates(stretches))
+        yield Part(
+            "group_fates", pl.concat([_no_groups(), *(group_fates(stretches, g) for g in messages.groups)])
+        )
+        yield messages.case("duplicate", stored.filter(pl.col("stored") > 1))
+        yield messages.case("recovered", stored.filter(pl.col("outcome") == "unknown"))
+        yield messages.case("ghost", stored.filter(pl.col("outcome") == "failed"))
+
+    def after_messages(self, run: Run) -> None:
+        """Whether every sum is that of the rows. Raises AccountingError."""
+        counts, rows = Counts(run), run.given.evidence.tables["sends"].rows
+        sums = {"fates": sum(counts.fates.values())}
+        for index, name in enumerate(run.given.groups):
+            sums[f"fates of group {name}"] = sum(
+                n for key, n in counts.group_fates.items() if key[0] == index
+            )
+        sums["outcomes"] = sum(counts.outcome(word) for word in OUTCOMES)
+        for what, total in sums.items():
+            if total != rows:
+                raise AccountingError(f"the {what} add up to {total}, but {rows} messages were sent")
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Fates and totals."""
+        counts, known = Counts(run), run.partitions
+        sent, acked = sum(counts.fates.values()), counts.outcome("acked")
+        totals = Totals(
+            sent=sent,
+            acked=acked,
+            failed=counts.outcome("failed"),
+            unknown=counts.outcome("unknown"),
+            log_records=known.log_records,
+            stored_messages=counts.stored("1", "n"),
+            foreign_records=known.foreign_records,
+            unread=counts.stored("unread"),
+            uncommitted=counts.stored("uncommitted"),
+        )
+        ends = known.end_offsets_sum
+        yield findings(
+            totals=totals,
+            fates=counts.found(),
+            high_watermark_arithmetic=HighWatermarkArithmetic(
+                acked=acked, end_offsets=ends, difference=acked - ends
+            ),
+        )
+        yield facts(sent=sent, acked=acked, unread=totals.unread, duplicates=counts.duplicates())
+        for index in run.groups:
+            yield group(index, delivered_messages=counts.delivered(index), fates=counts.found_of(index))
+
+    def checks(self, run: Run) -> Iterator[Check]:
+        """What fates and cases count alike."""
+        counts, how = Counts(run), ("fate", "case")
+        for name, outcome, stored in (
+            ("duplicate", None, ("n",)),
+            ("recovered", "unknown", ("1", "n")),
+            ("ghost", "failed", ("1", "n")),
+        ):
+            by_fate = sum(n for (o, s), n in counts.fates.items() if s in stored and outcome in (None, o))
+            yield Check(name, by_fate, run.totals.counted(name), how)
+        lost = counts.fates["acked", "0"]
+        yield Check("lost", lost, run.totals.counted("lost"), ("fate", "cause"))
+
+
+class Counts:
+    """How many messages met which fate."""
+
+    def __init__(self, run: Run) -> None:
+        self._sums = run.sums
+
+    @cached_property
+    def fates(self) -> Counter[tuple[str, str]]:
+        """By outcome and stored."""
+        found: Counter[tuple[str, str]] = Counter()
+        for outcome, stored, n in self._sums["fates"].select("outcome", "stored", "n").iter_rows():
+            found[outcome, stored] += n
+        return found
+
+    @cached_property
+    def group_fates(self) -> dict[tuple[int, str, str, str], int]:
+        """By group, outcome, stored and delivered."""
+        return {(g, o, s, d): n for g, o, s, d, n in self._sums["group_fates"].iter_rows()}
+
+    def outcome(self, word: str) -> int:
+        """How many messages had that outcome."""
+        return sum(n for (outcome, _), n in self.fates.items() if outcome == word)
+
+    def stored(self, *labels: str) -> int:
+        """How many messages are stored so often."""
+        return sum(n for (_, stored), n in self.fates.items() if stored in labels)
+
+    def duplicates(self) -> dict[int, int]:
+        """By producer, how many are stored more than once."""
+        twice = self._sums["fates"].filter(stored="n").group_by("producer").agg(pl.col("n").sum())
+        return dict(twice.sort("producer").iter_rows())
+
+    def extra_copies(self) -> int:
+        """How many copies of those there are beside the first."""
+        twice = self._sums["fates"].filter(stored="n")
+        return int(twice["copies"].sum()) - int(twice["n"].sum())
+
+    def delivered(self, group_: int) -> int:
+        """How many messages a group was delivered at all."""
+        return sum(n for (g, _, _, times), n in self.group_fates.items() if g == group_ and times != "0")
+
+    def found(self) -> list[Fate]:
+        """The fates that any message met."""
+        every = ((o, s, self.fates[o, s]) for o in OUTCOMES for s in STORED)
+        return [Fate(outcome=o, stored=s, count=n) for o, s, n in every if n]
+
+    def found_of(self, group_: int) -> list[GroupFate]:
+        """The same, with how often a group was delivered each."""
+        every = ((o, s, d) for o in OUTCOMES for s in STORED for d in DELIVERED)
+        return [
+            GroupFate(outcome=o, stored=s, delivered=d, count=n)
+            for o, s, d in every
+            if (n := self.group_fates.get((group_, o, s, d), 0))
+        ]
 
 
 def fates(stretches: pl.DataFrame) -> pl.DataFrame:
@@ -15,14 +184,14 @@ def fates(stretches: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def group_fates(stretches: pl.DataFrame, group: int) -> pl.DataFrame:
+def group_fates(stretches: pl.DataFrame, group_: int) -> pl.DataFrame:
     """(group, outcome, stored, delivered, n) of one group; `delivered` is 0, 1 or n."""
     found = stretches.group_by(
         pl.col("outcome").cast(pl.String),
         _stored(),
-        _few(pl.col(f"delivered_{group}")).alias("delivered"),
+        _few(pl.col(f"delivered_{group_}")).alias("delivered"),
     ).agg(pl.col("n").sum())
-    return found.select(pl.lit(group, pl.Int64).alias("group"), pl.all())
+    return found.select(pl.lit(group_, pl.Int64).alias("group"), pl.all())
 
 
 def _stored() -> pl.Expr:
@@ -32,3 +201,8 @@ def _stored() -> pl.Expr:
 
 def _few(times: pl.Expr) -> pl.Expr:
     return pl.when(times == 0).then(pl.lit("0")).when(times == 1).then(pl.lit("1")).otherwise(pl.lit("n"))
+
+
+def _no_groups() -> pl.DataFrame:
+    words = dict.fromkeys(("outcome", "stored", "delivered"), pl.String)
+    return pl.DataFrame(schema={"group": pl.Int64, **words, "n": pl.Int64})

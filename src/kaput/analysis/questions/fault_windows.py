@@ -5,14 +5,24 @@ lost messages: between the first and the last acknowledgement of a lost one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.questions.messages import ACKED
+from kaput.analysis.engine.question import Find, Part, Question, Told, fault
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts.timeline import FOREVER_NS
+from kaput.analysis.questions.losses import of_fault
+from kaput.analysis.runs.columns import ACKED
 
-COUNTS = ("sent", "affected", "loss_sent", "loss_acked")
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.places import Places
+    from kaput.analysis.views.sends import Extents, Sends
+
+_COUNTS = ("sent", "affected", "loss_sent", "loss_acked")
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,79 @@ class FaultWindow:
         return pl.col("place").is_in(list(self.elections)).fill_null(False)
 
 
+@dataclass(frozen=True)
+class FaultWindows(Question):
+    """Of each fault that reached a partition or lost something; losses are known after places."""
+
+    windows: Sequence[FaultWindow] = ()
+    looked: bool = False
+
+    sums = {"lost_by_fault": Sum(("fault",), ("n",)), "fault_windows": Sum(("fault",), _COUNTS)}
+
+    def before_places(self, run: Run) -> FaultWindows:
+        """As far as they are known before losses are."""
+        return replace(self, windows=list(_windows(run, losses=False)))
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """The lost messages that each fault affected."""
+        rows = [(window.fault, affected_by_loss(window, places.lost)) for window in self.windows]
+        schema = {"fault": pl.String, "n": pl.Int64}
+        yield Part("lost_by_fault", pl.DataFrame(rows, schema=schema, orient="row"))
+
+    def before_sends(self, run: Run) -> FaultWindows | None:
+        """Once."""
+        windows = list(_windows(run, losses=True))
+        return replace(self, windows=windows, looked=True) if windows and not self.looked else None
+
+    def wants(self, extents: Extents) -> bool:
+        """Whether a row group may have anything within a window."""
+        return any(
+            extents.meets("attempt_ns", (window.from_ns, window.to_ns))
+            or extents.meets("attempt_ns", (window.loss_from_ns, window.loss_to_ns))
+            or extents.meets("done_ns", (window.loss_from_ns, window.loss_to_ns))
+            for window in self.windows
+        )
+
+    def of_sends(self, sends: Sends) -> Iterator[Find]:
+        """What was sent, affected and acknowledged in each."""
+        yield Part("fault_windows", counts(sends.rows, self.windows))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Of each fault; nothing where it has no window."""
+        lost = dict(run.sums["lost_by_fault"].iter_rows())
+        none = pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(_COUNTS, pl.Int64)})
+        for id_, sent, hit, loss_sent, loss_acked in run.sums.get("fault_windows", none).iter_rows():
+            affected = hit + lost.get(id_, 0)
+            yield fault(
+                id_,
+                affected=affected,
+                sent_in_window=sent,
+                affected_share=affected / sent if sent else None,
+                acked_in_loss_window=loss_acked,
+                sent_in_loss_window=loss_sent,
+                lost_share=of_fault(run, id_)[0] / loss_acked if loss_acked else None,
+            )
+
+
+def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:
+    for reach in run.reaches:
+        id_, since = reach.fault.id, reach.fault.effective_ns
+        _, lost_from_ns, lost_to_ns = of_fault(run, id_) if losses else (0, None, None)
+        reached = since is not None and bool(reach.places)
+        if reached or lost_from_ns is not None:
+            yield FaultWindow(
+                id_,
+                since if reached else None,
+                run.first_acks.get(id_, FOREVER_NS) if reached else None,
+                {
+                    run.names.code(p): election[1] if election else None
+                    for p, election in reach.places.items()
+                },
+                lost_from_ns,
+                lost_to_ns,
+            )
+
+
 def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> int:
     """How many lost messages are affected, without those that were late as well. `lost`: rows of losses."""
     here = (window.reached() & ~window.late()) | pl.col("place").is_null()
@@ -53,7 +136,7 @@ def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> int:
 
 
 def counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
-    """(fault, COUNTS) of rows of sends; affected without those that were lost."""
+    """(fault, _COUNTS) of rows of sends; affected without those that were lost."""
     failed = pl.col("outcome").is_in(["failed", "unknown"])
     rows = [
         sends.select(
@@ -65,10 +148,10 @@ def counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
             ).sum(),
             loss_sent=_between("attempt_ns", window.loss_from_ns, window.loss_to_ns).sum(),
             loss_acked=(ACKED & _between("done_ns", window.loss_from_ns, window.loss_to_ns)).sum(),
-        ).select("fault", pl.col(COUNTS).cast(pl.Int64))
+        ).select("fault", pl.col(_COUNTS).cast(pl.Int64))
         for window in windows
     ]
-    return pl.concat([pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(COUNTS, pl.Int64)}), *rows])
+    return pl.concat([pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(_COUNTS, pl.Int64)}), *rows])
 
 
 def _between(name: str, from_ns: int | None, to_ns: int | None) -> pl.Expr:

@@ -8,17 +8,92 @@ First record: the first that a member was handed of what a rebalance assigned to
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from kaput.analysis.questions.commits import overlapping
-from kaput.analysis.runs.cutting import READ, meeting, overlay
+from kaput.analysis.engine.question import Find, Part, Question, Told, findings
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts import rebalances
+from kaput.analysis.runs.columns import none
+from kaput.analysis.runs.cutting import READ, meeting, overlapping, overlay
+from kaput.evidence.findings_parts import Handover, RebalanceFindings
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.places import Places
+
+_HANDOVERS = ("group", "place", "assigned_ns", "rebalance")
+_COMING_AND_GOING = ("joined", "left", "killed")
+
+
+@dataclass(frozen=True)
+class Handovers(Question):
+    """`handovers`: when each partition was assigned, and by which rebalance."""
+
+    handovers: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    sums = {
+        "redelivered": Sum(("rebalance",), ("n",)),
+        "first_records": Sum(("member", "rebalance"), (), ("at_ns",)),
+    }
+
+    def before_places(self, run: Run) -> Handovers:
+        """From the rebalances."""
+        names = run.names
+        rows = [
+            (names.groups.index(one.group), names.code(one.place), one.at_ns, one.rebalance)
+            for one in run.rebalances.handovers
+        ]
+        handovers = pl.DataFrame(rows, schema=none(*_HANDOVERS).schema, orient="row").unique()
+        return replace(self, handovers=handovers)
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """What members were handed again, and first."""
+        yield Part("redelivered", redelivered(places.ordered, self.handovers))
+        yield Part("first_records", first_records(places.deliveries, self.handovers))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """The rebalances of all groups, without the groups' ends."""
+        given, found = run.given, run.rebalances.found
+        events = [e for e in given.group_events if e["kind"] in _COMING_AND_GOING]
+        rebalances.explain(found, events, given.faults, given.cluster_events)
+        again = dict(run.sums["redelivered"].select("rebalance", "n").iter_rows())
+        first = {(member, number): at_ns for member, number, at_ns in run.sums["first_records"].iter_rows()}
+        yield findings(
+            rebalances=[
+                RebalanceFindings(
+                    group=one.group,
+                    trigger=one.trigger,
+                    started_ns=one.started_ns,
+                    ended_ns=one.ended_ns,
+                    members=one.members,
+                    unowned_partition_seconds=one.unowned_ns / 1e9,
+                    redelivered=again.get(number, 0),
+                    handovers=[
+                        Handover(
+                            member=member,
+                            revoked_ns=one.revoked.get(member),
+                            assigned_ns=one.assigned.get(member),
+                            first_record_ns=first.get((given.names.members.index(member), number)),
+                        )
+                        for member in sorted({*one.revoked, *one.assigned})
+                    ],
+                )
+                for number, one in enumerate(found)
+                if not one.closes
+            ]
+        )
+
 
 _AT = ["group", "place", "assigned_ns"]
 
 
 def redelivered(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
     """(rebalance, n). `handovers`: (group, place, assigned_ns, rebalance)."""
-    (parts,) = overlay([meeting(deliveries, overlapping(deliveries), READ)], READ)
+    (parts,) = overlay([meeting(deliveries, overlapping(deliveries, READ), READ)], READ)
     first = pl.col("assigned_ns").min().over("part")
     later = parts.filter(pl.col("assigned_ns") > first).join(handovers, on=_AT)
     # Of a stretch that was handed out three times, twice after assignments of one rebalance, that is one.

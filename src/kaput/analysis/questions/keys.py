@@ -6,15 +6,109 @@ delivered to a group for the first time after a later message of its producer wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from kaput.analysis.engine.question import Find, Part, Question, Told, findings
+from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.run import Ints, numbers, spread
+from kaput.evidence.findings_parts import ResizedForGroup, ResizedTopic
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.runs.names import Place
+    from kaput.analysis.views.keys import Keys as View
 
 _KEY = ("group", "producer", "key")
 _NEVER = 2**63 - 1
+_LATER = dict.fromkeys((*_KEY, "block", "later_ns"), pl.Int64)
+
+
+@dataclass(frozen=True)
+class ResizedTopics(Question):
+    """Looked at twice where a producer has more than one block of messages: what is out of order within a
+    block shows at once, and across blocks when it is known when each key was delivered first in later ones.
+
+    `keys`: by producer, see `_keyed`; `after`: what is known of later blocks.
+    """
+
+    keys: Mapping[int, int] = field(default_factory=dict)
+    after: pl.DataFrame | None = None
+
+    sums = {
+        "keys_stored": Sum(("place", "key"), ("n",)),
+        "earliest": Sum((*_KEY, "block"), (), ("at_ns",)),
+        "out_of_order": Sum(("group", "producer"), ("n",)),
+    }
+
+    def before_keys(self, run: Run) -> ResizedTopics | None:
+        """Where a topic was resized and a producer of it gives keys."""
+        given = run.given
+        keys = {producer: n for producer, (topic, n) in given.keyed.items() if topic in given.resized}
+        if self.after is None:
+            return replace(self, keys=keys, after=pl.DataFrame(schema=_LATER)) if keys else None
+        after = later(run.sums["earliest"])
+        return replace(self, after=after) if self.after.is_empty() and after.height else None
+
+    def of_keys(self, view: View) -> Iterator[Find]:
+        """Where each key is stored, and what was delivered out of order."""
+        assert self.after is not None, "before_keys has filled it in"
+        first = first_deliveries(view.deliveries, view.polls, self.keys)
+        yield Part("keys_stored", stored(view.log, self.keys))
+        yield Part("earliest", earliest(first))
+        yield Part("out_of_order", out_of_order(first, self.after))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """A part for each topic."""
+        yield findings(resized=[_resized(run, topic) for topic in run.given.resized])
+
+
+def _resized(run: Run, topic: str) -> ResizedTopic:
+    given, names, sums = run.given, run.names, run.sums
+    number = names.topics.index(topic)
+    places = {names.located(code) for code in sums["log"]["place"].drop_nulls()}
+    read = {(g, names.located(c)) for g, c in sums["delivered"].select("group", "place").drop_nulls().rows()}
+    late, where = _keys(run, topic)
+    early = sums["too_early"].filter(~pl.col("unclear"), topic=number)
+    too_early = dict(early.select("group", "n").iter_rows())
+    return ResizedTopic(
+        topic=topic,
+        partitions_before=sum(place[0] == topic for place in given.expected_places),
+        partitions=sum(place[0] == topic for place in {*given.expected_places, *given.ends}),
+        partitions_written=sum(place[0] == topic for place in places),
+        keys=None if where is None else len(where),
+        keys_moved=None if where is None else sum(len(each) > 1 for each in where.values()),
+        groups=[
+            ResizedForGroup(
+                group=group,
+                partitions_read=sum(of == index and place[0] == topic for of, place in read),
+                out_of_order_by_key=None if where is None else late[index],
+                stored_too_early=too_early.get(index, 0),
+            )
+            for index, group in enumerate(given.groups)
+            if any(place[0] == topic for place in given.places_of(group))
+        ],
+    )
+
+
+def _keys(run: Run, topic: str) -> tuple[Counter[int], dict[int, set[Place]] | None]:
+    """By group, messages out of order by key; and where each key is stored: None where nobody gives keys."""
+    late: Counter[int] = Counter()
+    where: dict[int, set[Place]] = {}
+    if "keys_stored" not in run.sums:
+        return late, None
+    for code, key, _ in run.sums["keys_stored"].drop_nulls().iter_rows():
+        if run.names.located(code)[0] == topic:
+            where.setdefault(key, set()).add(run.names.located(code))
+    for group, producer, n in run.sums["out_of_order"].iter_rows():
+        if run.given.keyed[producer][0] == topic:
+            late[group] += n
+    return late, where
 
 
 def stored(log: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:

@@ -7,22 +7,83 @@ counts of several tasks add up.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.run import Ints, picked, spread
-from kaput.analysis.sums import times
+from kaput.analysis.engine import steps
+from kaput.analysis.engine.question import Find, Part, Question, Told, findings, group
+from kaput.analysis.engine.sums import Sum, times
+from kaput.analysis.runs.run import NULL, Ints, picked, spread, whole_us
+from kaput.evidence.findings import Latency
+from kaput.evidence.findings_parts import Percentiles
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.rows import Rows
 
 SHARES = (0.5, 0.99, 0.999)
 
 
-def whole_us(durations_ns: Ints) -> Ints:
-    """Durations in whole microseconds, towards zero."""
-    us: Ints = np.abs(durations_ns) // 1000
-    if len(us) and durations_ns.min() < 0:
-        us *= np.sign(durations_ns)
-    return us
+class Latencies(Question):
+    """Over the whole run, and in each step of time (steps.py)."""
+
+    sums = {
+        "acked_us": Sum(("us",), ("times",)),
+        "end_to_end": Sum(("group", "us"), ("times",)),
+        "graded_acks": steps.GRADES,
+        "longest_acks": steps.LONGEST,
+        "graded_deliveries": steps.GRADES,
+        "longest_deliveries": steps.LONGEST,
+    }
+
+    def of_rows(self, rows: Rows) -> Iterator[Find]:
+        """From the attempt to the acknowledgement."""
+        if rows.table != "sends":
+            return
+        dones, took = rows.acked.rows["dones"], rows.acked_us
+        graded, longest = rows.graded
+        yield Part("graded_acks", graded)
+        yield Part("longest_acks", longest)
+        known = took[dones != NULL] if len(dones) and dones.min() == NULL else took
+        yield Part("acked_us", counted(known))
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """From the attempt to the first delivery, by group; and in each step, over all groups."""
+        none, step_ns = np.empty(0, np.int64), messages.known.step_ns
+        counts = [counted(none).with_columns(group=pl.lit(0, pl.Int64))]
+        stepped = [steps.graded("delivered", none, none, step_ns)]
+        for index in messages.groups:
+            deliveries = messages.deliveries.filter(group=index)
+            attempts = messages.times["attempts"]
+            when, took_ns = end_to_end(messages.stretches, deliveries, attempts, messages.polls)
+            took = whole_us(took_ns)
+            counts.append(counted(took).with_columns(group=pl.lit(index, pl.Int64)))
+            stepped.append(steps.graded("delivered", when, took, step_ns))
+        graded, longest = zip(*stepped, strict=True)
+        yield Part("end_to_end", pl.concat(counts))
+        yield Part("graded_deliveries", pl.concat(graded))
+        yield Part("longest_deliveries", pl.concat(longest))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Of acknowledgements, of each group, and of all groups together."""
+        counts = run.sums["end_to_end"]
+        every = counts.group_by("us").agg(pl.col("times").sum())
+        yield findings(latency_ms=Latency(ack=_ms(run.sums["acked_us"]), end_to_end=_ms(every)))
+        for index in run.groups:
+            yield group(index, end_to_end_ms=_ms(counts.filter(group=index)))
+
+
+def _ms(counts: pl.DataFrame) -> Percentiles:
+    """Nulls where nothing was measured."""
+    found = percentiles(counts)
+    if found is None:
+        return Percentiles()
+    p50, p99, p999 = (value / 1000 for value in found[0])
+    return Percentiles(p50=p50, p99=p99, p999=p999, max=found[1] / 1000)
 
 
 def counted(durations_us: Ints) -> pl.DataFrame:

@@ -1,21 +1,40 @@
-"""Loss windows: lost messages of one producer in a row. Why they are lost is found in losses.py."""
+"""Loss windows: lost messages of one producer in a row. Why they are lost is found in causes/."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from kaput.analysis.names import Names, topic_partition
-from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.engine.question import Find, Part, Question
+from kaput.analysis.engine.sums import Kept
+from kaput.analysis.runs.columns import NAMED
+from kaput.analysis.runs.names import Names, topic_partition
+
+if TYPE_CHECKING:
+    from kaput.analysis.views.places import Places
+
+_SAME = ("producer", "topic", "place", "cause", "fault")
+
+
+class LossWindows(Question):
+    """Each of them, for a table (written.py)."""
+
+    sums = {"loss_windows": Kept((*_SAME, "first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns"))}
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """Of each place by itself."""
+        yield Part("loss_windows", found(places.lost, places.log))
 
 
 def found(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
     """Runs of lost messages without one stored between, for each producer and partition, cause and fault."""
     stored = log.filter(NAMED).select("producer", "place", seq=pl.col("seq") + pl.col("n") - 1)
     stored = stored.sort("seq").with_columns(below=pl.int_range(1, pl.len() + 1).over("producer", "place"))
-    beside = lost.sort("seq").join_asof(stored, on="seq", by=["producer", "place"], check_sortedness=False)
-    same = ["producer", "topic", "place", "cause", "fault"]
+    each = lost.sort("seq").join_asof(stored, on="seq", by=["producer", "place"], check_sortedness=False)
     return (
-        beside.group_by(*same, pl.col("below").fill_null(0), maintain_order=True)
+        each.group_by(*_SAME, pl.col("below").fill_null(0), maintain_order=True)
         .agg(
             first_seq=pl.col("seq").min(),
             last_seq=pl.col("seq").max(),

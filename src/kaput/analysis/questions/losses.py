@@ -1,240 +1,142 @@
-"""Why messages are lost [lost-write]: acknowledged, stored 0 times (messages.py: LOST).
+"""lost [lost-write]: acknowledged, stored 0 times (runs/columns.py: LOST). Counted as messages, by cause.
 
-Looked at are all acknowledgements that the log does not bear out: the lost ones, and those whose offset
-holds somebody else while their message is stored elsewhere (they explain inconsistent offsets). Each gets
-one cause: which epoch overwrote it is decided in causes.py, and what is known beside it is a Circumstances.
+Which epoch overwrote each, and why, is found in causes/.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
-from kaput.analysis.faults import Attempted
-from kaput.analysis.names import SHIFT, Names, Place, topic_partition
-from kaput.analysis.partitions import Extent
-from kaput.analysis.questions.causes import ACKS_0, RESTARTED, UNEXPLAINED, Acks, explain
-from kaput.analysis.questions.messages import NAMED
-from kaput.analysis.questions.survivors import perhaps_unsynced, unsynced
-from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
-from kaput.analysis.runs.run import NULL, Flags, Ints, spread
-from kaput.analysis.timeline import FOREVER_NS, Epoch, Timeline
-from kaput.scenario.vocabulary import CAUSES
-from kaput.verdict.facts import Circumstances
+from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Row, To, Told, facts, fault
+from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.tables import write
+from kaput.analysis.engine.words import at, clock, message
+from kaput.analysis.questions import loss_kinds
+from kaput.analysis.runs.columns import ACKED, GONE, HAS_OFFSET, LOST, MESSAGE
+from kaput.analysis.runs.names import Names, topic_partition
+from kaput.analysis.runs.run import kept
 
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.places import Places
+
+_LISTS = ("attempts", "attempts_from", "dones", "dones_from")
+_ACKS = (*MESSAGE, "topic", "place", "offset", "n", "lost", "borne_out", "first_seq", *_LISTS)
+_TYPES = {"lost": pl.Boolean, "borne_out": pl.Boolean} | dict.fromkeys(
+    ("attempts", "dones"), pl.List(pl.Int64)
+)
 _MS = 1_000_000
-KNOWN = list(Circumstances._fields)
-# What keeps a loss of which little is known from being a violation.
-_PERHAPS = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
-_NO_LOG = Extent(None, None, 0)
 
 
-def beside_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
-    """Acknowledgements that the log does not bear out, a row each, with what is at their offsets now.
-
-    `astray`: runs whose `row` points into the `times` attempts and dones. Added: attempt_ns, done_ns;
-    `taken`, whether there is any record at the offset now; `holder_producer` and `holder_seq`, the least of
-    the messages that are there.
-    """
-    nowhere = pl.any_horizontal(pl.col("place").is_null(), pl.col("offset").is_null())
-    located = astray.filter(~nowhere)
-    there = meeting(log, located, PLACES)
-    located, there = overlay([located, there], PLACES)
-    held = (
-        there.sort("producer", "seq")
-        .group_by("part", maintain_order=True)
-        .agg(
-            pl.col("producer").filter(NAMED).first().alias("holder_producer"),
-            pl.col("seq").filter(NAMED).first().alias("holder_seq"),
-            pl.lit(True).alias("taken"),
-        )
-    )
-    parts = located.join(held, on="part", how="left").drop("part")
-    every = pl.concat([parts, astray.filter(nowhere)], how="diagonal")
-    return _rows(every.with_columns(pl.col("taken").fill_null(False)), times)
+def _story(row: Row) -> str:
+    epoch = f" under epoch {row['ack_epoch']}" if row["ack_epoch"] is not None else ""
+    if row["cause"] == "acks-0":
+        return f"{message(row)} was sent with acks=0 at {clock(row['attempt_ns'])} and never stored"
+    text = f"{message(row)} was acknowledged at {clock(row['done_ns'])} as {at(row)}{epoch}"
+    if row["later_epoch"] is not None:
+        text += f"; epoch {row['later_epoch']} began there {_later(row)}{_start(row)}".rstrip()
+        if row["cause"] == "unclean-election":
+            text += " with a leader outside the ISR"
+        elif row["cause"] == "leader-restarted":
+            text += " under the same leader, which had come back without it"
+    if holder := row.get("holder"):
+        return f"{text}, and offset {row['offset']:,} now holds {message(holder)}"
+    return f"{text}, and the log has nothing there now"
 
 
-def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """The messages of stretches one by one."""
-    row = spread(parts["row"].to_numpy(), parts["n"].to_numpy())
-    return (
-        single(parts)
-        .with_columns(
-            attempt_ns=pl.Series(times["attempts"][row], dtype=pl.Int64),
-            done_ns=pl.Series(times["dones"][row], dtype=pl.Int64).replace(NULL, None),
-        )
-        .drop("n", "row")
-    )
+def _later(row: Row) -> str:
+    if row["later_ns"] is None or row["done_ns"] is None:
+        return ""
+    ms = (row["later_ns"] - row["done_ns"]) // _MS
+    return f"{abs(ms):,} ms {'later' if ms >= 0 else 'earlier'} "
 
 
-def explained(
-    rows: pl.DataFrame,
-    under: pl.DataFrame,
-    timeline: Timeline,
-    extents: Mapping[Place, Extent],
-    names: Names,
-    silent: Collection[int],
-    attempted: Sequence[Attempted],
-) -> pl.DataFrame:
-    """`beside_the_log` with cause, fault, ack_epoch, later_epoch, later_start, later_ns (when that epoch
-    began; `since_ns`: at the earliest) and the fields of Circumstances.
-
-    `under`: (producer, place, epoch, first_ns), the first acknowledgement of what each epoch has stored of a
-    producer; `extents`: of the logs; `silent`: producers with acks=0.
-    """
-    found = [
-        _of_place(names.place(code), here, under, timeline, extents)
-        for code in rows["place"].drop_nulls().unique().to_list()
-        for here in [rows.filter(pl.col("place") == code)]
-    ]
-    found += [
-        _of_topic(names.topics[topic], here, under, timeline, extents)
-        for (topic,), here in rows.filter(pl.col("place").is_null()).group_by("topic", maintain_order=True)
-    ]
-    every = pl.concat(found) if found else _of_place(None, rows, under, timeline, extents)
-    mute = pl.col("producer").is_in(list(silent))
-    every = every.with_columns(_deleted_without_offset(extents, names))
-    return every.with_columns(
-        cause=pl.when(mute).then(pl.lit(CAUSES[ACKS_0])).otherwise("cause"),
-        fault=pl.when(mute).then(_fault_at(attempted)).otherwise("fault"),
-    )
+def _start(row: Row) -> str:
+    return "" if row["later_start"] is None else f"at offset {row['later_start']:,}"
 
 
-def _deleted_without_offset(extents: Mapping[Place, Extent], names: Names) -> list[pl.Expr]:
-    """What was acknowledged without an offset may have stood in any part of its log, also a deleted one."""
-    began = {place: extent for place, extent in extents.items() if place[0] in names.topics}
-    sure = [names.code(place) for place, extent in began.items() if extent.start]
-    unsure = [
-        names.code(place)
-        for place, extent in began.items()
-        if extent.start is None and (extent.end if extent.first is None else extent.first)
-    ]
-    return [
-        pl.col(name)
-        | pl.col("offset").is_null()
-        & pl.when(pl.col("place").is_null())
-        .then(pl.col("topic").is_in([code // SHIFT for code in codes]))
-        .otherwise(pl.col("place").is_in(codes))
-        for name, codes in (("deleted", sure), ("maybe_deleted", unsure))
-    ]
+@dataclass(frozen=True)
+class Losses(Question):
+    """`healed`: when each fault ended; `directory`: for a table of all lost messages."""
+
+    healed: Mapping[str, int | None] = field(default_factory=dict)
+    directory: str = ""
+
+    sums = {
+        "losses": Sum(
+            ("producer", "topic", "cause", *KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
+        ),
+        "deposed": Kept(
+            (
+                *("place", "later_epoch", "fault", "acks", "lost", "after_election", "after_heal"),
+                *("offsets_twice", "first_ns", "last_ns"),
+            )
+        ),
+    }
+    passes = {"contradicted_acks": dict.fromkeys(_ACKS, pl.Int64) | _TYPES}
+    stories = {"lost": _story}
+    shown_by = MESSAGE
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Acknowledgements that the log does not bear out, what is lost though the log has it (and does not
+        show it), and whatever else of a transaction is gone (these have its `first_seq`), with the times of
+        each message.
+        """
+        contradicted = ACKED & ((HAS_OFFSET & ~pl.col("borne_out")) | LOST)
+        odd = messages.stretches.filter(contradicted | (GONE & pl.col("first_seq").is_not_null()))
+        odd = odd.with_columns(lost=LOST, first_seq=pl.when(GONE).then("first_seq"))
+        first, n = odd["row"].to_numpy(), odd["n"].to_numpy()
+        times = (c for name, values in messages.times.items() for c in kept(name, values, first, n))
+        yield To("contradicted_acks", odd.with_columns(times).select(_ACKS))
+
+    def before_places(self, run: Run) -> Losses:
+        """Where to write, and when faults ended."""
+        directory = str(run.given.evidence.folder.analysis.resolve() / "lost")
+        return replace(self, healed=run.given.healed, directory=directory)
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """The lost ones by everything that a contract may ask for; all of them as a table."""
+        lost = places.lost
+        if lost.height:
+            write(table(lost, places.known.names), self.directory, places.part)
+        yield Cases("lost", lost)
+        yield Part("losses", kinds(lost))
+        yield Part("deposed", deposed(places.explained_acks, self.healed))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Losses by kind for the verdict; what each fault cost."""
+        yield facts(losses=loss_kinds.losses(run.sums["losses"], run.names, "messages"))
+        after_heal = run.sums["deposed"].group_by("fault").agg(pl.col("after_heal").sum())
+        late = dict(after_heal.iter_rows())
+        for reach in run.reaches:
+            id_ = reach.fault.id
+            count, first, last = of_fault(run, id_)
+            yield fault(
+                id_,
+                lost=count,
+                first_lost_ack_ns=first,
+                last_lost_ack_ns=last,
+                loss_window_ms=None if first is None or last is None else max(0.0, (last - first) / _MS),
+                lost_after_heal=late.get(id_, 0),
+            )
+
+    def checks(self, run: Run) -> Iterator[Check]:
+        """Losses by cause are all that there are."""
+        by_cause = int(run.sums["losses"]["messages"].sum())
+        yield Check("lost", run.totals.counted("lost"), by_cause, ("case", "cause"))
 
 
-def _fault_at(attempted: Sequence[Attempted]) -> pl.Expr:
-    """The latest fault during which a message was attempted."""
-    found: pl.Expr = pl.lit(None, pl.String)
-    for window in sorted(attempted, key=lambda a: a.from_ns):
-        to_ns = FOREVER_NS if window.to_ns is None else window.to_ns
-        inside = pl.col("attempt_ns").is_between(window.from_ns, to_ns)
-        found = pl.when(inside).then(pl.lit(window.fault)).otherwise(found)
-    return found
-
-
-def _of_topic(
-    topic: str,
-    rows: pl.DataFrame,
-    under: pl.DataFrame,
-    timeline: Timeline,
-    extents: Mapping[Place, Extent],
-) -> pl.DataFrame:
-    """Of acknowledgements that name no partition: in which of the topic's they were nobody knows."""
-    found = _of_place(None, rows, under, timeline, extents)
-    for place in sorted({*timeline.epochs, *extents}):
-        if place[0] == topic:
-            one = _of_place(place, rows, under, timeline, extents)
-            found = found.with_columns(pl.col(name) | one[name] for name in _PERHAPS)
-    return found
-
-
-def _of_place(
-    place: Place | None,
-    rows: pl.DataFrame,
-    under: pl.DataFrame,
-    timeline: Timeline,
-    extents: Mapping[Place, Extent],
-) -> pl.DataFrame:
-    offset, done = (rows[name].fill_null(NULL).to_numpy() for name in ("offset", "done_ns"))
-    taken = rows["taken"].to_numpy()
-    extent = extents.get(place, _NO_LOG) if place is not None else _NO_LOG
-    gap = ~taken & (offset != NULL) & (offset < extent.end)
-    known = {name: np.zeros(len(offset), bool) for name in KNOWN}
-    known["hole"] = gap | (offset == NULL)
-    known["deleted"] = gap & (offset < (NULL if extent.start is None else extent.start))
-    if extent.start is None:
-        known["maybe_deleted"] = gap & (offset < (extent.end if extent.first is None else extent.first))
-    cause, chosen = np.full(len(offset), UNEXPLAINED), np.full(len(offset), -1)
-    ack_epoch = np.full(len(offset), NULL)
-    epochs = timeline.epochs.get(place, []) if place is not None else []
-    if place is not None:
-        known["leaders_known"] = np.full(len(offset), timeline.led(place))
-        known["isr_of_one"] = _alone(timeline, place, done)
-    if epochs:
-        own = _own_epochs(rows, under, done)
-        own = np.where(own == NULL, epochs[0].number, own)
-        why = explain(epochs, Acks(own, offset, done, taken, gap))
-        cause, chosen, ack_epoch = why.cause, why.epoch, why.ack_epoch
-        known["either_leader"], known["maybe_unclean"] = why.either_leader, why.maybe_unclean
-        known["leaders_known"] = np.where(chosen >= 0, why.leaders_known, known["leaders_known"])
-        if place is not None:
-            attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()
-            known |= unsynced(timeline, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
-            for name, flags in perhaps_unsynced(timeline, place, attempt, done).items():
-                known[name] |= flags & (offset == NULL)
-    if place is not None and not timeline.led(place):
-        known["maybe_unclean"] |= cause == UNEXPLAINED
-    starts = np.where(ack_epoch == NULL, NULL, _of_epochs([e.start for e in epochs], chosen))
-    faults = np.array([e.fault for e in epochs] + [None], object)
-    return rows.with_columns(
-        pl.Series("cause", np.array(CAUSES, object)[cause].tolist(), pl.String),
-        pl.Series("fault", faults[chosen].tolist(), pl.String),
-        _nullable("ack_epoch", ack_epoch),
-        _nullable("later_epoch", _of_epochs([e.number for e in epochs], chosen)),
-        _nullable("later_start", starts),
-        _nullable("later_ns", _of_epochs([e.at_ns for e in epochs], chosen)),
-        _nullable("since_ns", _of_epochs([_earliest(e) for e in epochs], chosen)),
-        *(pl.Series(name, flags, pl.Boolean) for name, flags in known.items()),
-    )
-
-
-def _of_epochs(values: Sequence[int | None], chosen: Ints) -> Ints:
-    """The chosen epochs' values; NULL where none is chosen, or its value is not known."""
-    known = np.array([NULL if value is None else value for value in values] + [NULL], np.int64)
-    found: Ints = known[chosen]
-    return found
-
-
-def _earliest(epoch: Epoch) -> int | None:
-    return None if epoch.at_ns is None else epoch.at_ns - epoch.within_ns
-
-
-def _nullable(name: str, values: Ints) -> pl.Series:
-    return pl.Series(name, values, pl.Int64).replace(NULL, None)
-
-
-def _own_epochs(rows: pl.DataFrame, under: pl.DataFrame, done: Ints) -> Ints:
-    """The greatest epoch that a producer was acknowledged under by then: it never goes back."""
-    own = np.full(rows.height, NULL)
-    if rows["place"].null_count():
-        return own
-    producers = rows["producer"].to_numpy()
-    for producer in np.unique(producers).tolist():
-        mine = producers == producer
-        known = under.filter(producer=producer, place=rows["place"][0]).sort("first_ns")
-        greatest = np.maximum.accumulate([NULL, *known["epoch"].to_list()])
-        by_then = greatest[np.searchsorted(known["first_ns"].to_numpy(), done[mine], side="right")]
-        own[mine] = np.where(done[mine] == NULL, NULL, by_then)
-    return own
-
-
-def _alone(timeline: Timeline, place: Place, done: Ints) -> Flags:
-    """Whether the ISR was the leader alone when it acknowledged."""
-    known = [(c.at_ns // _MS, len(c.isr)) for c in timeline.changes.get(place, []) if c.isr is not None]
-    sizes = np.array([0, *(size for _, size in known)])
-    at = np.searchsorted([ms for ms, _ in known], done // _MS, side="right")
-    alone: Flags = (sizes[at] == 1) & (done != NULL)
-    return alone
+def of_fault(run: Run, fault_id: str) -> tuple[int, int | None, int | None]:
+    """(count, first and last acknowledgement in ns) of the losses attributed to a fault."""
+    mine = run.sums["losses"].filter(fault=fault_id)
+    first, last = mine["first_ns"].min(), mine["last_ns"].max()
+    return int(mine["messages"].sum()), first, last  # type: ignore[return-value]
 
 
 def kinds(lost: pl.DataFrame) -> pl.DataFrame:
@@ -281,3 +183,11 @@ def table(lost: pl.DataFrame, names: Names) -> pl.DataFrame:
         pl.col("later_epoch").cast(pl.Int32),
         "later_start",
     )
+
+
+def empty_table(names: Names) -> pl.DataFrame:
+    """The same of no losses."""
+    numbers = ("producer", "seq", "topic", "place", "offset", "attempt_ns", "done_ns", "ack_epoch")
+    words = dict.fromkeys(("cause", "fault"), pl.String)
+    schema = {**dict.fromkeys((*numbers, "later_epoch", "later_start"), pl.Int64), **words}
+    return table(pl.DataFrame(schema=schema), names)

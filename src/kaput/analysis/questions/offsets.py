@@ -7,15 +7,94 @@ counted as distinct topic-partition-offsets.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Told, facts
+from kaput.analysis.engine.sums import Kept
+from kaput.analysis.engine.words import at, message
+from kaput.analysis.questions.loss_kinds import circumstances, rank
+from kaput.analysis.runs.columns import MESSAGE, NAMED, SPOT
 from kaput.analysis.runs.cutting import PLACES, covered, meeting, overlay
 from kaput.analysis.runs.run import in_order
+from kaput.verdict.facts import ORDINARY, Displaced
 
-_AT = ["place", "offset"]
-_WHO = ["producer", "seq"]
-_OTHER = ["other_producer", "other_seq"]
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.places import Places
+
+
+class Offsets(Question):
+    """Both; and why the acknowledgement, or the delivery, at an inconsistent offset is not borne out."""
+
+    sums = {"displaced": Kept(("place", "producer", "cause", *KNOWN, "n"))}
+    stories = {
+        "inconsistent-offset": lambda r: f"{at(r)} was given to {message(r)} and to {message(r, 'other_')}",
+        "corrupt": lambda r: (
+            f"the record at {at(r)} is damaged: its checksum does not match, so nobody can tell whose it was"
+        ),
+    }
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """Of the log, of what was acknowledged, and of what was delivered."""
+        acks, _ = places.contradicted
+        located, log, deliveries = acks.drop_nulls(SPOT), places.log, places.deliveries
+        rows = inconsistent(located, log, deliveries)
+        yield Cases("inconsistent-offset", rows)
+        yield Cases(
+            "corrupt",
+            corrupt(log, deliveries),
+            lambda few: claimed(few, acks, log, deliveries),
+        )
+        yield Part(
+            "displaced", displaced(rows, places.explained_acks, places.overwritten, places.known.acks_1)
+        )
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """By cause, for the verdict."""
+        yield facts(
+            displaced=[
+                Displaced(
+                    run.names.located(row["place"])[0],
+                    row["producer"],
+                    row["cause"] or "unexplained",
+                    row["n"],
+                    ORDINARY if row["cause"] is None else circumstances(row),
+                )
+                for row in run.sums["displaced"].iter_rows(named=True)
+            ]
+        )
+
+    def checks(self, run: Run) -> Iterator[Check]:
+        """Each has a cause, or none."""
+        by_cause = int(run.sums["displaced"]["n"].sum())
+        cases = run.totals.counted("inconsistent-offset")
+        yield Check("inconsistent-offset", cases, by_cause, ("case", "cause"))
+
+
+def displaced(
+    inconsistent_: pl.DataFrame, acks: pl.DataFrame, handed: pl.DataFrame, acks_1: Collection[int]
+) -> pl.DataFrame:
+    """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement,
+    or else of the delivery, that the log contradicts there. Where several are, the least explained one stands
+    for the offset.
+    """
+    columns = [*SPOT, "producer", "cause", *KNOWN]
+    acked = acks.filter(~pl.col("borne_out")).drop_nulls(SPOT)
+    handed = handed.join(acked.select(SPOT).unique(), on=SPOT, how="anti")
+    why = (
+        pl.concat([acked.select(columns), handed.select(columns)])
+        .with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64))
+        .sort("rank", *columns[2:])
+        .unique(SPOT, keep="first", maintain_order=True)
+        .drop("rank")
+    )
+    parts, known = overlay([inconsistent_.select(*SPOT, "n"), why], PLACES)
+    both = parts.join(known.drop(*SPOT, "n"), on="part", how="left")
+    return both.group_by("place", "producer", "cause", *KNOWN).agg(pl.col("n").sum())
 
 
 def inconsistent(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
@@ -25,25 +104,25 @@ def inconsistent(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFra
     `astray`: acknowledgements that the log does not bear out. One that it does says what the log says.
     """
     claims = [
-        frame.select(*_AT, *_WHO, "n") for frame in (astray, log.filter(NAMED), deliveries.filter(NAMED))
+        frame.select(*SPOT, *MESSAGE, "n") for frame in (astray, log.filter(NAMED), deliveries.filter(NAMED))
     ]
     doubted = _doubted(*claims)
     claims = [meeting(frame, doubted, PLACES) for frame in claims]
-    every = pl.concat(overlay(claims, PLACES)).sort(_WHO)
+    every = pl.concat(overlay(claims, PLACES)).sort(MESSAGE)
     # Of the same stretch: two identities are the same in all rows or in none.
     both = every.group_by("part").agg(
-        pl.col(*_AT, "n").first(),
-        *(pl.col(name).first() for name in _WHO),
-        *(pl.col(name).last().alias(f"other_{name}") for name in _WHO),
+        pl.col(*SPOT, "n").first(),
+        *(pl.col(name).first() for name in MESSAGE),
+        *(pl.col(name).last().alias(f"other_{name}") for name in MESSAGE),
     )
     return both.drop("part").filter(
-        pl.any_horizontal(pl.col(name) != pl.col(f"other_{name}") for name in _WHO)
+        pl.any_horizontal(pl.col(name) != pl.col(f"other_{name}") for name in MESSAGE)
     )
 
 
 def _doubted(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """Where more than one identity may be: what the log says twice, and what is not said as the log says."""
-    log = in_order(log, _AT)
+    log = in_order(log, SPOT)
     end = pl.col("offset") + pl.col("n")
     shared = log.filter((pl.col("offset") < end.cum_max().shift(1).over("place")).fill_null(False))
     said = log.select("place", "offset", begin="offset", who="producer", first="seq", end=end)
@@ -56,12 +135,12 @@ def _doubted(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) 
         & (pl.col("end") >= end)
     )
     odd = beside.filter(~agrees.fill_null(False))
-    return pl.concat([frame.select(*_AT, "n") for frame in (astray, shared, odd)])
+    return pl.concat([frame.select(*SPOT, "n") for frame in (astray, shared, odd)])
 
 
 def corrupt(log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """(place, offset, n): stretches of damaged records."""
-    damaged = [frame.filter(~pl.col("intact")).select(*_AT, "n") for frame in (log, deliveries)]
+    damaged = [frame.filter(~pl.col("intact")).select(*SPOT, "n") for frame in (log, deliveries)]
     return covered(pl.concat(damaged), PLACES)
 
 
@@ -70,9 +149,9 @@ def claimed(
 ) -> pl.DataFrame:
     """Damaged offsets, a row each, with the least identity that anything else claims there, if any does."""
     frames = [
-        meeting(frame.select(*_AT, *_WHO, "n"), damaged, PLACES)
+        meeting(frame.select(*SPOT, *MESSAGE, "n"), damaged, PLACES)
         for frame in (astray, log.filter(NAMED), deliveries.filter(NAMED))
     ]
-    *claims, _ = overlay([*frames, damaged.select(*_AT, "n")], PLACES)
-    who = pl.concat(claims).sort(_WHO).unique("part", keep="first")
-    return damaged.join(who.select(*_AT, *_WHO), on=_AT, how="left")
+    *claims, _ = overlay([*frames, damaged.select(*SPOT, "n")], PLACES)
+    who = pl.concat(claims).sort(MESSAGE).unique("part", keep="first")
+    return damaged.join(who.select(*SPOT, *MESSAGE), on=SPOT, how="left")

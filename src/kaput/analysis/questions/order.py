@@ -4,10 +4,135 @@ offset order, one whose seq is below the greatest seq before it. Its count is th
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.cutting import MESSAGES, STREAMS, Axis, meeting, overlay, single
+from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Told, facts
+from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.words import at, message
+from kaput.analysis.runs.columns import MESSAGE, NAMED
+from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting, overlay, single
 from kaput.analysis.runs.run import in_order
+from kaput.verdict.facts import Reordered as Swapped
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.places import Places
+    from kaput.analysis.views.sends import Extents, Sends
+
+_LATE = ("producer", "seq", "n", "place", "offset", "epoch", "top", "top_epoch")
+_DIFFER = (pl.col("epoch") != pl.col("top_epoch")).fill_null(False)
+
+
+@dataclass(frozen=True)
+class Reordered(Question):
+    """`open`: stretches of reordered messages of which it is not known whether a change of leader came
+    between; `elections`: when each place got another leader, ascending.
+    """
+
+    open: pl.DataFrame | None = None
+    elections: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    sums = {"late": Kept(_LATE), "across": Sum(("producer",), ("n",))}
+    stories = {
+        "reordered": lambda r: (
+            f"{message(r)} is at {at(r)}, behind message {r['other_seq']:,} of the same producer"
+        )
+    }
+    shown_by = MESSAGE
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """In each place by itself."""
+        yield Part("late", reordered(_sent(places.log, places.passed["phantoms"])))
+
+    def after_places(self, run: Run) -> Iterator[Find]:
+        """One that is late in two places counts once, in the first of them."""
+        run.sums["late"] = late = messages(run.sums["late"])
+        yield Cases("reordered", late, lambda few: few.rename({"top": "other_seq"}))
+
+    def before_sends(self, run: Run) -> Reordered | None:
+        """Once, where that may tell whether a change of leader came between."""
+        elections = {
+            run.names.code(place): led
+            for place, changes in run.timeline.changes.items()
+            if (led := [change.at_ns for change in changes if change.is_election])
+        }
+        asked = run.sums["late"].filter(~_DIFFER, pl.col("place").is_in(list(elections)))
+        return (
+            None
+            if self.open is not None or asked.is_empty()
+            else replace(self, open=asked, elections=elections)
+        )
+
+    def wants(self, extents: Extents) -> bool:
+        """Whether a row group may have such messages."""
+        assert self.open is not None, "before_sends has filled it in"
+        span = self.open.select(pl.col("seq").min(), end=(pl.col("seq") + pl.col("n") - 1).max()).row(0)
+        return extents.meets("seq", span)
+
+    def of_sends(self, sends: Sends) -> Iterator[Find]:
+        """By producer, the messages whose partition got a leader between attempt and outcome."""
+        assert self.open is not None, "before_sends has filled it in"
+        yield Part("across", across(sends.rows, self.open, self.elections))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """By producer, and whether its partition changed its leader meanwhile."""
+        yield facts(reordered=_by_producer(run))
+
+    def checks(self, run: Run) -> Iterator[Check]:
+        """None is left out, or counted twice."""
+        moved = sum(one.count for one in _by_producer(run))
+        yield Check("reordered", run.totals.counted("reordered"), moved, ("case", "producer"))
+
+
+def _by_producer(run: Run) -> list[Swapped]:
+    counts: Counter[tuple[int, bool]] = Counter()
+    for producer, over, n in run.sums["late"].select("producer", _DIFFER.alias("over"), "n").iter_rows():
+        counts[producer, over] += n
+    for producer, n in run.sums["across"].iter_rows() if "across" in run.sums else ():
+        counts[producer, False] -= n
+        counts[producer, True] += n
+    return [Swapped(producer, n, over) for (producer, over), n in sorted(counts.items()) if n]
+
+
+def across(rows: pl.DataFrame, late: pl.DataFrame, elections: Mapping[int, Sequence[int]]) -> pl.DataFrame:
+    """(producer, n): the late messages among these rows between whose attempt and outcome there was an
+    election of their partition.
+    """
+    late = late.select("producer", begin="seq", end=pl.col("seq") + pl.col("n"), late_at="place")
+    mine = rows.sort("seq").join_asof(
+        late.sort("begin"), left_on="seq", right_on="begin", by="producer", check_sortedness=False
+    )
+    mine = mine.filter(pl.col("seq") < pl.col("end"))
+    changed = np.zeros(mine.height, bool)
+    for place, led in elections.items():
+        here = (mine["late_at"] == place).to_numpy()
+        since = mine["attempt_ns"].to_numpy()[here]
+        until = mine["done_ns"].fill_null(2**63 - 1).to_numpy()[here]
+        moments = np.array(led, np.int64)
+        before, after = (np.searchsorted(moments, edge, side="right") for edge in (since, until))
+        changed[here] = after > before
+    return mine.filter(pl.Series(changed, dtype=pl.Boolean)).select("producer", n=pl.lit(1, pl.Int64))
+
+
+def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
+    """What is visible of the log's messages, without the phantoms."""
+    known = log.filter(NAMED, "visible")
+    if phantoms.is_empty():
+        return known
+    # Whatever is at other offsets than theirs is left as it is.
+    touched = meeting(known, phantoms, PLACES)
+    whole = ["place", "offset", *MESSAGE, "n", "epoch"]
+    rest = known.join(touched.select(whole), on=whole, how="anti", nulls_equal=True)
+    parts, others = overlay([touched, phantoms], PLACES)
+    sent = parts.join(others, on=["part", *MESSAGE], how="anti")
+    return pl.concat([rest, sent.drop("part")])
+
 
 _STREAM = list(STREAMS.keys)
 _LAST = pl.col("seq") + pl.col("n") - 1

@@ -7,17 +7,103 @@ inputs, per group.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.names import SHIFT
-from kaput.analysis.questions.messages import ABORTED, NAMED
-from kaput.analysis.questions.transactions import GONE
-from kaput.analysis.runs.cutting import MESSAGES, READ, overlay
+from kaput.analysis.engine.question import Cases, Find, Part, Question, To, Told, facts
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import at, message
+from kaput.analysis.questions import loss_kinds
+from kaput.analysis.questions.loss_kinds import LOSS
+from kaput.analysis.runs.columns import ABORTED, GONE, NAMED, RECORD
+from kaput.analysis.runs.cutting import MESSAGES, READ, overlay, single
+from kaput.analysis.runs.names import SHIFT
+from kaput.verdict.facts import Consequence, Loss
 
-OUTPUTS = ("group", "place", "offset", "n", "producer", "seq", "stored", "lost")
-STATES: Mapping[str, type[pl.DataType]] = {"stored": pl.Boolean, "lost": pl.Boolean}
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.places import Places
+
+_OUTPUTS: Mapping[str, Any] = {
+    **dict.fromkeys(("group", "place", "offset", "n", "producer", "seq"), pl.Int64),
+    **dict.fromkeys(("stored", "lost"), pl.Boolean),
+}
+_LOST = ("group", *RECORD, "n", "input_place", "input_ahead")
+_INPUT = ("group", "input_place", "input_offset")
+_ONE = pl.lit(1, pl.Int64)
+
+
+@dataclass(frozen=True)
+class Pipes(Question):
+    """`pipes`: of each the topics that it reads."""
+
+    pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
+
+    sums = {
+        "lost_outputs": Sum((*_INPUT, *LOSS), ("n",)),
+        "without_output": Sum(_INPUT, ("n",)),
+    }
+    passes = {"outputs": _OUTPUTS, "lost_outputs": dict.fromkeys(_LOST, pl.Int64)}
+    stories = {
+        "processed-twice": lambda r: f"{message(r)}, the input at {at(r)}, has {r['times']:,} outputs",
+        "unprocessed": lambda r: f"{message(r)}, the input at {at(r)}, has no output",
+    }
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Which outputs are stored, and which are lost."""
+        found = outputs(messages.outputs, messages.stretches.drop("part"))
+        yield To("outputs", found.select(*_OUTPUTS))
+        yield To("lost_outputs", lost_outputs(found))
+
+    def before_places(self, run: Run) -> Pipes:
+        """Who reads what."""
+        topics = run.names.topics
+        reads = {
+            index: [n for n, topic in enumerate(topics) if wanted is None or topic in wanted]
+            for index, wanted in run.given.pipes.items()
+        }
+        return replace(self, pipes=reads)
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """Inputs, and why outputs are lost."""
+        known = places.known
+        found = processed(
+            inputs(places.log, self.pipes), places.passed["outputs"], known.drained, known.begins
+        )
+        for name, rows in found.items():
+            yield Cases(name, rows)
+        why, lost = overlay(
+            [places.explained_acks.with_columns(n=_ONE), places.passed["lost_outputs"]], MESSAGES
+        )
+        both = why.join(lost.select("group", "part", "input_place", "input_ahead"), on="part")
+        yield Part("lost_outputs", both.with_columns(input_offset=pl.col("seq") + pl.col("input_ahead")))
+        without = single(found["unprocessed"].filter("flag").select(*READ.columns, "n"))
+        yield Part("without_output", without.rename({"place": "input_place", "offset": "input_offset"}))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Inputs that had an output, which is lost."""
+        yield facts(
+            consequences=[
+                Consequence("unprocessed", run.given.groups[index], n, why) for index, why, n in _excused(run)
+            ]
+        )
+
+
+def _excused(run: Run) -> list[tuple[int, tuple[Loss, ...], int]]:
+    """Inputs of which every output is lost: by group and the reasons for that, how many."""
+    lost = run.sums["lost_outputs"]
+    kinds = lost.select(LOSS).unique().sort(LOSS).with_row_index("kind")
+    each = run.sums["without_output"].select(_INPUT).join(lost.join(kinds, on=LOSS), on=_INPUT)
+    alike = each.group_by(_INPUT).agg(pl.col("kind").unique().sort()).group_by("group", "kind").len("times")
+    why = loss_kinds.losses(kinds.with_columns(one=_ONE), run.names, "one")
+    return [
+        (index, tuple(why[kind] for kind in each), n)
+        for index, each, n in alike.sort("group", "kind").iter_rows()
+    ]
 
 
 def doubled(made: pl.DataFrame) -> pl.DataFrame:

@@ -8,11 +8,48 @@ partition at that moment. Their counts are jumps, steps and records, per group.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import polars as pl
 
+from kaput.analysis.engine.question import Cases, Find, Question
+from kaput.analysis.engine.words import at, poll
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.cutting import PLACES, covered
-from kaput.analysis.runs.run import in_order
+
+if TYPE_CHECKING:
+    from kaput.analysis.views.places import Places
+
+
+class Polls(Question):
+    """All three, of groups that promise an order."""
+
+    stories = {
+        "poll-skip": lambda r: (
+            f"{poll(r)}, right after offset {r['other_offset']:,}, past records stored between"
+        ),
+        "nonmonotonic-poll": lambda r: f"{poll(r)}, after offset {r['other_offset']:,} already",
+        "unassigned-delivery": lambda r: (
+            f"member {r['member']} received {at(r)} while the partition was not assigned to it"
+        ),
+    }
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """Each member's deliveries in the order of time."""
+        stepped = [steps(mine, log) for mine, log in places.shown_to(places.ordered)]
+        skips, back = (pl.concat(each) for each in zip(*stepped, strict=True))
+        yield Cases("poll-skip", _polled(skips))
+        yield Cases("nonmonotonic-poll", _polled(back))
+        events = places.known.events
+        assigned = events.filter(kind="assigned").drop_nulls("place").select("group", "place").unique()
+        yield Cases("unassigned-delivery", unassigned(places.ordered, assigned))
+
+
+def _polled(moves: pl.DataFrame) -> pl.DataFrame:
+    """A case for each step of a member: of a run the first delivery alone is one."""
+    one = pl.lit(1, pl.Int64)
+    return moves.with_columns(n=one).rename({"polled_ns_first": "at_ns", "before": "other_offset"})
 
 
 def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -48,21 +85,3 @@ def unassigned(deliveries: pl.DataFrame, assigned: pl.DataFrame) -> pl.DataFrame
     """Runs of records that their member did not own. `assigned`: (group, place) of which assignments are
     known."""
     return deliveries.filter(~pl.col("owns")).join(assigned, on=["group", "place"], how="semi")
-
-
-def torn(deliveries: pl.DataFrame) -> bool:
-    """Whether deliveries of one reader, which are `in_time`, overlap there: its steps do not show in
-    these runs.
-
-    That is so where the rows of a member are in several row groups in no order of time.
-    """
-    latest = pl.col("polled_ns_last").cum_max().shift(1).over(READER)
-    end = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)
-    at_once = (pl.col("polled_ns_first") == latest) & (pl.col("offset") < end)
-    overlap = (pl.col("polled_ns_first") < latest) | at_once
-    return bool(deliveries.select(overlap.fill_null(False).any()).item())
-
-
-def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:
-    """Each reader's runs in the order of time."""
-    return in_order(deliveries, [*READER, "polled_ns_first", "offset", "producer", "seq"])

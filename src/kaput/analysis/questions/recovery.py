@@ -4,16 +4,27 @@ acknowledgement by its new leader, and the first delivery, to any group, of a me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.questions.messages import ACKED
+from kaput.analysis.engine.question import Find, Part, Question, Told, fault
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts.lag import drained_ns
+from kaput.analysis.facts.timeline import FOREVER_NS
+from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import Ints
-from kaput.analysis.sums import Sum
+from kaput.scenario.vocabulary import NOOP
 
-FIRST = Sum(("fault",), (), ("at_ns",))
+if TYPE_CHECKING:
+    from kaput.analysis.facts.inputs import Inputs
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+
+_MS = 1_000_000
+_FIRST = Sum(("fault",), (), ("at_ns",))
 _COLUMNS = {"fault": pl.String, "at_ns": pl.Int64}
 
 
@@ -28,6 +39,80 @@ class Reached:
     election_ns: int | None
 
 
+@dataclass(frozen=True)
+class Recovery(Question):
+    """`reached`: the partitions in which acknowledgements after a fault are looked for."""
+
+    reached: Sequence[Reached] = ()
+
+    sums = {
+        "first_acks": _FIRST,
+        "first_deliveries": _FIRST,
+        "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
+    }
+
+    def before_messages(self, run: Run) -> Recovery:
+        """Where a leader came of a fault, under that one alone."""
+        return replace(self, reached=list(_reached(run)))
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """The first of each; and the first acknowledgement of what each epoch has stored of a producer."""
+        stretches = messages.stretches
+        yield Part("first_acks", first_acks(stretches, messages.times["dones"], self.reached))
+        yield Part(
+            "first_deliveries",
+            first_deliveries(stretches, messages.deliveries, messages.polls, self.reached),
+        )
+        known = stretches.filter(ACKED).drop_nulls(["place", "epoch", "done_ns_first"])
+        yield Part("under", known.rename({"done_ns_first": "first_ns"}))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """How long each fault's partitions took, and its groups."""
+        deliveries = dict(run.sums["first_deliveries"].drop_nulls().iter_rows())
+        drained = _drained_ns(run.given)
+        for reach in run.reaches:
+            id_, since = reach.fault.id, reach.fault.effective_ns
+            first = (run.first_acks.get(id_), deliveries.get(id_)) if reach.elected else (None, None)
+            yield fault(
+                id_,
+                election_ms=_ms(since, reach.moved_ns),
+                first_ack_after_ms=_ms(since, first[0]),
+                first_delivery_after_ms=_ms(since, first[1]),
+                backlog_drained_ms=_ms(since, drained.get(id_)),
+                isr_restored_ms=_ms(reach.fault.healed_ns, reach.restored_ns),
+            )
+
+
+def _ms(from_ns: int | None, to_ns: int | None) -> float | None:
+    """The time between in ms; the cluster's events come in whole ms: a little before counts as at once."""
+    return None if from_ns is None or to_ns is None else max(0.0, (to_ns - from_ns) / _MS)
+
+
+def _reached(run: Run) -> Iterator[Reached]:
+    for reach in run.reaches:
+        for place, election in reach.places.items():
+            if reach.fault.effective_ns is None or (reach.elected and election is None):
+                continue
+            epoch, at_ns = election if reach.elected and election else (None, None)
+            by_epoch = epoch is not None and place in run.partitions.logged
+            code = run.names.code(place)
+            yield Reached(reach.fault.id, code, reach.fault.effective_ns, epoch if by_epoch else None, at_ns)
+
+
+def _drained_ns(given: Inputs) -> dict[str, int]:
+    """By fault, see lag.drained_ns; what is looked at ends with the next fault."""
+    found: dict[str, int] = {}
+    begins = [one.effective_ns for one in given.faults if one.effective_ns is not None]
+    for one in given.faults:
+        if one.effective_ns is None or one.fault == NOOP:
+            continue
+        until_ns = min((at_ns for at_ns in begins if at_ns > one.effective_ns), default=FOREVER_NS)
+        at_ns = drained_ns(given.samples, one.effective_ns, until_ns)
+        if at_ns is not None:
+            found[one.id] = at_ns
+    return found
+
+
 def first_acks(stretches: pl.DataFrame, dones: Ints, reached: Iterable[Reached]) -> pl.DataFrame:
     """(fault, at_ns): the first acknowledgement after each fault took effect, by the new leader if there is
     one.
@@ -37,7 +122,7 @@ def first_acks(stretches: pl.DataFrame, dones: Ints, reached: Iterable[Reached])
         since = one.effective_ns if one.epoch is not None else max(one.effective_ns, one.election_ns or 0)
         mine = _of_the_new_leader(stretches.filter(ACKED), one).filter(pl.col("done_ns_last") >= since)
         rows += _first_since(one.fault, mine, dones, since)
-    return FIRST.of(pl.DataFrame(rows, _COLUMNS, orient="row"))
+    return _FIRST.of(pl.DataFrame(rows, _COLUMNS, orient="row"))
 
 
 def first_deliveries(
@@ -50,7 +135,7 @@ def first_deliveries(
             mine = _of_the_new_leader(stretches, one).select("part")
             read = deliveries.join(mine, on="part", how="semi").filter(place=one.place)
             rows += _first_since(one.fault, read, polls, one.effective_ns)
-    return FIRST.of(pl.DataFrame(rows, _COLUMNS, orient="row"))
+    return _FIRST.of(pl.DataFrame(rows, _COLUMNS, orient="row"))
 
 
 def _of_the_new_leader(stretches: pl.DataFrame, one: Reached) -> pl.DataFrame:

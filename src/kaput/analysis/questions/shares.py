@@ -9,14 +9,24 @@ stored records, per group.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Told, Unclear, group_facts
+from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.words import at, clock, poll
 from kaput.analysis.runs.clocks import GONE
+from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.places import Places, Stored
+    from kaput.analysis.views.rows import Rows
 
 
 def _is(*kinds: str) -> pl.Expr:
@@ -32,6 +42,88 @@ _RELEASING = _is("releasing", "released")
 _SETTLING = _is("accepting", "accepted", "rejecting", "rejected")
 
 
+def _lost_release(row: Row) -> str:
+    return (
+        f"{poll(row)} with delivery count {row['times']:,} (the limit is {row['limit']:,}), neither accepted "
+        "nor rejected it, and nobody received it again"
+    )
+
+
+@dataclass(frozen=True)
+class Shares(Question):
+    """`locks`: by share group of the scenario, how long a member may hold a record (ns)."""
+
+    locks: Mapping[int, int] = field(default_factory=dict)
+
+    sums = {
+        "shared": Sum(("group", "member", "kind"), ("records",)),
+        "acquired": Sum(("group", "place"), (), ("low", "first_ns")),
+        "handed_unrecorded": Kept(HANDED),
+    }
+    stories = {
+        "double-accept": lambda r: (
+            f"{at(r)} was accepted {r['times']:,} times, the first time confirmed at "
+            f"{clock(r['accepted_ns'])}"
+        ),
+        "delivered-after-accept": lambda r: (
+            f"{poll(r)}, although its accept had been confirmed at {clock(r['accepted_ns'])}"
+        ),
+        "over-delivered": lambda r: (
+            f"{at(r)} was delivered with delivery count {r['times']:,}, above the limit of {r['limit']:,}"
+        ),
+        "lost-release": _lost_release,
+    }
+
+    def of_rows(self, rows: Rows) -> Iterator[Find]:
+        """What each member did with how many records."""
+        if rows.table == "share_events":
+            runs = rows.coded.runs
+            yield Part("shared", runs.rename({"n": "records"}))
+            acquired = runs.filter(_ACQUIRED)
+            yield Part("acquired", acquired.rename({"offset": "low", "at_ns": "first_ns"}))
+
+    def before_stored(self, run: Run) -> Shares | None:
+        """Where any share group tells of its records."""
+        return None if run.sums["shared"].is_empty() else self
+
+    def of_stored(self, stored: Stored) -> Iterator[Find]:
+        """What was handed out without a delivery on record."""
+        found = handed_unrecorded(stored.share_events, stored.log, stored.deliveries)
+        yield Part("handed_unrecorded", found)
+
+    def before_places(self, run: Run) -> Shares:
+        """How long members may hold records."""
+        given = run.given
+        scenario = given.scenario
+        groups = [g for g in scenario.workload.groups if g.type == "share"] if scenario else []
+        return replace(
+            self,
+            locks={given.groups.index(g.id): scenario.lock_ms(g) * 1_000_000 for g in groups if scenario},
+        )
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """All of them; of lost releases those apart that a killed member may have had."""
+        known = places.known
+        found = cases(places.log, places.share_events, known.share_groups, known.drained)
+        unnoticed = handed_unnoticed(found["lost-release"], known.events, self.locks)
+        found["lost-release"] = found["lost-release"].join(unnoticed, on=READ.columns, how="anti")
+        for name, rows in found.items():
+            yield Cases(name, rows)
+        yield Unclear("lost-release", unnoticed)
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """What nobody can tell."""
+        shared = set(run.sums["shared"]["group"])
+        delivered = set(run.sums["delivered"]["group"])
+        for index in run.groups:
+            share = run.given.types[index] == "share"
+            yield group_facts(
+                index,
+                unrecorded=share and index not in shared and index in delivered,
+                unnoticed=run.totals.unclear["lost-release", index],
+            )
+
+
 def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset, n, ...): stretches of stored records with the same story in a group.
 
@@ -45,8 +137,8 @@ def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
     parts, there = overlay([events, stored], READ)
     last_ns = pl.col("at_ns").filter(_ACQUIRED).max()
     last = _ACQUIRED & (pl.col("at_ns") == last_ns)
-    beside = parts.join(there, on="part", how="semi").group_by("part")
-    return beside.agg(
+    handed = parts.join(there, on="part", how="semi").group_by("part")
+    return handed.agg(
         pl.col(*READ.columns, "n").first(),
         accepts=_ACCEPTED.sum().cast(pl.Int64),
         accepted_ns=pl.col("at_ns").filter(_ACCEPTED).min(),

@@ -9,19 +9,127 @@ run, so that spells do not grow with messages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from kaput.analysis.engine.question import Find, Part, Question, Told, fault, findings
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.runs import encoding
+from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.run import NULL
+from kaput.analysis.runs.tables import of_frame
+from kaput.evidence.findings import Unavailability
 
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.rows import Rows
+    from kaput.analysis.views.sends import Extents, Sends
+
+_MS = 1_000_000
 WIDTH_NS = 10_000_000
 NARROWER = 10  # times: of a stream without a silence of some width, there are few spells of a tenth of it
 _MOST_SPELLS = 20_000  # of a stream, in a run as long as its manifest says
 EXACT_NS = 1  # every acknowledgement's time
 STREAM = ("producer", "place")
+_SPELLS = Sum((*STREAM, "first_ns"), (), (), ("last_ns",))
+
+
+@dataclass(frozen=True)
+class Silences(Question):
+    """`streams`: those that are taken again, by spells of `width_ns`."""
+
+    streams: pl.DataFrame | None = None
+    width_ns: int | None = None
+
+    sums = {"spells": _SPELLS, "narrow_spells": _SPELLS}
+
+    def of_rows(self, rows: Rows) -> Iterator[Find]:
+        """Spells of acknowledgements."""
+        if rows.table == "sends":
+            yield Part("spells", spells(rows.acked, rows.known.silence_ns))
+
+    def before_sends(self, run: Run) -> Silences | None:
+        """Again, as long as a silence may lie within a spell."""
+        width_ns = run.work.width_ns if self.width_ns is None else self.width_ns
+        short = _short(run, width_ns) if width_ns > EXACT_NS else ()
+        if not short:
+            return None
+        streams = _spans(run).filter(pl.col("place").is_in(sorted(short))).select(STREAM).unique()
+        return replace(self, streams=streams, width_ns=max(EXACT_NS, width_ns // NARROWER))
+
+    def wants(self, _extents: Extents) -> bool:
+        """Every row group: acknowledgements may be anywhere."""
+        return True
+
+    def of_sends(self, sends: Sends) -> Iterator[Find]:
+        """Narrower spells of those streams."""
+        assert self.streams is not None and self.width_ns is not None, "before_sends has filled them in"
+        rows = sends.rows.join(self.streams, on=list(STREAM), how="semi")
+        acked = encoding.sends(of_frame(rows)).where(ACKED)
+        yield Part("narrow_spells", spells(acked, self.width_ns))
+
+    def after_sends(self, run: Run) -> None:
+        """They take the place of the wider ones."""
+        assert self.streams is not None, "before_sends has filled it in"
+        wide = run.sums["spells"].join(self.streams, on=list(STREAM), how="anti")
+        run.sums["spells"] = pl.concat([wide, run.sums["narrow_spells"].select(wide.columns)])
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """The longest of each producer and partition, and around each fault."""
+        found = []
+        for producer, code, from_ns, to_ns in _longest(run).select(*STREAM, "from_ns", "to_ns").iter_rows():
+            topic, partition = run.names.located(code)
+            found.append(
+                Unavailability(
+                    producer=producer,
+                    topic=topic,
+                    partition=partition,
+                    longest_ms=(to_ns - from_ns) / _MS,
+                    from_ns=from_ns,
+                    to_ns=to_ns,
+                )
+            )
+        yield findings(unavailability=sorted(found, key=lambda u: (u.producer, u.topic, u.partition)))
+        for fault_id, longest_ns in _by_fault(run).items():
+            yield fault(fault_id, unavailable_ms=longest_ns / _MS)
+
+
+def _spans(run: Run) -> pl.DataFrame:
+    """From the first attempt to the last that is known of each stream."""
+    return run.sums["sent"].drop_nulls("place")
+
+
+def _longest(run: Run) -> pl.DataFrame:
+    return longest(silences(run.sums["spells"], _spans(run), STREAM), STREAM)
+
+
+def _short(run: Run, width_ns: int) -> set[int]:
+    """The places whose longest silence may lie within a spell."""
+    found = _longest(run).filter(pl.col("to_ns") - pl.col("from_ns") < width_ns)
+    quiet = _by_fault(run)
+    reached = [reach for reach in run.reaches if quiet.get(reach.fault.id, width_ns) < width_ns]
+    return {*found["place"], *(run.names.code(place) for reach in reached for place in reach.places)}
+
+
+def _by_fault(run: Run) -> dict[str, int]:
+    """By fault: the longest time in ns without an acknowledgement from a partition that it reached."""
+    gaps = silences(run.sums["spells"], _spans(run), ["place"])
+    found: dict[str, int] = {}
+    for reach in run.reaches:
+        since, until = reach.fault.effective_ns, reach.restored_ns or run.given.ended_ns
+        codes = [run.names.code(place) for place in reach.places]
+        if since is None or not codes:
+            continue
+        here = gaps.filter(pl.col("place").is_in(codes), pl.col("to_ns") > since, pl.col("from_ns") < until)
+        most = here.select((pl.col("to_ns") - pl.col("from_ns").clip(lower_bound=since)).max()).item()
+        if most is not None:
+            found[reach.fault.id] = most
+    return found
 
 
 def width_ns(run_ns: int | None) -> int:

@@ -1,108 +1,104 @@
 """hanging-transaction: a last stable offset that stood still below the high watermark for longer than
 transaction.timeout.ms, the time in which its transaction's coordinator was down by a fault left out. Counted
-once for each partition and offset; behind whom, the log tells.
+once for each partition and offset; behind whom, the log tells. Found in samples (facts/stable_offsets.py).
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.names import Place
-from kaput.analysis.outages import Outages
-from kaput.analysis.questions.messages import NAMED
+from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Told, Unclear, facts, findings
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import at, clock, message
+from kaput.analysis.facts.stable_offsets import Limits, Standstill, find, longest
+from kaput.analysis.facts.transaction_times import limits
+from kaput.analysis.runs.columns import NAMED, none
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
-from kaput.evidence.samples import STABLE, WATERMARK
-from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
+from kaput.evidence.findings_parts import TransactionFindings
+from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
-# From and to which sample (ns).
-STANDSTILLS: Mapping[str, type[pl.DataType]] = dict.fromkeys(
-    ("place", "offset", "n", "at_ns", "to_ns"), pl.Int64
-)
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.places import Places
+    from kaput.analysis.views.rows import Rows
 
-
-class Standstill(NamedTuple):
-    """A last stable offset that did not move from one sample to another (ns)."""
-
-    place: Place
-    offset: int
-    from_ns: int
-    to_ns: int
-
-    @property
-    def ns(self) -> int:
-        """How long."""
-        return self.to_ns - self.from_ns
+# Where one stood still, from and to which sample (ns).
+_STANDSTILLS = ("place", "offset", "n", "at_ns", "to_ns")
 
 
-def find(samples: Iterable[Mapping[str, Any]]) -> list[Standstill]:
-    """All of them, of any length above 0, in the order of places and times.
-
-    A sample whose high watermark is not above the offset does not end one: the watermark dipped, as it does
-    under a new leader, and the last stable offset is never above it.
-    """
-    found: list[Standstill] = []
-    for place, (stable, watermark) in sorted(_by_place(samples).items()):
-        current: Standstill | None = None
-        for at_ns in sorted(stable.keys() & watermark.keys()):
-            if current is not None and watermark[at_ns] <= current.offset:
-                continue
-            if current is None or stable[at_ns] != current.offset:
-                held = stable[at_ns] < watermark[at_ns]
-                current = Standstill(place, stable[at_ns], at_ns, at_ns) if held else None
-                continue
-            if current.ns:
-                found.pop()
-            current = current._replace(to_ns=at_ns)
-            found.append(current)
-    return found
-
-
-def longest(found: Iterable[Standstill]) -> list[Standstill]:
-    """Of several at one offset (a deposed leader may have answered between) the longest."""
-    by_offset: dict[tuple[Place, int], Standstill] = {}
-    for one in sorted(found, key=lambda one: one.ns):
-        by_offset[one.place, one.offset] = one
-    return list(by_offset.values())
-
-
-def _by_place(
-    samples: Iterable[Mapping[str, Any]],
-) -> Mapping[Place, tuple[dict[int, int], dict[int, int]]]:
-    """By partition the last stable offset, and the high watermark, at each moment."""
-    found: defaultdict[Place, tuple[dict[int, int], dict[int, int]]] = defaultdict(lambda: ({}, {}))
-    for row in samples:
-        place = _place(dict(row["labels"] or ())) if row["name"] in (STABLE, WATERMARK) else None
-        if place is not None:
-            found[place][row["name"] == WATERMARK][row["at_ns"]] = round(row["value"])
-    return found
-
-
-def _place(labels: Mapping[str, str | None]) -> Place | None:
-    """The partition that a sample is of; None where its labels name none."""
-    topic, partition = labels.get("topic"), labels.get("partition") or ""
-    known = topic is not None and re.fullmatch("[0-9]{1,9}", partition)
-    return (topic, int(partition)) if topic is not None and known else None
+def _story(row: Row) -> str:
+    seconds = (row["to_ns"] - row["at_ns"]) / 1e9
+    behind = "" if row.get("producer") is None else f", behind {message(row)}"
+    stood = f"the last stable offset stood still at {at(row)} for {seconds:.1f} s"
+    return f"{stood} from {clock(row['at_ns'])} on{behind}"
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How long a transaction may be open (ns), how much later its coordinator may have it aborted, and when
-    that was down.
-    """
+class HangingTransactions(Question):
+    """`held`: where last stable offsets stood still for longer than a transaction may be open."""
 
-    timeout_ns: int = KAFKAS_TIMEOUT_MS * 1_000_000
-    grace_ns: int = 0
-    outages: Outages = field(default_factory=Outages)
+    limits: Limits = field(default_factory=Limits)
+    held: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    sums = {"transactions": Sum(("producer", "state"), ("begins", "messages"))}
+    stories = {"hanging-transaction": _story}
+
+    def of_rows(self, rows: Rows) -> Iterator[Find]:
+        """How many transactions had which outcome."""
+        if rows.table == "transactions":
+            yield Part("transactions", rows.coded.runs.rename({"n": "messages"}))
+
+    def before_places(self, run: Run) -> HangingTransactions:
+        """What stood still, and how long it may."""
+        given, names = run.given, run.names
+        known = limits(given, set(run.sums["transactions"]["producer"]))
+        rows = [
+            (names.code(one.place), one.offset, 1, one.from_ns, one.to_ns)
+            for one in longest(find(given.samples))
+            if one.ns > known.timeout_ns and one.place[0] in names.topics
+        ]
+        held = pl.DataFrame(rows, none(*_STANDSTILLS).schema, orient="row")
+        return replace(self, limits=known, held=held)
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """Those of the task's own partitions that were too long."""
+        parts = places.known.parts
+        mine = self.held.filter(parts.place(pl.col("place")) == places.part)
+        found = hanging(mine, places.log, self.limits)
+        yield Cases("hanging-transaction", found.drop("unclear"))
+        yield Unclear("hanging-transaction", found.filter("unclear"))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """How many transactions there were, and for how long they held the last stable offset."""
+        most = max(find(run.given.samples), key=lambda one: one.ns, default=None)
+        yield findings(transactions=_findings(run.sums["transactions"], most))
+        yield facts(
+            hanging_within_grace=run.totals.cases["hanging-transaction", None, True],
+            hanging_perhaps=run.totals.unclear["hanging-transaction", None],
+            standstill_s=most.ns // 1_000_000_000 if most else None,
+        )
+
+
+def _findings(counts: pl.DataFrame, most: Standstill | None) -> TransactionFindings | None:
+    """None where no evidence tells of any."""
+    if most is None and counts.is_empty():
+        return None
+    by_state = dict(counts.group_by("state").agg(pl.col("begins").sum()).iter_rows())
+    return TransactionFindings(
+        **{word: by_state.get(state, 0) for state, word in enumerate(TRANSACTION_OUTCOMES)},
+        messages=int(counts["messages"].sum()),
+        longest_standstill_ms=most.ns / 1e6 if most else None,
+        standstill_topic=most.place[0] if most else None,
+        standstill_partition=most.place[1] if most else None,
+    )
 
 
 def hanging(held: pl.DataFrame, log: pl.DataFrame, limits: Limits) -> pl.DataFrame:
-    """STANDSTILLS that were too long, with the message that is at their offsets, the least if there are
+    """Standstills that were too long, with the message that is at their offsets, the least if there are
     several: the first of the oldest open transaction. `flag`: no longer than the coordinator may take;
     `unclear`: longer, but it may have been down.
     """

@@ -3,42 +3,112 @@
 torn-transaction: a part is stored and a part is not: a message of one that was aborted is stored, or one is
 stored and another that was promised is found nowhere. lost-commit: committed, no message is stored, and one
 that was promised is found nowhere. Promised is what was acknowledged, and of a committed transaction whatever
-did not fail: Kafka confirms a commit when all of it is in. Both are counted as transactions. aborted-read
-[G1a]: a message of one that was aborted, or one that is uncommitted, was delivered to a group with
-read_committed; counted as messages, per group.
+did not fail: Kafka confirms a commit when all of it is in. Both are counted as transactions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.questions.messages import ABORTED, ACKED, COMMITTED, MESSAGE, UNKNOWN
-from kaput.analysis.sums import Sum
+from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Told, facts
+from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.questions import loss_kinds
+from kaput.analysis.questions.loss_kinds import LOSS
+from kaput.analysis.runs.columns import ABORTED, COMMITTED, GONE, MESSAGE, UNKNOWN
+from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
+from kaput.verdict.facts import Consequence, Loss
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.places import Places
 
 # What one task knows of a transaction: how many of its messages are stored (`here`), how many promised ones
 # are not (`gone`; of these in the log, but not visible: `hidden`), and the first of either. Its first message
 # tells it from all others of the producer: each transactional.id has numbers of its own, and a producer may
 # have several.
-PARTS = Sum(
+_PARTS = Sum(
     ("producer", "first_seq", "transaction", "state"),
     ("here", "gone", "hidden"),
     ("first_here", "first_gone"),
 )
-CASE = ("producer", "first_seq", "transaction", "state", "seq", "first_here", "n", "flag")
-_PROMISED = ACKED | ((pl.col("state") == COMMITTED) & (pl.col("outcome") == "unknown"))
-GONE = _PROMISED & (pl.col("stored") == 0) & ~pl.col("unread")
+_CASE = ("producer", "first_seq", "transaction", "state", "seq", "first_here", "n", "flag")
+
+
+def _torn(row: Row) -> str:
+    whose = f"transaction {row['transaction']:,} of producer {row['producer']}"
+    if row["state"] == ABORTED:
+        return f"{whose} was aborted, yet its message {row['seq']:,} is stored"
+    outcome = TRANSACTION_OUTCOMES[row["state"]]
+    return (
+        f"of {whose} ({outcome}) message {row['first_here']:,} is stored "
+        f"and message {row['seq']:,} is nowhere"
+    )
+
+
+class Transactions(Question):
+    """Each task knows a part of some; the cases are found when these have been put together."""
+
+    sums = {
+        "transaction_parts": _PARTS,
+        "broken_transactions": Kept(("name", "producer", "first_seq")),
+        "broken": Sum(("first_seq", *LOSS), ("n",)),
+    }
+    stories = {
+        "torn-transaction": _torn,
+        "lost-commit": lambda r: (
+            f"transaction {r['transaction']:,} of producer {r['producer']} was committed, and of its "
+            f"messages, from {r['seq']:,} on, none is stored"
+        ),
+    }
+    shown_by = MESSAGE
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Parts of those that may be odd."""
+        yield Part("transaction_parts", parts(messages.stretches))
+
+    def after_messages(self, run: Run) -> Iterator[Find]:
+        """The odd ones; `broken` are those with which nothing is wrong but that messages are gone."""
+        broken = []
+        for name, rows in odd(run.sums["transaction_parts"]).items():
+            yield Cases(name, rows)
+            whose = rows.filter("flag").select("producer", "first_seq")
+            broken.append(whose.select(pl.lit(name).alias("name"), pl.all()))
+        yield Part("broken_transactions", pl.concat(broken))
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """Why messages of transactions are gone."""
+        gone = places.explained_acks.filter(pl.col("first_seq").is_not_null())
+        yield Part("broken", gone.with_columns(n=pl.lit(1, pl.Int64)))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Of transactions with which nothing is wrong but that messages are gone, all losses count."""
+        yield facts(consequences=list(_consequences(run)))
+
+
+def _consequences(run: Run) -> Iterator[Consequence]:
+    kinds: dict[tuple[int, int], set[Loss]] = {}
+    for row in run.sums["broken"].iter_rows(named=True):
+        kinds.setdefault((row["producer"], row["first_seq"]), set()).add(loss_kinds.loss(row, run.names))
+    found: Counter[tuple[str, tuple[Loss, ...]]] = Counter()
+    for name, producer, first_seq in run.sums["broken_transactions"].iter_rows():
+        found[name, tuple(sorted(kinds.get((producer, first_seq), ()), key=repr))] += 1
+    for (name, losses), count in found.items():
+        yield Consequence(name, None, count, losses)
 
 
 def parts(stretches: pl.DataFrame) -> pl.DataFrame:
-    """PARTS of transactions that may be odd: those that look so, and those of which other tasks have parts.
+    """_PARTS of transactions that may be odd: those that look so, and those of which other tasks have parts.
 
-    `stretches`: see messages.messages, with `unread`.
+    `stretches`: see views/messages.py, with `unread`.
     """
     known = stretches.drop_nulls("transaction")
     here, gone = pl.col("stored") > 0, GONE
-    every = known.group_by(PARTS.keys).agg(
+    every = known.group_by(_PARTS.keys).agg(
         here=pl.col("n").filter(here).sum(),
         gone=pl.col("n").filter(gone).sum(),
         hidden=pl.col("n").filter(gone, pl.col("logged") > 0).sum(),
@@ -53,7 +123,7 @@ def parts(stretches: pl.DataFrame) -> pl.DataFrame:
 
 
 def odd(found: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The cases by name, of all PARTS added up. `flag`: nothing is wrong but that messages are gone; `seq`:
+    """The cases by name, of all _PARTS added up. `flag`: nothing is wrong but that messages are gone; `seq`:
     the message that should not be as it is.
     """
     here, gone = pl.col("here") > 0, pl.col("gone") > 0
@@ -67,20 +137,4 @@ def odd(found: pl.DataFrame) -> dict[str, pl.DataFrame]:
     lost = shown.filter(pl.col("state") == COMMITTED, ~here, gone).with_columns(
         flag=pl.lit(True), seq="first_gone"
     )
-    return {"torn-transaction": torn.select(CASE), "lost-commit": lost.select(CASE)}
-
-
-def aborted_read(stretches: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
-    """Stretches, with `group`, that groups with read_committed should not have been given."""
-    never = (pl.col("state").eq_missing(ABORTED) | pl.col("uncommitted")) if groups else pl.lit(False)
-    open_ = stretches.filter(never)
-    found = [
-        open_.filter(pl.col(f"delivered_{group}") > 0).with_columns(group=pl.lit(group, pl.Int64))
-        for group in sorted(groups)
-    ]
-    return pl.concat([stretches.clear().with_columns(group=pl.lit(0, pl.Int64)), *found])
-
-
-def order(_name: str) -> list[str]:
-    """In which order cases are shown."""
-    return MESSAGE
+    return {"torn-transaction": torn.select(_CASE), "lost-commit": lost.select(_CASE)}

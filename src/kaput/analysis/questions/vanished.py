@@ -1,48 +1,82 @@
 """vanished: delivered to a group, stored 0 times, its partition read to its end, and not uncommitted:
 somebody acted on a message that no longer exists. Counted as messages, per group.
 
-Why it is gone is asked as of a loss (losses.py), of the acknowledgement, or of the first delivery where the
-send was not acknowledged: `claims`.
+Why it is gone is asked as of a loss, of the acknowledgement, or of the first delivery where the send was not
+acknowledged: `claims`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.questions.messages import ACKED, MESSAGE
+from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, To, Told, group_facts
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import at, clock, message
+from kaput.analysis.questions import loss_kinds
+from kaput.analysis.questions.loss_kinds import LOSS
+from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE
 from kaput.analysis.runs.cutting import single
-from kaput.analysis.runs.run import NULL, Ints
+from kaput.analysis.runs.run import NULL
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.places import Places
 
 _OF_SENDS = ("topic", "outcome", "claimed_place", "claimed_offset", "attempt_ns", "done_ns")
-CLAIMS = ("group", *MESSAGE, "topic", "place", "offset", "n", "attempt_ns", "done_ns")
 
 
-def vanished(
-    stretches: pl.DataFrame, deliveries: pl.DataFrame, times: Mapping[str, Ints], polls: Ints
-) -> pl.DataFrame:
+class Vanished(Question):
+    """Cases where messages are matched, causes where their partitions are."""
+
+    sums = {"vanished": Sum(("group", *LOSS), ("messages",))}
+    passes = {"vanished": CLAIM_TYPES}
+    stories = {
+        "vanished": lambda r: (
+            f"{message(r)} was delivered as {at(r)} at {clock(r['at_ns'])}, and is stored nowhere any more"
+        )
+    }
+    shown_by = MESSAGE
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Cases; what each claimed goes on."""
+        gone = vanished(messages)
+        yield Cases("vanished", gone)
+        yield To("vanished", claims(gone))
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """By group and everything that a contract may ask for."""
+        why = places.explained(places.passed["vanished"])
+        yield Part("vanished", why.with_columns(messages=pl.lit(1, pl.Int64)))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Why they are gone, for the verdict."""
+        for index in run.groups:
+            kinds = run.sums["vanished"].filter(group=index)
+            yield group_facts(index, vanished=loss_kinds.losses(kinds, run.names, "messages"))
+
+    def checks(self, run: Run) -> Iterator[Check]:
+        """Each has a cause."""
+        for index, name in enumerate(run.given.groups):
+            by_cause = int(run.sums["vanished"].filter(group=index)["messages"].sum())
+            cases = run.totals.counted("vanished", index)
+            yield Check(f"vanished of group {name}", cases, by_cause, ("case", "cause"))
+
+
+def vanished(messages: Messages) -> pl.DataFrame:
     """(group, producer, seq, place, offset, at_ns, n) and _OF_SENDS: a row for each message and group, where
-    and when it was delivered first, and what its producer was told.
-
-    `stretches`, `deliveries`: see messages.Messages. `times`: attempts and dones, to which the column `row`
-    of the stretches points; `polls`: to which that of the deliveries does.
+    and when it was delivered first, and the outcome of its send.
     """
-    found = pl.col("stored") == 0, ~pl.col("unread"), ~pl.col("uncommitted")
-    return _first_delivered(stretches.filter(*found), deliveries, times, polls)
+    stored, hidden = pl.col("stored") > 0, pl.col("unread") | pl.col("uncommitted")
+    return first_delivered(messages.stretches.filter(~stored, ~hidden), messages)
 
 
-def uncommitted_and_gone(
-    stretches: pl.DataFrame, deliveries: pl.DataFrame, times: Mapping[str, Ints], polls: Ints
-) -> pl.DataFrame:
-    """The same of messages that nobody promised, and that the log does not have any more, visible or not."""
-    found = pl.col("logged") == 0, pl.col("uncommitted")
-    return _first_delivered(stretches.filter(*found), deliveries, times, polls)
-
-
-def _first_delivered(
-    gone: pl.DataFrame, deliveries: pl.DataFrame, times: Mapping[str, Ints], polls: Ints
-) -> pl.DataFrame:
+def first_delivered(gone: pl.DataFrame, messages: Messages) -> pl.DataFrame:
+    """The same of any stretches."""
+    deliveries, times, polls = messages.deliveries, messages.times, messages.polls
     delivered = single(deliveries.join(gone.select(MESSAGE), on=MESSAGE, how="semi"))
     at_ns = pl.Series("at_ns", polls[delivered["row"].to_numpy()], pl.Int64)
     first = delivered.with_columns(at_ns).sort("at_ns", "place", "offset")

@@ -128,3 +128,10 @@ def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFram
         .filter(pl.col("end") > pl.col(axis.along))
     )
     return runs[found["line"]]
+
+
+def overlapping(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
+    """Runs that share anything with one before them: nearly always none."""
+    end = pl.col(axis.along) + pl.col("n")
+    before = end.cum_max().shift(1).over(axis.keys)
+    return in_order(runs, axis.columns).filter((pl.col(axis.along) < before).fill_null(False))

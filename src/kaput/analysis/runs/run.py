@@ -139,3 +139,11 @@ def unpacked(runs: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, di
         found[name] = rows.to_numpy() + np.repeat(runs[f"{name}_from"].to_numpy(), n)
     row = pl.col("n").cum_sum() - pl.col("n")
     return runs.drop(*names, *(f"{name}_from" for name in names)).with_columns(row=row), found
+
+
+def whole_us(durations_ns: Ints) -> Ints:
+    """Durations in whole microseconds, towards zero."""
+    us: Ints = np.abs(durations_ns) // 1000
+    if len(us) and durations_ns.min() < 0:
+        us *= np.sign(durations_ns)
+    return us

@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kaput.analysis.names import SHIFT, Names
+from kaput.analysis.runs.names import SHIFT, Names
 from kaput.evidence.parquet import (
     bounds,
     broken,

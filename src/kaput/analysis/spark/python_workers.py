@@ -30,7 +30,7 @@ def load() -> None:
     # Spark runs as many workers as there are cores: none of them needs more than one.
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     skip_pandas()
-    import kaput.analysis.stages.job  # noqa: F401
+    import kaput.analysis.job  # noqa: F401
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from kaput.cluster.network.connections import established, tear_down
-from kaput.cluster.network.entering import inside
 from kaput.cluster.network.interface import Connection
 from kaput.cluster.network.links import BRIDGE, OWN_END, make_bridge, make_link, remove_links
+from kaput.cluster.network.netns import run_in_netns
 from kaput.cluster.network.packet_filter import KernelFilter
 from kaput.cluster.network.queues import KernelQueue
+from kaput.cluster.network.reexec import inside
 from kaput.cluster.network.tools import tool
-from kaput.cluster.network.visiting import visit
 from kaput.errors import LabError
 from kaput.processes.ownership import OwnedProcess, Owner
 
@@ -98,7 +98,7 @@ class Namespaces:
         """Made by a thread that visits the namespace; the socket stays there, whoever uses it."""
         if node is None:
             return socket.socket(socket.AF_INET, kind)
-        return visit(self._namespace(node), lambda: socket.socket(socket.AF_INET, kind))
+        return run_in_netns(self._namespace(node), lambda: socket.socket(socket.AF_INET, kind))
 
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None

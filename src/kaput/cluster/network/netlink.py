@@ -11,7 +11,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from kaput.cluster.network.visiting import visit
+from kaput.cluster.network.netns import run_in_netns
 from kaput.errors import LabError
 
 _TIMEOUT_S = 5.0
@@ -34,7 +34,9 @@ class Netlink:
         self._lock = threading.Lock()
         self._next = 1
         try:
-            self._socket = visit(pid, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, family))
+            self._socket = run_in_netns(
+                pid, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, family)
+            )
             self._socket.setsockopt(_SOL_NETLINK, _EXT_ACK, 1)
         except OSError as error:
             raise LabError(f"the kernel has no netlink of family {family}: {error.strerror}") from None

@@ -1,6 +1,6 @@
-"""Whether this machine can have network namespaces: found out by trying, before anything starts.
+"""Whether this machine supports network namespaces: tried before anything starts.
 
-What is missing is said in one sentence with its remedy. Not here: making the real ones (namespaces.py).
+One sentence names what is missing, and the fix. Not here: creating the real ones (namespaces.py).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from kaput.cluster.network.capability_checks import ALWAYS, FAILED, NEEDS
 from kaput.cluster.network.tools import TOOLS, tool
-from kaput.cluster.network.trials import ALWAYS, FAILED, NEEDS
 from kaput.errors import LabError, NamespacesError
 
 AS_ROOT = ("--net",)
@@ -26,10 +26,10 @@ _SWITCHES = {
 }
 
 
-def way_in(needs: Collection[str] = ()) -> list[str]:
-    """The command that starts a program in a namespace of its own.
+def namespace_command(needs: Collection[str] = ()) -> list[str]:
+    """The command that starts a program in its own namespace.
 
-    Raises LabError saying what is missing, NamespacesError where that is the kernel's matter.
+    Raises LabError naming what is missing, NamespacesError if that is up to the kernel.
     """
     if sys.platform != "linux":
         raise NamespacesError(
@@ -38,7 +38,7 @@ def way_in(needs: Collection[str] = ()) -> list[str]:
         )
     _check_tools()
     why: LabError | None = None
-    # A root without the right to make namespaces, as in many containers, may still have that of any user.
+    # Root without the right to create namespaces, as in many containers, may still create user namespaces.
     for options in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
         way = [tool("unshare"), *options, *(["--mount"] if "tmpfs" in needs else [])]
         try:
@@ -55,18 +55,18 @@ def _check_tools() -> None:
     absent = [name for name in TOOLS if not Path(tool(name)).is_absolute()]
     if absent:
         raise LabError(
-            f"network namespaces need {' and '.join(absent)} of util-linux, which this system lacks; "
+            f"network namespaces need {' and '.join(absent)} of util-linux, which are not installed; "
             "install with: apt-get install util-linux (Debian, Ubuntu) or dnf install util-linux (Fedora)"
         )
 
 
 def _try(way: Sequence[str], needs: Collection[str]) -> None:
-    """One attempt at everything, in a namespace that is gone afterwards. Raises LabError."""
-    # -P: a file of the working directory must not be taken for a module.
-    trials = [sys.executable, "-P", "-m", "kaput.cluster.network.trials", *sorted(needs)]
+    """Runs all checks once in a temporary namespace. Raises LabError."""
+    # -P: do not import modules from the working directory.
+    checks = [sys.executable, "-P", "-m", "kaput.cluster.network.capability_checks", *sorted(needs)]
     try:
         done = subprocess.run(
-            [*way, *trials],
+            [*way, *checks],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -84,8 +84,8 @@ def _try(way: Sequence[str], needs: Collection[str]) -> None:
         last = done.stdout.strip().rpartition("\n")[2]
         raise LabError(f"network namespaces could not be tried (exit {done.returncode}): {last[:300]}")
     _, found, last = done.stdout.rpartition("@")
-    name, _, said = last.partition("\n")
-    complaint = " ".join((said if found else done.stdout).split())[:300]
+    name, _, message = last.partition("\n")
+    complaint = " ".join((message if found else done.stdout).split())[:300]
     if not found or name == "lo":
         raise NamespacesError(_not_allowed(complaint))
     missing = (ALWAYS | NEEDS)[name].missing
@@ -94,16 +94,16 @@ def _try(way: Sequence[str], needs: Collection[str]) -> None:
 
 def _not_allowed(complaint: str) -> str:
     if "root filesystem propagation" in complaint:
-        remedy = "the root directory is no mount point, as in a chroot; use a container or pivot_root"
+        remedy = "the root directory is not a mount point, as in a chroot; use a container or pivot_root"
     elif os.geteuid() == 0:
-        remedy = "this root has not the right to; give the container CAP_SYS_ADMIN and CAP_NET_ADMIN"
+        remedy = "root lacks the rights; give the container CAP_SYS_ADMIN and CAP_NET_ADMIN"
     else:
         off = [setting for file, (value, setting) in _SWITCHES.items() if _reads(file) == value]
         allow = " ".join(off) if off else "user namespaces (see your system's manual)"
-        remedy = f"an ordinary user may not; run kaput as root, or allow it as root with: sysctl -w {allow}"
+        remedy = f"ordinary users may not; run kaput as root, or allow it as root with: sysctl -w {allow}"
         if not off:
-            remedy = f"an ordinary user may not; run kaput as root, or allow {allow}"
-    return f"network namespaces cannot be made ({complaint}): {remedy}"
+            remedy = f"ordinary users may not; run kaput as root, or allow {allow}"
+    return f"cannot create network namespaces ({complaint}): {remedy}"
 
 
 def _reads(file: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kaput.cluster.network.visiting import visit
+from kaput.cluster.network.netns import run_in_netns
 from kaput.errors import LabError
 
 _T = TypeVar("_T")
@@ -16,7 +16,7 @@ def routing(pid: int | None, action: Callable[[Any], _T]) -> _T:
 
     Raises LabError with the kernel's own words.
     """
-    return visit(pid, lambda: _open(action))
+    return run_in_netns(pid, lambda: _open(action))
 
 
 def _open(action: Callable[[Any], _T]) -> _T:

@@ -182,8 +182,7 @@ class RunReader:
             findings = Findings.model_validate_json(self._runs.read(self._name, "findings.json"))
         except (OSError, ValueError):
             return None
-        lost = sum(anomaly.count for anomaly in findings.anomaly("lost"))
-        return {**verdict_of(findings), "lost": lost}
+        return {**verdict_of(findings), "lost": findings.lost}
 
     def _head(self, manifest: Manifest, verdict: dict[str, Any] | None) -> dict[str, Any]:
         places, left_out = self._small.places()
@@ -242,8 +241,7 @@ class RunReader:
 
 def verdict_of(findings: Findings) -> dict[str, str]:
     """The verdict in a sentence; the kind of one that held although messages were lost is `loss`."""
-    lost = any(anomaly.count for anomaly in findings.anomaly("lost"))
-    kind = "loss" if findings.verdict == "held" and lost else findings.verdict
+    kind = "loss" if findings.verdict == "held" and findings.lost else findings.verdict
     return {"verdict": findings.verdict, "kind": kind, "said": verdict_sentence(findings)}
 
 

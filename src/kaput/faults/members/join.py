@@ -1,4 +1,4 @@
-"""join: a new member comes while the group reads, and leaves at the heal; without a duration it stays."""
+"""join: a new member joins while the group reads, and leaves at the heal; without a duration it stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""slow: members whose processing takes a given time per record, for as long as the fault lasts."""
+"""slow: members take `processing` for each record for as long as the fault lasts."""
 
 from __future__ import annotations
 

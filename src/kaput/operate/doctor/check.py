@@ -1,4 +1,4 @@
-"""What a check is, and the words that checks share. Every check: checks.py."""
+"""What a check is, and helpers that checks share. All checks: checks.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from kaput.operate.doctor.survey import Partition, Survey
+from kaput.operate.doctor.snapshot import Partition, Snapshot
 
 Severity = Literal["critical", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -14,7 +14,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 @dataclass(frozen=True)
 class Found:
-    """One place where a check found something: what it is, what shows it, and the command that mends it."""
+    """One finding of a check: the resource, the evidence, and the command that fixes it."""
 
     resource: str
     evidence: str
@@ -23,12 +23,12 @@ class Found:
 
 @dataclass(frozen=True)
 class Check:
-    """A check; `title` is the sentence why."""
+    """A check; `title` explains the risk."""
 
     id: str
     severity: Severity
     title: str
-    look: Callable[[Survey], Iterator[Found]]
+    look: Callable[[Snapshot], Iterator[Found]]
 
 
 CHECKS: list[Check] = []
@@ -36,10 +36,10 @@ CHECKS: list[Check] = []
 
 def check(
     number: str, severity: Severity, title: str
-) -> Callable[[Callable[[Survey], Iterator[Found]]], Callable[[Survey], Iterator[Found]]]:
+) -> Callable[[Callable[[Snapshot], Iterator[Found]]], Callable[[Snapshot], Iterator[Found]]]:
     """Registers a check."""
 
-    def register(look: Callable[[Survey], Iterator[Found]]) -> Callable[[Survey], Iterator[Found]]:
+    def register(look: Callable[[Snapshot], Iterator[Found]]) -> Callable[[Snapshot], Iterator[Found]]:
         CHECKS.append(Check(number, severity, title, look))
         return look
 
@@ -47,17 +47,17 @@ def check(
 
 
 def numbers(partitions: list[Partition]) -> str:
-    """`partitions 0, 1, 2`, at most five of them by number."""
+    """`partitions 0, 1, 2`: names at most five."""
     some = ", ".join(str(partition.number) for partition in partitions[:5])
     more = f" and {len(partitions) - 5} more" if len(partitions) > 5 else ""
     return f"{'partition' if len(partitions) == 1 else 'partitions'} {some}{more}"
 
 
 def ids(numbers: Iterable[int]) -> str:
-    """In order, or `none`."""
+    """Sorted, or `none`."""
     return listed(sorted(numbers))
 
 
 def listed(numbers: Iterable[int]) -> str:
-    """As they come, or `none`."""
+    """In the given order, or `none`."""
     return ", ".join(map(str, numbers)) or "none"

@@ -1,11 +1,11 @@
-"""What a reassignment that did not come to its end has left in the cluster."""
+"""Checks for what an unfinished reassignment left in the cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from kaput.operate.doctor.check import Found, check, ids
-from kaput.operate.doctor.survey import THROTTLED_RATES, THROTTLED_REPLICAS, Survey
+from kaput.operate.doctor.snapshot import THROTTLED_RATES, THROTTLED_REPLICAS, Snapshot
 
 _RESUME = "kaput reassign --resume"
 
@@ -15,32 +15,34 @@ _RESUME = "kaput reassign --resume"
     "warning",
     "replication is throttled while nothing is being moved: replicas that fall behind catch up slowly",
 )
-def _throttled(survey: Survey) -> Iterator[Found]:
-    if survey.moving:
+def _throttled(snapshot: Snapshot) -> Iterator[Found]:
+    if snapshot.moving:
         return
     rates: dict[str, list[int]] = {}
-    for broker in survey.brokers:
+    for broker in snapshot.brokers:
         if broker.throttles:
             rates.setdefault(_settings(broker.throttles), []).append(broker.id)
     for settings, brokers in sorted(rates.items()):
-        which = "every broker" if len(brokers) == len(survey.brokers) else f"broker {ids(brokers)}"
+        which = "every broker" if len(brokers) == len(snapshot.brokers) else f"broker {ids(brokers)}"
         remove = [_remove(f"--broker {broker}", THROTTLED_RATES) for broker in brokers]
-        yield Found(which, settings, _RESUME if survey.interrupted else " && ".join(remove))
-    for topic in survey.topics:
+        yield Found(which, settings, _RESUME if snapshot.interrupted else " && ".join(remove))
+    for topic in snapshot.topics:
         if topic.throttles:
-            remedy = _RESUME if survey.interrupted else _remove(f"--topic {topic.name}", THROTTLED_REPLICAS)
+            remedy = _RESUME if snapshot.interrupted else _remove(f"--topic {topic.name}", THROTTLED_REPLICAS)
             yield Found(f"topic {topic.name}", _settings(topic.throttles), remedy)
 
 
 @check("KP023", "warning", "a reassignment was interrupted: it is neither finished nor undone")
-def _interrupted(survey: Survey) -> Iterator[Found]:
-    if survey.interrupted is not None:
-        throttle = survey.interrupted.throttle
-        rate = "without a throttle" if throttle is None else f"with a throttle of {throttle:,} bytes a second"
+def _interrupted(snapshot: Snapshot) -> Iterator[Found]:
+    if snapshot.interrupted is not None:
+        throttle = snapshot.interrupted.throttle
+        rate = (
+            "without a throttle" if throttle is None else f"with a throttle of {throttle:,} bytes per second"
+        )
         yield Found(
             "reassignment",
-            f"{survey.interrupted.partitions} partitions were to be changed, {rate}",
-            f"{_RESUME}; to undo it: kaput reassign --rollback {survey.interrupted.rollback}",
+            f"{snapshot.interrupted.partitions} partitions were to be reassigned, {rate}",
+            f"{_RESUME}; to undo it: kaput reassign --rollback {snapshot.interrupted.rollback}",
         )
 
 

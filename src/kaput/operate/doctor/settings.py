@@ -1,55 +1,59 @@
-"""How topics, brokers and a client are set up: what will hurt once something fails."""
+"""Checks of the settings of topics, brokers and a client: risks once something fails."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from kaput.operate.doctor.check import Found, check, ids, listed, numbers
-from kaput.operate.doctor.survey import INTERNAL, Partition, Survey, Topic
+from kaput.operate.doctor.snapshot import INTERNAL, Partition, Snapshot, Topic
 
-ENOUGH = 3  # replicas: one may be down, and one of the others lost
+ENOUGH = 3  # replicas: one may be down, and another one lost
 
 
-@check("KP001", "critical", "one replica only: its broker's disk is all there is of these messages")
-def _replication_factor_1(survey: Survey) -> Iterator[Found]:
-    for topic in survey.topics:
+@check("KP001", "critical", "one replica only: if its broker's disk fails, the messages are lost")
+def _replication_factor_1(snapshot: Snapshot) -> Iterator[Found]:
+    for topic in snapshot.topics:
         alone = [p for p in topic.partitions if len(p.replicas) == 1]
         if alone:
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(alone)} with one replica ({_where(alone)})",
-                _more_replicas(survey, topic),
+                _more_replicas(snapshot, topic),
             )
 
 
 @check("KP002", "critical", "all replicas must be in sync for acks=all: one broker down stops writes")
-def _no_slack(survey: Survey) -> Iterator[Found]:
-    for topic in survey.topics:
+def _no_slack(snapshot: Snapshot) -> Iterator[Found]:
+    for topic in snapshot.topics:
         factor = topic.replication_factor
         if factor > 1 and topic.min_isr >= factor:
             yield Found(
                 f"topic {topic.name}",
                 f"replication factor {factor}, min.insync.replicas {topic.min_isr}",
-                between(survey, topic),
+                between(snapshot, topic),
             )
 
 
 @check(
-    "KP003", "critical", "one in-sync replica is enough: acks=all may be the leader's alone, and lost with it"
+    "KP003", "critical", "one in-sync replica is enough: with acks=all a message may be lost with the leader"
 )
-def _one_is_enough(survey: Survey) -> Iterator[Found]:
-    for topic in survey.topics:
+def _one_is_enough(snapshot: Snapshot) -> Iterator[Found]:
+    for topic in snapshot.topics:
         if topic.replication_factor > 1 and topic.min_isr == 1 and not topic.internal:
             yield Found(
                 f"topic {topic.name}",
                 f"replication factor {topic.replication_factor}, min.insync.replicas 1",
-                between(survey, topic),
+                between(snapshot, topic),
             )
 
 
-@check("KP004", "critical", "unclean election is on: a replica that lacks acknowledged messages may lead")
-def _unclean(survey: Survey) -> Iterator[Found]:
-    for topic in survey.topics:
+@check(
+    "KP004",
+    "critical",
+    "unclean election is on: a replica without all acknowledged messages may become leader",
+)
+def _unclean(snapshot: Snapshot) -> Iterator[Found]:
+    for topic in snapshot.topics:
         if topic.config.get("unclean.leader.election.enable") == "true":
             yield Found(
                 f"topic {topic.name}",
@@ -58,17 +62,17 @@ def _unclean(survey: Survey) -> Iterator[Found]:
             )
 
 
-@check("KP005", "warning", "topics that nobody says otherwise for are made with one replica")
-def _default_factor(survey: Survey) -> Iterator[Found]:
-    yield from _of_brokers(survey, "default.replication.factor", "1", "3")
+@check("KP005", "warning", "topics are created with one replica by default")
+def _default_factor(snapshot: Snapshot) -> Iterator[Found]:
+    yield from _of_brokers(snapshot, "default.replication.factor", "1", "3")
 
 
-@check("KP006", "warning", "all replicas are in one rack, and go with it")
-def _one_rack(survey: Survey) -> Iterator[Found]:
-    racks = {broker.id: broker.rack for broker in survey.brokers}
+@check("KP006", "warning", "all replicas are in one rack, and fail with it")
+def _one_rack(snapshot: Snapshot) -> Iterator[Found]:
+    racks = {broker.id: broker.rack for broker in snapshot.brokers}
     if len({rack for rack in racks.values() if rack}) < 2:
         return
-    for topic in survey.topics:
+    for topic in snapshot.topics:
         together = [
             p
             for p in topic.partitions
@@ -82,14 +86,18 @@ def _one_rack(survey: Survey) -> Iterator[Found]:
             )
 
 
-@check("KP016", "warning", "a topic with a mistyped name is made by itself, with the defaults")
-def _auto_create(survey: Survey) -> Iterator[Found]:
-    yield from _of_brokers(survey, "auto.create.topics.enable", "true", "false")
+@check("KP016", "warning", "a mistyped topic name creates a topic with the default settings")
+def _auto_create(snapshot: Snapshot) -> Iterator[Found]:
+    yield from _of_brokers(snapshot, "auto.create.topics.enable", "true", "false")
 
 
-@check("KP017", "critical", "acks below all: what the leader alone has is acknowledged, and may be lost")
-def _acks(survey: Survey) -> Iterator[Found]:
-    acks = None if survey.client is None else survey.client.get("acks")
+@check(
+    "KP017",
+    "critical",
+    "acks is not all: the leader acknowledges messages that only it has, and they may be lost",
+)
+def _acks(snapshot: Snapshot) -> Iterator[Found]:
+    acks = None if snapshot.client is None else snapshot.client.get("acks")
     if acks is not None and acks not in ("all", "-1"):
         yield Found("client", f"acks={acks}", "set acks=all in the client's settings")
 
@@ -97,13 +105,13 @@ def _acks(survey: Survey) -> Iterator[Found]:
 @check(
     "KP018",
     "warning",
-    "several requests in flight without idempotence: retries reorder and double",
+    "several requests in flight without idempotence: retries may reorder or duplicate messages",
 )
-def _not_idempotent(survey: Survey) -> Iterator[Found]:
-    if survey.client is None or survey.client.get("enable.idempotence", "true") == "true":
+def _not_idempotent(snapshot: Snapshot) -> Iterator[Found]:
+    if snapshot.client is None or snapshot.client.get("enable.idempotence", "true") == "true":
         return
-    in_flight = survey.client.get("max.in.flight.requests.per.connection", "5")
-    if in_flight != "1" and survey.client.get("retries") != "0":
+    in_flight = snapshot.client.get("max.in.flight.requests.per.connection", "5")
+    if in_flight != "1" and snapshot.client.get("retries") != "0":
         yield Found(
             "client",
             f"enable.idempotence=false, max.in.flight.requests.per.connection={in_flight}",
@@ -111,34 +119,34 @@ def _not_idempotent(survey: Survey) -> Iterator[Found]:
         )
 
 
-@check("KP021", "warning", "one of Kafka's own topics will be made with one replica")
-def _internal_factors(survey: Survey) -> Iterator[Found]:
-    there = {topic.name for topic in survey.topics}
+@check("KP021", "warning", "an internal topic will be created with one replica")
+def _internal_factors(snapshot: Snapshot) -> Iterator[Found]:
+    existing = {topic.name for topic in snapshot.topics}
     for name, setting in INTERNAL.items():
-        if name not in there:
-            yield from _of_brokers(survey, setting, "1", "3", of=f" ({name})")
+        if name not in existing:
+            yield from _of_brokers(snapshot, setting, "1", "3", of=f" ({name})")
 
 
-def _of_brokers(survey: Survey, setting: str, bad: str, good: str, of: str = "") -> Iterator[Found]:
-    """One finding for all brokers whose setting is bad."""
-    brokers = [broker.id for broker in survey.brokers if broker.config.get(setting) == bad]
+def _of_brokers(snapshot: Snapshot, setting: str, bad: str, good: str, of: str = "") -> Iterator[Found]:
+    """One finding for all brokers with the bad setting."""
+    brokers = [broker.id for broker in snapshot.brokers if broker.config.get(setting) == bad]
     if brokers:
-        which = "every broker" if len(brokers) == len(survey.brokers) else f"broker {listed(brokers)}"
+        which = "every broker" if len(brokers) == len(snapshot.brokers) else f"broker {listed(brokers)}"
         yield Found(f"{which}{of}", f"{setting}={bad}", f"set {setting}={good} in server.properties")
 
 
-def between(survey: Survey, topic: Topic) -> str:
-    """Fewer in-sync replicas than there are, and more than one: for that two replicas leave no room."""
+def between(snapshot: Snapshot, topic: Topic) -> str:
+    """Sets fewer in-sync replicas than there are, but more than one, which takes three replicas."""
     least = str(min(max(topic.min_isr, 2), max(topic.replication_factor, ENOUGH) - 1))
-    steps = [] if topic.replication_factor >= ENOUGH else [_more_replicas(survey, topic)]
+    steps = [] if topic.replication_factor >= ENOUGH else [_more_replicas(snapshot, topic)]
     if least != str(topic.min_isr):
         steps.append(_set_topic(topic, "min.insync.replicas", least))
     return " && ".join(steps)
 
 
-def _more_replicas(survey: Survey, topic: Topic) -> str:
-    lacking = ENOUGH - len(survey.brokers) - len(survey.missing)
-    first = f"bring back broker {ids(survey.missing)}, then: " if survey.missing else ""
+def _more_replicas(snapshot: Snapshot, topic: Topic) -> str:
+    lacking = ENOUGH - len(snapshot.brokers) - len(snapshot.missing)
+    first = f"bring back broker {ids(snapshot.missing)}, then: " if snapshot.missing else ""
     first += f"add brokers until there are {ENOUGH} (kaput grow {lacking}), then: " if lacking > 0 else ""
     return f"{first}kaput reassign --replication-factor {ENOUGH} --topic {topic.name}"
 

@@ -1,4 +1,4 @@
-"""How partitions and the metadata quorum stand right now."""
+"""Checks of the current state of partitions and the metadata quorum."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from collections.abc import Iterator
 
 from kaput.operate.doctor.check import Found, check, ids, listed, numbers
 from kaput.operate.doctor.settings import between
-from kaput.operate.doctor.survey import Survey
+from kaput.operate.doctor.snapshot import Snapshot
 
 _LAGGING = 1000  # records behind the leader of the quorum
 
 
 @check("KP007", "info", "one broker leads far more partitions than the others")
-def _unbalanced(survey: Survey) -> Iterator[Found]:
-    led = Counter({broker.id: 0 for broker in survey.brokers})
-    led.update(p.leader for topic in survey.topics for p in topic.partitions if p.leader is not None)
-    total, count = sum(led.values()), len(survey.brokers)
+def _unbalanced(snapshot: Snapshot) -> Iterator[Found]:
+    led = Counter({broker.id: 0 for broker in snapshot.brokers})
+    led.update(p.leader for topic in snapshot.topics for p in topic.partitions if p.leader is not None)
+    total, count = sum(led.values()), len(snapshot.brokers)
     if count < 2:
         return
     broker, most = led.most_common(1)[0]
     if most > (many := 1.5 * total / count + 1):
-        preferred = Counter(p.replicas[0] for topic in survey.topics for p in topic.partitions)
+        preferred = Counter(p.replicas[0] for topic in snapshot.topics for p in topic.partitions)
         yield Found(
             f"broker {broker}",
             f"leads {most} of {total} partitions; {count} brokers",
-            # An election gives a partition back to its preferred leader, and those may be the trouble.
+            # An election only restores preferred leaders, which may be unbalanced themselves.
             "kaput reassign --balance --all-topics"
             if max(preferred.values()) > many
             else "kaput tool leader-election --election-type preferred --all-topic-partitions",
         )
 
 
-@check("KP008", "info", "another replica than the preferred one leads")
-def _not_preferred(survey: Survey) -> Iterator[Found]:
-    for topic in survey.topics:
+@check("KP008", "info", "the leader is not the preferred replica")
+def _not_preferred(snapshot: Snapshot) -> Iterator[Found]:
+    for topic in snapshot.topics:
         others = [p for p in topic.partitions if p.leader is not None and p.leader != p.replicas[0]]
         if others:
             yield Found(
@@ -45,22 +45,22 @@ def _not_preferred(survey: Survey) -> Iterator[Found]:
             )
 
 
-@check("KP009", "warning", "replicas are missing from the ISR now: fewer failures are survived than planned")
-def _under_replicated(survey: Survey) -> Iterator[Found]:
-    for topic in survey.topics:
+@check("KP009", "warning", "replicas are missing from the ISR: it survives fewer failures than planned")
+def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
+    for topic in snapshot.topics:
         short = [p for p in topic.partitions if p.leader is not None and len(p.isr) < len(p.replicas)]
         if short:
             missing = {broker for p in short for broker in set(p.replicas) - set(p.isr)}
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(short)} without replica {ids(missing)} in sync",
-                f"see to broker {ids(missing)}: kaput tool topics --describe --under-replicated-partitions",
+                f"check broker {ids(missing)}: kaput tool topics --describe --under-replicated-partitions",
             )
 
 
-@check("KP010", "critical", "below min.insync.replicas now: writes with acks=all are refused")
-def _below_min_isr(survey: Survey) -> Iterator[Found]:
-    for topic in survey.topics:
+@check("KP010", "critical", "below min.insync.replicas: writes with acks=all are rejected")
+def _below_min_isr(snapshot: Snapshot) -> Iterator[Found]:
+    for topic in snapshot.topics:
         below = [p for p in topic.partitions if p.leader is not None and len(p.isr) < topic.min_isr]
         if below:
             away = {b for p in below for b in set(p.replicas) - set(p.isr)}
@@ -68,54 +68,54 @@ def _below_min_isr(survey: Survey) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(below)}: ISR {listed(below[0].isr)}, min.insync.replicas {topic.min_isr}",
-                # With fewer replicas than that, no returning broker helps.
-                f"bring back broker {ids(away)}" if enough else between(survey, topic),
+                # With fewer replicas than that, no broker that returns helps.
+                f"bring back broker {ids(away)}" if enough else between(snapshot, topic),
             )
 
 
-@check("KP011", "critical", "offline now: nobody leads, so nothing can be written or read")
-def _offline(survey: Survey) -> Iterator[Found]:
-    there = {broker.id for broker in survey.brokers}
-    for topic in survey.topics:
+@check("KP011", "critical", "offline: no leader, so nothing can be written or read")
+def _offline(snapshot: Snapshot) -> Iterator[Found]:
+    alive = {broker.id for broker in snapshot.brokers}
+    for topic in snapshot.topics:
         gone = [p for p in topic.partitions if p.leader is None]
         if gone:
-            # Kafka may show an ISR without those that are not there.
+            # Kafka may show an ISR without the brokers that are down.
             last = gone[0].isr
-            back = last or [broker for broker in gone[0].replicas if broker not in there]
+            back = last or [broker for broker in gone[0].replicas if broker not in alive]
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(gone)} without a leader; last in sync: {listed(last) if last else 'not known'}",
                 f"bring back broker {listed(back or gone[0].replicas)}; "
-                "an unclean election would lose what it alone has",
+                "an unclean election would lose the messages that only it has",
             )
 
 
-@check("KP012", "critical", "one controller alone votes: with it goes every election")
-def _lone_voter(survey: Survey) -> Iterator[Found]:
-    if survey.quorum is not None and len(survey.quorum.voters) == 1:
+@check("KP012", "critical", "only one controller votes: without it there are no elections")
+def _lone_voter(snapshot: Snapshot) -> Iterator[Found]:
+    if snapshot.quorum is not None and len(snapshot.quorum.voters) == 1:
         yield Found(
             "metadata quorum",
-            f"the only voter is {ids(survey.quorum.voters)}",
+            f"the only voter is {ids(snapshot.quorum.voters)}",
             "run three controllers: kafka-metadata-quorum add-controller",
         )
 
 
-@check("KP013", "warning", "an even number of voters survives no more failures than one voter less")
-def _even_voters(survey: Survey) -> Iterator[Found]:
-    if survey.quorum is not None and len(survey.quorum.voters) % 2 == 0:
+@check("KP013", "warning", "an even number of voters survives no more failures than one fewer")
+def _even_voters(snapshot: Snapshot) -> Iterator[Found]:
+    if snapshot.quorum is not None and len(snapshot.quorum.voters) % 2 == 0:
         yield Found(
             "metadata quorum",
-            f"{len(survey.quorum.voters)} voters: {ids(survey.quorum.voters)}",
+            f"{len(snapshot.quorum.voters)} voters: {ids(snapshot.quorum.voters)}",
             "add or remove one: kafka-metadata-quorum add-controller, remove-controller",
         )
 
 
 @check("KP014", "warning", "a voter lags behind: it cannot take over, and does not count in a majority")
-def _lagging_voter(survey: Survey) -> Iterator[Found]:
-    if survey.quorum is None:
+def _lagging_voter(snapshot: Snapshot) -> Iterator[Found]:
+    if snapshot.quorum is None:
         return
-    end = survey.quorum.voters.get(survey.quorum.leader) or 0
-    for voter, offset in sorted(survey.quorum.voters.items()):
+    end = snapshot.quorum.voters.get(snapshot.quorum.leader) or 0
+    for voter, offset in sorted(snapshot.quorum.voters.items()):
         if offset is None or end - offset > _LAGGING:
-            behind = "never heard of" if offset is None else f"{end - offset:,} records behind"
-            yield Found(f"controller {voter}", behind, f"see to controller {voter}")
+            behind = "has never reported" if offset is None else f"{end - offset:,} records behind"
+            yield Found(f"controller {voter}", behind, f"check controller {voter}")

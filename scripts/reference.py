@@ -1,0 +1,238 @@
+"""Reference pages from the code that they describe: docs/RUN_FOLDER.md, docs/FAULTS.md, findings.schema.json.
+
+    .venv/bin/python scripts/reference.py          writes them anew (make reference)
+
+The pages are written by hand but for what is between `<!-- begin: NAME -->` and `<!-- end: NAME -->`.
+tests/unit/test_reference.py says when they are out of date.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from kaput.cluster.network.capability_checks import NEEDS
+from kaput.evidence import findings_file
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import Manifest
+from kaput.evidence.schemas import TABLES
+from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
+from kaput.faults.command import Command
+from kaput.faults.members.catalogue import MEMBER_CATALOGUE
+from kaput.scenario.options import COMMANDS, NETWORK_FAULTS, OPTIONS, PRODUCER_FAULTS
+from kaput.scenario.steps import FaultStep
+from kaput.scenario.values import TARGETS
+
+ROOT = Path(__file__).parents[1]
+
+
+def pages() -> dict[Path, str]:
+    """Every generated file as it should be."""
+    folder, faults = ROOT / "docs/RUN_FOLDER.md", ROOT / "docs/FAULTS.md"
+    return {
+        folder: _filled(folder, {"manifest": _manifest(), "tables": _tables(), "findings": _findings()}),
+        faults: _filled(
+            faults, {"faults": _faults(), "targets": _targets(), "options": _options(), "kernel": _kernel()}
+        ),
+        findings_file.SCHEMA: json.dumps(findings_file.json_schema(), indent=2) + "\n",
+    }
+
+
+def _filled(path: Path, parts: dict[str, str]) -> str:
+    text = path.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        pattern = rf"(<!-- begin: {name} [^\n]*-->\n).*?(<!-- end: {name} -->)"
+        text, count = re.subn(pattern, lambda m, part=part: f"{m[1]}\n{part}\n{m[2]}", text, flags=re.DOTALL)
+        if count != 1:
+            raise SystemExit(f"{path}: {count} places for {name}, not one")
+    return text
+
+
+def _table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _manifest() -> str:
+    # Only findings have a heading for each model.
+    fields = ((name, kind.replace("GroupDrain", "object"), about) for name, kind, about in _fields(Manifest))
+    return _table(("field", "type", "meaning"), fields)
+
+
+def _tables() -> str:
+    parts = []
+    for table in TABLES.values():
+        required = " Required." if table.required else ""
+        parts.append(
+            f"### {table.name}\n\nA row is {table.about}. Written by {table.writer}.{required}\n\n"
+            + _table(
+                ("column", "type", "meaning", "null means"),
+                (
+                    (
+                        f"`{c.name}`{' (optional)' if c.optional else ''}",
+                        _arrow(c.type),
+                        c.about,
+                        c.null or "",
+                    )
+                    for c in table.columns
+                ),
+            )
+        )
+    return "\n".join(parts)
+
+
+def _arrow(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"list of {kind.value_type}"
+    return "map of string to string" if pa.types.is_map(kind) else str(kind)
+
+
+def _findings() -> str:
+    """Every model once, in the order in which the document mentions them."""
+    parts = []
+    for model in _models(Findings, []):
+        title = "The document" if model is Findings else model.__name__
+        about = inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+        parts.append(f"### {title}\n\n{about}\n\n" + _table(("field", "type", "meaning"), _fields(model)))
+    return "\n".join(parts)
+
+
+def _models(model: type[BaseModel], found: list[type[BaseModel]]) -> list[type[BaseModel]]:
+    if model not in found:
+        found.append(model)
+        for kind in get_type_hints(model).values():
+            for each in _leaves(kind):
+                if isinstance(each, type) and issubclass(each, BaseModel):
+                    _models(each, found)
+    return found
+
+
+def _leaves(kind: Any) -> Iterator[Any]:
+    if not get_args(kind):
+        yield kind
+    for each in get_args(kind):
+        yield from _leaves(each)
+
+
+def _fields(model: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
+    for name, field in model.model_fields.items():
+        if not field.description:
+            raise SystemExit(f"{model.__name__}.{name} has no text: write it below the field")
+        yield f"`{field.alias or name.rstrip('_')}`", _kind(field.annotation), field.description
+
+
+def _kind(kind: Any) -> str:
+    """A type as JSON has it."""
+    args = get_args(kind)
+    if kind is type(None):
+        return "null"
+    if str(kind).startswith("typing.Annotated"):
+        return _kind(args[0])
+    if str(kind).startswith("typing.Literal"):
+        return " or ".join(json.dumps(value) for value in args)
+    if str(kind).startswith("list"):
+        return f"list of {_kind(args[0])}"
+    if str(kind).startswith("dict"):
+        return "object" if "Any" in str(kind) or "JsonValue" in str(kind) else f"object of {_kind(args[1])}"
+    if args:
+        return " or ".join(dict.fromkeys(_kind(each) for each in args))
+    names = {int: "integer", float: "number", str: "string", bool: "boolean"}
+    if kind in names:
+        return names[kind]
+    return kind.__name__ if issubclass(kind, BaseModel) else "string"
+
+
+def _faults() -> str:
+    nodes = [(name, kind, _of_nodes(name)) for name, kind in CATALOGUE.items()]
+    others: list[tuple[str, Any, str]] = [
+        *((name, kind, "members of groups") for name, kind in MEMBER_CATALOGUE.items()),
+        *((name, kind, "a topic") for name, kind in TOPIC_CATALOGUE.items()),
+        *((name, kind, "the cluster") for name, kind in CLUSTER_CATALOGUE.items()),
+        ("command", Command, "brokers of your own cluster"),
+    ]
+    parts = []
+    for name, kind, hits in [*nodes, *others]:
+        effect, proof = _told(name, kind)
+        options = ", ".join(_option(name, key) for key in _taken(name))
+        lines = [f"### {name}: {hits}", "", effect, "", f"Confirmed by: {proof}"]
+        lines += ["", f"Options: {options}."] if options else []
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _of_nodes(name: str) -> str:
+    extra = ", or a producer" if name in PRODUCER_FAULTS else ""
+    needs = " (network: namespaces)" if name in NETWORK_FAULTS else ""
+    return f"brokers, controllers, ZooKeeper nodes{extra}{needs}"
+
+
+def _taken(name: str) -> list[str]:
+    return [*OPTIONS.get(name, {}), *(COMMANDS if name == "command" else ())]
+
+
+def _option(name: str, key: str) -> str:
+    return f"`{key}: {OPTIONS[name][key]}`" if key in OPTIONS.get(name, {}) else f"`{key}`"
+
+
+def _told(name: str, kind: type) -> tuple[str, str]:
+    """What a fault does and what proves it: by the docstrings of its module and class."""
+    own = _paragraphs(inspect.getdoc(kind))
+    module = _paragraphs(inspect.getmodule(kind).__doc__)  # type: ignore[union-attr]
+    effect = [re.sub(r"^[a-z-]+( of members)?: ", "", module[0])] if module[0].startswith(name) else []
+    effect += [text for text in own if not text.startswith("Proof:")]
+    for each in kind.__mro__:
+        docs = [each.__dict__.get("__doc__"), inspect.getmodule(each).__doc__]  # type: ignore[union-attr]
+        for text in [text for doc in docs for text in _paragraphs(doc)]:
+            if text.startswith("Proof: "):
+                return _sentence(effect), text.removeprefix("Proof: ")
+    return _sentence(effect), "nothing; it has no effect to confirm."
+
+
+def _sentence(texts: Sequence[str]) -> str:
+    text = " ".join(texts)
+    return text[:1].upper() + text[1:]
+
+
+def _paragraphs(doc: str | None) -> list[str]:
+    return [" ".join(text.split()) for text in inspect.cleandoc(doc or "").split("\n\n")]
+
+
+def _targets() -> str:
+    return _table(("target", "meaning"), ((f"`{form}`", text) for form, text in TARGETS.values()))
+
+
+def _options() -> str:
+    fields = {field.alias or name: field.description for name, field in FaultStep.model_fields.items()}
+    rows = (
+        (f"`{key}`", about or "", ", ".join(name for name in OPTIONS if key in _taken(name)) or "all")
+        for key, about in fields.items()
+    )
+    return _table(("key", "meaning", "faults"), rows)
+
+
+def _kernel() -> str:
+    faults = {name: kind.needs for name, kind in CATALOGUE.items() if kind.needs}
+    return _table(
+        ("fault", "needs"),
+        ((name, "; ".join(NEEDS[need].missing for need in needs)) for name, needs in faults.items()),
+    )
+
+
+def main() -> None:
+    """Writes what has changed."""
+    for path, text in pages().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)} written")
+
+
+if __name__ == "__main__":
+    main()

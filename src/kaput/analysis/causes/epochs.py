@@ -1,0 +1,139 @@
+"""Which leader epoch overwrote an acknowledgement, and what cause that makes.
+
+The rules, as docs/GLOSSARY.md has them, for the acknowledgements of one partition at a time. Not here: whose
+they are, and what else is known of them (losses.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kaput.analysis.facts.timeline import Epoch
+from kaput.analysis.runs.run import NULL, Flags, Ints
+from kaput.scenario.vocabulary import CAUSES
+
+ACKS_0, DEPOSED, RESTARTED, UNCLEAN, UNEXPLAINED = range(len(CAUSES))
+
+
+class Acks(NamedTuple):
+    """Acknowledgements of one partition that the log does not bear out, as columns; NULL for null.
+
+    own: the epoch that they were given under at the earliest; taken: something is at their offset now;
+    gap: nothing is, though the log goes on behind it.
+    """
+
+    own: Ints
+    offset: Ints
+    done: Ints
+    taken: Flags
+    gap: Flags
+
+
+class Why(NamedTuple):
+    """epoch: position of the one that overwrote, -1 for none; `ack_epoch` is NULL where it is not known,
+    nor from where on the later one is. For the rest see facts.Circumstances.
+    """
+
+    epoch: Ints
+    cause: Ints
+    ack_epoch: Ints
+    leaders_known: Flags
+    either_leader: Flags
+    maybe_unclean: Flags
+
+
+def explain(epochs: Sequence[Epoch], acks: Acks) -> Why:
+    """The cause of each. `epochs`: all that are known of the partition, in order."""
+    # In a gap nothing shows who wrote there: the time decides, as far as it can.
+    ack_epoch = np.where(acks.gap, _begun(epochs, acks), acks.own)
+    old = _led(epochs, ack_epoch)
+    by_start = _by_start(epochs, acks, ack_epoch, old)
+    by_time = np.where((by_start < 0) & acks.taken, _by_time(epochs, acks), -1)
+    cause, known = np.full(len(old), UNEXPLAINED), np.zeros(len(old), bool)
+    for number, epoch in enumerate(epochs):
+        here, later = by_start == number, by_time == number
+        if epoch.unclean:
+            cause[here | later], known[here | later] = UNCLEAN, True
+            continue
+        leader = NULL if epoch.leader is None else epoch.leader
+        cause[here] = np.where((old[here] == leader) & (leader != NULL), RESTARTED, DEPOSED)
+        known[here] = (old[here] != NULL) & (leader != NULL)
+        cause[later] = RESTARTED if epoch.changed is False else DEPOSED
+        known[later] = epoch.changed is not None
+    chosen = np.maximum(by_start, by_time)
+    nothing_there = (chosen < 0) & ~acks.taken & (acks.gap | (acks.offset == NULL))
+    either = nothing_there & _reaches([e for e in epochs if e.changed is not False], acks)
+    unclean = nothing_there & _reaches([e for e in epochs if e.unclean], acks)
+    unclean |= np.isin(chosen, [number for number, epoch in enumerate(epochs) if epoch.unclean is None])
+    return Why(chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), known, either, unclean)
+
+
+def _led(epochs: Sequence[Epoch], numbers: Ints) -> Ints:
+    """Who led each of these epochs; NULL where that is not known."""
+    led = np.full(len(numbers), NULL, np.int64)
+    for epoch in epochs:
+        led[numbers == epoch.number] = NULL if epoch.led_last is None else epoch.led_last
+    return led
+
+
+def _by_start(epochs: Sequence[Epoch], acks: Acks, ack_epoch: Ints, old: Ints) -> Ints:
+    """The lowest later epoch that starts at or below the offset, an unclean one before all others.
+
+    The start of one without a record is inferred from the next one's: where its leader is the old one, it
+    stands back behind those that surely overwrote.
+    """
+    lowest, sure, unclean = (np.full(len(old), -1) for _ in range(3))
+    for number, epoch in reversed(list(enumerate(epochs))):
+        over = (epoch.number > ack_epoch) & (epoch.start <= acks.offset)
+        lowest[over] = number
+        leader = NULL if epoch.leader is None else epoch.leader
+        another = (old != leader) & (old != NULL) & (leader != NULL)
+        sure[over & (another | epoch.logged)] = number
+        if epoch.unclean:
+            unclean[over] = number
+    return np.where(unclean >= 0, unclean, np.where(sure >= 0, sure, lowest))
+
+
+def _by_time(epochs: Sequence[Epoch], acks: Acks) -> Ints:
+    """Where the records tell no epoch: the first change of leader after the acknowledgement, else the last
+    one before it (a deposed leader goes on for a while), else a new epoch of the same leader likewise.
+    """
+    ways = [np.full(len(acks.own), -1) for _ in range(5)]
+    for number, epoch in enumerate(epochs):
+        may = (epoch.number > acks.own) & (epoch.earliest <= acks.offset)
+        after = may & (acks.done != NULL) & (acks.done <= (NULL if epoch.at_ns is None else epoch.at_ns))
+        for way, first, fits in (
+            (0, True, may & bool(epoch.unclean)),
+            (1, True, after & bool(epoch.changed)),
+            (2, False, may & ~after & bool(epoch.changed)),
+            (3, True, after),
+            (4, False, may),
+        ):
+            ways[way][fits & (ways[way] < 0) if first else fits] = number
+    found = ways[0]
+    for other in ways[1:]:
+        found = np.where(found >= 0, found, other)
+    return found
+
+
+def _reaches(epochs: Sequence[Epoch], acks: Acks) -> Flags:
+    """Whether the offset may be in one of these epochs, later than its own."""
+    found = np.zeros(len(acks.own), bool)
+    for epoch in epochs:
+        found |= (epoch.number > acks.own) & ((acks.offset == NULL) | (epoch.earliest <= acks.offset))
+    return found
+
+
+def _begun(epochs: Sequence[Epoch], acks: Acks) -> Ints:
+    """The greatest epoch that may have begun by then: never below the own one, which a producer's earlier
+    acknowledgement proves.
+    """
+    begun = acks.own.copy()
+    for epoch in epochs:
+        if epoch.at_ns is not None:
+            by_then = (acks.done != NULL) & (epoch.at_ns - epoch.within_ns <= acks.done)
+            begun[by_then] = np.maximum(begun[by_then], epoch.number)
+    return begun

@@ -1,0 +1,236 @@
+"""Why acknowledgements that the log does not bear out are not there: the lost ones, and those whose offset
+holds another message while their own is stored elsewhere (they explain inconsistent offsets).
+
+Each gets one cause: which epoch overwrote it is decided in epochs.py, and what is known beside it is a
+Circumstances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.causes.epochs import ACKS_0, RESTARTED, UNEXPLAINED, Acks, explain
+from kaput.analysis.causes.survivors import perhaps_unsynced, unsynced
+from kaput.analysis.facts.partitions import Extent
+from kaput.analysis.facts.reach import Attempted
+from kaput.analysis.facts.timeline import FOREVER_NS, Epoch, Timeline
+from kaput.analysis.runs.columns import NAMED
+from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
+from kaput.analysis.runs.names import SHIFT, Names, Place
+from kaput.analysis.runs.run import NULL, Flags, Ints, spread
+from kaput.scenario.vocabulary import CAUSES
+from kaput.verdict.facts import Circumstances
+
+_MS = 1_000_000
+KNOWN = list(Circumstances._fields)
+# What keeps a loss of which little is known from being a violation.
+_PERHAPS = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
+_NO_LOG = Extent(None, None, 0)
+
+
+def beside_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
+    """Acknowledgements that the log does not bear out, a row each, with what is at their offsets now.
+
+    `astray`: runs whose `row` points into the `times` attempts and dones. Added: attempt_ns, done_ns;
+    `taken`, whether there is any record at the offset now; `holder_producer` and `holder_seq`, the least of
+    the messages that are there.
+    """
+    nowhere = pl.any_horizontal(pl.col("place").is_null(), pl.col("offset").is_null())
+    located = astray.filter(~nowhere)
+    there = meeting(log, located, PLACES)
+    located, there = overlay([located, there], PLACES)
+    held = (
+        there.sort("producer", "seq")
+        .group_by("part", maintain_order=True)
+        .agg(
+            pl.col("producer").filter(NAMED).first().alias("holder_producer"),
+            pl.col("seq").filter(NAMED).first().alias("holder_seq"),
+            pl.lit(True).alias("taken"),
+        )
+    )
+    parts = located.join(held, on="part", how="left").drop("part")
+    every = pl.concat([parts, astray.filter(nowhere)], how="diagonal")
+    return _rows(every.with_columns(pl.col("taken").fill_null(False)), times)
+
+
+def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """The messages of stretches one by one."""
+    row = spread(parts["row"].to_numpy(), parts["n"].to_numpy())
+    return (
+        single(parts)
+        .with_columns(
+            attempt_ns=pl.Series(times["attempts"][row], dtype=pl.Int64),
+            done_ns=pl.Series(times["dones"][row], dtype=pl.Int64).replace(NULL, None),
+        )
+        .drop("n", "row")
+    )
+
+
+def explained(
+    rows: pl.DataFrame,
+    under: pl.DataFrame,
+    timeline: Timeline,
+    extents: Mapping[Place, Extent],
+    names: Names,
+    silent: Collection[int],
+    attempted: Sequence[Attempted],
+) -> pl.DataFrame:
+    """`beside_the_log` with cause, fault, ack_epoch, later_epoch, later_start, later_ns (when that epoch
+    began; `since_ns`: at the earliest) and the fields of Circumstances.
+
+    `under`: (producer, place, epoch, first_ns), the first acknowledgement of what each epoch has stored of a
+    producer; `extents`: of the logs; `silent`: producers with acks=0.
+    """
+    found = [
+        _of_place(names.place(code), here, under, timeline, extents)
+        for code in rows["place"].drop_nulls().unique().to_list()
+        for here in [rows.filter(pl.col("place") == code)]
+    ]
+    found += [
+        _of_topic(names.topics[topic], here, under, timeline, extents)
+        for (topic,), here in rows.filter(pl.col("place").is_null()).group_by("topic", maintain_order=True)
+    ]
+    every = pl.concat(found) if found else _of_place(None, rows, under, timeline, extents)
+    mute = pl.col("producer").is_in(list(silent))
+    every = every.with_columns(_deleted_without_offset(extents, names))
+    return every.with_columns(
+        cause=pl.when(mute).then(pl.lit(CAUSES[ACKS_0])).otherwise("cause"),
+        fault=pl.when(mute).then(_fault_at(attempted)).otherwise("fault"),
+    )
+
+
+def _deleted_without_offset(extents: Mapping[Place, Extent], names: Names) -> list[pl.Expr]:
+    """What was acknowledged without an offset may have stood in any part of its log, also a deleted one."""
+    began = {place: extent for place, extent in extents.items() if place[0] in names.topics}
+    sure = [names.code(place) for place, extent in began.items() if extent.start]
+    unsure = [
+        names.code(place)
+        for place, extent in began.items()
+        if extent.start is None and (extent.end if extent.first is None else extent.first)
+    ]
+    return [
+        pl.col(name)
+        | pl.col("offset").is_null()
+        & pl.when(pl.col("place").is_null())
+        .then(pl.col("topic").is_in([code // SHIFT for code in codes]))
+        .otherwise(pl.col("place").is_in(codes))
+        for name, codes in (("deleted", sure), ("maybe_deleted", unsure))
+    ]
+
+
+def _fault_at(attempted: Sequence[Attempted]) -> pl.Expr:
+    """The latest fault during which a message was attempted."""
+    found: pl.Expr = pl.lit(None, pl.String)
+    for window in sorted(attempted, key=lambda a: a.from_ns):
+        to_ns = FOREVER_NS if window.to_ns is None else window.to_ns
+        inside = pl.col("attempt_ns").is_between(window.from_ns, to_ns)
+        found = pl.when(inside).then(pl.lit(window.fault)).otherwise(found)
+    return found
+
+
+def _of_topic(
+    topic: str,
+    rows: pl.DataFrame,
+    under: pl.DataFrame,
+    timeline: Timeline,
+    extents: Mapping[Place, Extent],
+) -> pl.DataFrame:
+    """Of acknowledgements that name no partition: in which of the topic's they were nobody knows."""
+    found = _of_place(None, rows, under, timeline, extents)
+    for place in sorted({*timeline.epochs, *extents}):
+        if place[0] == topic:
+            one = _of_place(place, rows, under, timeline, extents)
+            found = found.with_columns(pl.col(name) | one[name] for name in _PERHAPS)
+    return found
+
+
+def _of_place(
+    place: Place | None,
+    rows: pl.DataFrame,
+    under: pl.DataFrame,
+    timeline: Timeline,
+    extents: Mapping[Place, Extent],
+) -> pl.DataFrame:
+    offset, done = (rows[name].fill_null(NULL).to_numpy() for name in ("offset", "done_ns"))
+    taken = rows["taken"].to_numpy()
+    extent = extents.get(place, _NO_LOG) if place is not None else _NO_LOG
+    gap = ~taken & (offset != NULL) & (offset < extent.end)
+    known = {name: np.zeros(len(offset), bool) for name in KNOWN}
+    known["hole"] = gap | (offset == NULL)
+    known["deleted"] = gap & (offset < (NULL if extent.start is None else extent.start))
+    if extent.start is None:
+        known["maybe_deleted"] = gap & (offset < (extent.end if extent.first is None else extent.first))
+    cause, chosen = np.full(len(offset), UNEXPLAINED), np.full(len(offset), -1)
+    ack_epoch = np.full(len(offset), NULL)
+    epochs = timeline.epochs.get(place, []) if place is not None else []
+    if place is not None:
+        known["leaders_known"] = np.full(len(offset), timeline.led(place))
+        known["isr_of_one"] = _alone(timeline, place, done)
+    if epochs:
+        own = _own_epochs(rows, under, done)
+        own = np.where(own == NULL, epochs[0].number, own)
+        why = explain(epochs, Acks(own, offset, done, taken, gap))
+        cause, chosen, ack_epoch = why.cause, why.epoch, why.ack_epoch
+        known["either_leader"], known["maybe_unclean"] = why.either_leader, why.maybe_unclean
+        known["leaders_known"] = np.where(chosen >= 0, why.leaders_known, known["leaders_known"])
+        if place is not None:
+            attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()
+            known |= unsynced(timeline, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
+            for name, flags in perhaps_unsynced(timeline, place, attempt, done).items():
+                known[name] |= flags & (offset == NULL)
+    if place is not None and not timeline.led(place):
+        known["maybe_unclean"] |= cause == UNEXPLAINED
+    starts = np.where(ack_epoch == NULL, NULL, _of_epochs([e.start for e in epochs], chosen))
+    faults = np.array([e.fault for e in epochs] + [None], object)
+    return rows.with_columns(
+        pl.Series("cause", np.array(CAUSES, object)[cause].tolist(), pl.String),
+        pl.Series("fault", faults[chosen].tolist(), pl.String),
+        _nullable("ack_epoch", ack_epoch),
+        _nullable("later_epoch", _of_epochs([e.number for e in epochs], chosen)),
+        _nullable("later_start", starts),
+        _nullable("later_ns", _of_epochs([e.at_ns for e in epochs], chosen)),
+        _nullable("since_ns", _of_epochs([_earliest(e) for e in epochs], chosen)),
+        *(pl.Series(name, flags, pl.Boolean) for name, flags in known.items()),
+    )
+
+
+def _of_epochs(values: Sequence[int | None], chosen: Ints) -> Ints:
+    """The chosen epochs' values; NULL where none is chosen, or its value is not known."""
+    known = np.array([NULL if value is None else value for value in values] + [NULL], np.int64)
+    found: Ints = known[chosen]
+    return found
+
+
+def _earliest(epoch: Epoch) -> int | None:
+    return None if epoch.at_ns is None else epoch.at_ns - epoch.within_ns
+
+
+def _nullable(name: str, values: Ints) -> pl.Series:
+    return pl.Series(name, values, pl.Int64).replace(NULL, None)
+
+
+def _own_epochs(rows: pl.DataFrame, under: pl.DataFrame, done: Ints) -> Ints:
+    """The greatest epoch that a producer was acknowledged under by then: it never goes back."""
+    own = np.full(rows.height, NULL)
+    if rows["place"].null_count():
+        return own
+    producers = rows["producer"].to_numpy()
+    for producer in np.unique(producers).tolist():
+        mine = producers == producer
+        known = under.filter(producer=producer, place=rows["place"][0]).sort("first_ns")
+        greatest = np.maximum.accumulate([NULL, *known["epoch"].to_list()])
+        by_then = greatest[np.searchsorted(known["first_ns"].to_numpy(), done[mine], side="right")]
+        own[mine] = np.where(done[mine] == NULL, NULL, by_then)
+    return own
+
+
+def _alone(timeline: Timeline, place: Place, done: Ints) -> Flags:
+    """Whether the ISR was the leader alone when it acknowledged."""
+    known = [(c.at_ns // _MS, len(c.isr)) for c in timeline.changes.get(place, []) if c.isr is not None]
+    sizes = np.array([0, *(size for _, size in known)])
+    at = np.searchsorted([ms for ms, _ in known], done // _MS, side="right")
+    alone: Flags = (sizes[at] == 1) & (done != NULL)
+    return alone

@@ -1,0 +1,232 @@
+"""Which replicas still have an acknowledged message, and whether there was a time when none had.
+
+A message is safe as long as one replica of the in-sync replica set (ISR) that acknowledged it has it. A
+loss of power takes what a broker had not synced. A broker that rejoins the ISR has fetched everything again
+from its leader, and so is a victim no longer, also where its fault was seen to have ended only later. Rules:
+docs/decisions/0032 and 0042.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kaput.analysis.facts.timeline import FOREVER_NS, Change, Outage, Timeline
+from kaput.analysis.runs.names import Place
+from kaput.analysis.runs.run import NULL, Flags, Ints
+
+_MS = 1_000_000
+
+
+class Acknowledged(NamedTuple):
+    """An acknowledgement: between which moments (ns) the broker gave it, and what overwrote it later.
+
+    until_ns: when the overwriting epoch began, None where that is not known.
+    """
+
+    attempt_ns: int
+    done_ns: int
+    until_ns: int | None
+
+
+def unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
+    """What was lost because it had not been synced: the fields `unsynced`,
+    `isr_unsynced` and `isr_unsure` of Circumstances.
+
+    `acks`: a column for each, of attempt, done, the chosen epoch's position, and whether the same leader came
+    back.
+    """
+    found = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
+    changes, epochs, outages = timeline.changes.get(place, ()), timeline.epochs[place], timeline.outages
+    if not outages:
+        return found
+    # Acknowledgements between the same two events share an answer.
+    edges = sorted(
+        {c.at_ns // _MS * _MS for c in changes}
+        | {t for o in outages for t in (o.effective_ns, min(o.healed_ns, FOREVER_NS - 1) + 1)}
+        | {(o.effective_ns // _MS + 1) * _MS for o in outages}
+    )
+    alike = acks.copy()
+    alike[:2] = np.searchsorted(edges, acks[:2], side="right")
+    _, first, which = np.unique(alike, axis=1, return_index=True, return_inverse=True)
+    for number, column in enumerate(first.tolist()):
+        attempt, done, chosen, same_leader = acks[:, column].tolist()
+        if chosen < 0:
+            continue
+        epoch = epochs[chosen]
+        first_ns, last_ns = (done if attempt == NULL else attempt), (attempt if done == NULL else done)
+        acked = Acknowledged(first_ns, last_ns, epoch.at_ns)
+        here = which.reshape(-1) == number
+        sure, unsure = lost_by_all(changes, outages, acked)
+        if done == NULL:
+            sure, unsure = False, sure or unsure
+        found["isr_unsynced"][here], found["isr_unsure"][here] = sure, unsure
+        if same_leader and epoch.leader is not None:
+            found["unsynced"][here] = lost_by_leader(changes, outages, acked, epoch.leader)
+    return found
+
+
+def perhaps_unsynced(timeline: Timeline, place: Place, attempts: Ints, dones: Ints) -> dict[str, Flags]:
+    """The same of acknowledgements without an offset: which epoch overwrote them is not known, so it is what
+    may have been lost until the last one began.
+    """
+    last = np.full(len(dones), len(timeline.epochs[place]) - 1)
+    found = unsynced(timeline, place, np.stack([attempts, dones, last, np.ones_like(last)]))
+    return {"unsynced": found["unsynced"], "isr_unsure": found["isr_unsynced"] | found["isr_unsure"]}
+
+
+def lost_by_all(
+    changes: Sequence[Change], outages: Sequence[Outage], acked: Acknowledged
+) -> tuple[bool, bool]:
+    """Whether every member of the ISR may have lost the message, and whether the evidence leaves that open.
+
+    It is open where another order of events at one moment would change the answer, where a broker may have
+    been back before its fault was seen to have ended, or where the ISR or the time of the overwriting epoch
+    is not recorded.
+    """
+    if not outages:
+        return False, False
+    until_ns = FOREVER_NS if acked.until_ns is None else acked.until_ns
+    acking = [outage for outage in outages if not _was_back(outage, changes, acked)]
+    certain, possible = ([_until_back(o, changes, maybe) for o in acking] for maybe in (False, True))
+    found = {
+        _none_left(changes, ended, at_ns, until_ns, joins_first)
+        for ended in (certain, possible)
+        for at_ns in _moments(changes, acked)
+        for joins_first in (True, False)
+    }
+    sure = _none_left(changes, certain, acked.done_ns, until_ns, True)
+    return bool(sure) and acked.until_ns is not None, None in found or len(found) > 1 or (
+        bool(sure) and acked.until_ns is None
+    )
+
+
+def lost_by_leader(
+    changes: Sequence[Change], outages: Sequence[Outage], acked: Acknowledged, leader: int
+) -> bool:
+    """Whether the leader, all by itself, may have lost what it acknowledged."""
+    until_ns = acked.until_ns
+    return until_ns is not None and any(
+        outage.broker == leader
+        and _affects(outage, acked.done_ns, until_ns)
+        and not _was_back(outage, changes, acked)
+        for outage in outages
+    )
+
+
+def _was_back(outage: Outage, changes: Sequence[Change], acked: Acknowledged) -> bool:
+    """Whether the broker was elected anew after its power had failed, and led when the message was attempted
+    and acknowledged: it was back, whenever its fault was seen to have ended.
+    """
+    elected = any(
+        c.kind == "leader"
+        and c.leader == outage.broker
+        and outage.effective_ns // _MS < c.at_ns // _MS <= acked.attempt_ns // _MS
+        for c in changes
+    )
+    led = {_leader_at(changes, acked.attempt_ns), _leader_at(changes, acked.done_ns)}
+    return elected and led == {outage.broker}
+
+
+def _until_back(outage: Outage, changes: Sequence[Change], maybe: bool) -> Outage:
+    """The outage, which was over when the broker joined the ISR after it had left it because of that. One
+    that had been out of the ISR before may have been let in by a leader that had not noticed (`maybe`).
+    """
+    out, isr = maybe, None
+    for change in changes:
+        if change.isr is None:
+            continue
+        if change.at_ns // _MS > outage.effective_ns // _MS:
+            if outage.broker not in change.isr:
+                out = True
+            elif out and isr is not None and outage.broker not in isr:
+                return replace(outage, healed_ns=min(outage.healed_ns, change.at_ns - 1))
+        isr = change.isr
+    return outage
+
+
+def _moments(changes: Sequence[Change], acked: Acknowledged) -> Iterator[int]:
+    """The moments at which the ISR may have acknowledged: one for each that it was meanwhile."""
+    yield acked.attempt_ns
+    yield acked.done_ns
+    for change in changes:
+        if acked.attempt_ns < change.at_ns < acked.done_ns:
+            yield change.at_ns
+
+
+def _none_left(
+    changes: Sequence[Change],
+    outages: Sequence[Outage],
+    at_ns: int,
+    until_ns: int,
+    joins_first: bool,
+) -> bool | None:
+    """Whether no replica has what the ISR of that moment acknowledged; None where that ISR is not known."""
+    if not any(_affects(outage, at_ns, until_ns) for outage in outages):
+        return False
+    isr = _isr_at(changes, at_ns)
+    if isr is None:
+        return None
+    return _none_left_of(set(isr), changes, outages, (at_ns, until_ns), joins_first)
+
+
+def _affects(outage: Outage, at_ns: int, until_ns: int) -> bool:
+    return outage.effective_ns // _MS <= until_ns // _MS and at_ns <= outage.healed_ns
+
+
+def _isr_at(changes: Sequence[Change], at_ns: int) -> Collection[int] | None:
+    known = [c.isr for c in changes if c.isr is not None and c.at_ns // _MS <= at_ns // _MS]
+    return known[-1] if known else None
+
+
+def _none_left_of(
+    holders: set[int],
+    changes: Sequence[Change],
+    outages: Sequence[Outage],
+    between: tuple[int, int],
+    joins_first: bool,
+) -> bool:
+    """Whether there is a moment between the two (ns) at which none of the brokers has the message."""
+    at_ns, until_ns = between
+    # What a broker took part in while its power was failing, it had taken before.
+    holders -= {o.broker for o in outages if o.effective_ns <= at_ns <= o.healed_ns}
+    isr, leader = set(_isr_at(changes, at_ns) or ()), _leader_at(changes, at_ns)
+    for event in _in_turn(changes, outages, at_ns, until_ns, joins_first):
+        if not holders:
+            break
+        if isinstance(event, Outage):
+            holders.discard(event.broker)
+            continue
+        leader = event.leader if event.leader is not None and event.leader >= 0 else leader
+        if event.isr is None:
+            continue
+        if leader in holders:
+            holders |= {b for b in set(event.isr) - isr if not _down(outages, b, event.at_ns)}
+        isr = set(event.isr)
+    return not holders
+
+
+def _in_turn(
+    changes: Sequence[Change], outages: Sequence[Outage], at_ns: int, until_ns: int, joins_first: bool
+) -> list[Change | Outage]:
+    """What happened between two moments, in the order of ms, which is all that the cluster records."""
+    lost: list[tuple[int, bool, Change | Outage]] = [
+        (o.effective_ns // _MS, joins_first, o) for o in outages if o.effective_ns > at_ns
+    ]
+    turns = [(c.at_ns // _MS, not joins_first, c) for c in changes if c.at_ns // _MS > at_ns // _MS]
+    every = sorted([*lost, *turns], key=lambda turn: turn[:2])
+    return [event for ms, _, event in every if ms <= until_ns // _MS]
+
+
+def _leader_at(changes: Sequence[Change], at_ns: int) -> int | None:
+    led = [
+        c.leader for c in changes if c.at_ns // _MS <= at_ns // _MS and c.leader is not None and c.leader >= 0
+    ]
+    return led[-1] if led else None
+
+
+def _down(outages: Sequence[Outage], broker: int, at_ns: int) -> bool:
+    return any(o.broker == broker and o.effective_ns <= at_ns < o.healed_ns for o in outages)

@@ -1,0 +1,187 @@
+"""From the totals of a run to its findings: every question tells its part, the verdict rules, one document.
+
+No Spark and no counting: every number here was counted by a question, or is a sum or difference of such.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kaput.analysis.engine.question import Question, Row
+from kaput.analysis.questions.fates import Counts
+from kaput.analysis.run import Run
+from kaput.errors import AccountingError
+from kaput.evidence.findings import Anomaly, Example, FaultFindings, Findings, GroupFindings
+from kaput.evidence.findings import Run as RunFindings
+from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES
+from kaput.verdict.facts import Displaced, Facts, GroupFacts, Loss
+from kaput.verdict.judge import Judgement, judge
+
+Sections = Mapping[tuple[str, int | str | None], dict[str, Any]]
+
+
+def findings(run: Run, questions: Sequence[Question]) -> Findings:
+    """The whole document, judged. Raises AccountingError where what was counted twice differs."""
+    _check(run, questions)
+    given, told = run.given, _sections(run, questions)
+    facts = _facts(run, told)
+    _check_excused(facts)
+    judgement = judge(facts, given.scenario)
+    return Findings(
+        run=run_of(run),
+        verdict=judgement.verdict,
+        reasons=judgement.reasons,
+        notes=[*judgement.notes, *_ignored(run)],
+        groups=[GroupFindings(**told["group", index]) for index in run.groups],
+        anomalies=_anomalies(run, facts, judgement, _stories(questions)),
+        faults=[
+            FaultFindings(
+                id=one.id,
+                fault=one.fault,
+                target=one.target,
+                brokers=list(one.brokers),
+                bit=one.bit,
+                proof=one.proof,
+                injected_ns=one.injected_ns,
+                effective_ns=one.effective_ns,
+                healed_ns=one.healed_ns,
+                **told["fault", one.id],
+            )
+            for one in given.faults
+        ],
+        **told["findings", None],
+    )
+
+
+def _sections(run: Run, questions: Iterable[Question]) -> Sections:
+    """What all questions tell, by section and key; of fields that several tell, which are lists, all."""
+    found: dict[tuple[str, int | str | None], dict[str, Any]] = defaultdict(dict)
+    for section, key, fields in (told for question in questions for told in question.tell(run)):
+        for name, value in fields.items():
+            here = found[section, key]
+            here[name] = here[name] + value if name in here else value
+    return found
+
+
+def _facts(run: Run, told: Sections) -> Facts:
+    counts = {name: run.totals.counted(name) for name in RUN_ANOMALIES}
+    groups = [
+        GroupFacts(
+            counts={name: run.totals.counted(name, index) for name in GROUP_ANOMALIES},
+            **told["group_facts", index],
+        )
+        for index in run.groups
+    ]
+    return Facts(counts=counts, groups=groups, **told["facts", None])
+
+
+def _check(run: Run, questions: Iterable[Question]) -> None:
+    """Raises AccountingError, naming every two counts of one thing that differ."""
+    wrong = [
+        f"{what} {one:,} by {how[0]} and {other:,} by {how[1]}"
+        for question in questions
+        for what, one, other, how in question.checks(run)
+        if one != other
+    ]
+    if wrong:
+        raise AccountingError(f"the account does not balance: {'; '.join(wrong)}")
+
+
+def _check_excused(facts: Facts) -> None:
+    """No more is excused than there is. Raises AccountingError."""
+    counts: dict[tuple[str, str | None], int] = {(name, None): n for name, n in facts.counts.items()}
+    excused: Counter[tuple[str, str | None]] = Counter()
+    for group in facts.groups:
+        counts |= {(name, group.group): n for name, n in group.counts.items()}
+        excused["unseen", group.group] += group.too_early + group.maybe_too_early
+    for one in facts.consequences:
+        excused[one.name, one.group] += one.count
+    wrong = [
+        f"{name} of {group or 'the run'} that is excused: {n:,} of {counts[name, group]:,}"
+        for (name, group), n in excused.items()
+        if n > counts[name, group]
+    ]
+    if wrong:
+        raise AccountingError(f"the account does not balance: {'; '.join(wrong)}")
+
+
+def run_of(run: Run) -> RunFindings:
+    """Which run this is."""
+    manifest, scenario = run.given.manifest, run.given.scenario
+    return RunFindings(
+        id=str(manifest.run_id),
+        scenario=manifest.scenario,
+        title=scenario.title if scenario else "",
+        varied=manifest.varied,
+        seed=manifest.seed,
+        kafka=manifest.versions.get("kafka"),
+        mode=manifest.mode,
+        started_ns=manifest.started_ns,
+        ended_ns=manifest.ended_ns,
+    )
+
+
+def _stories(questions: Iterable[Question]) -> dict[str, Callable[[Row], str]]:
+    return {name: story for question in questions for name, story in question.stories.items()}
+
+
+def _anomalies(
+    run: Run, facts: Facts, judgement: Judgement, stories: Mapping[str, Callable[[Row], str]]
+) -> list[Anomaly]:
+    examples: dict[tuple[str, int | None], list[Example]] = defaultdict(list)
+    for row in run.totals.examples:
+        examples[row["name"], row["grp"]].append(_example(row, stories[row["name"]]))
+    found = [
+        Anomaly(
+            name=name,
+            count=facts.counts[name],
+            permitted=judgement.permitted.get((name, None), 0),
+            causes=_causes(name, facts),
+            extra_copies=Counts(run).extra_copies() if name == "duplicate" else None,
+            examples=examples[name, None],
+        )
+        for name in RUN_ANOMALIES
+    ]
+    for name in GROUP_ANOMALIES:
+        found += [
+            Anomaly(
+                name=name,
+                count=group.counts[name],
+                permitted=judgement.permitted.get((name, group.group), 0),
+                group=group.group,
+                causes=_added(group.vanished) if name == "vanished" else {},
+                examples=examples[name, index],
+            )
+            for index, group in enumerate(facts.groups)
+        ] or [Anomaly(name=name, count=0, permitted=0)]
+    return found
+
+
+def _example(row: Row, story: Callable[[Row], str]) -> Example:
+    fields = ("producer", "seq", "topic", "partition", "offset")
+    return Example(**{name: row.get(name) for name in fields}, story=story(row))
+
+
+def _causes(name: str, facts: Facts) -> dict[str, int]:
+    if name == "lost":
+        return _added(facts.losses)
+    return _added(facts.displaced) if name == "inconsistent-offset" else {}
+
+
+def _added(kinds: Sequence[Loss | Displaced]) -> dict[str, int]:
+    """How many of them have which cause."""
+    found: Counter[str] = Counter()
+    for kind in kinds:
+        found[kind.cause] += kind.count
+    return dict(sorted(found.items()))
+
+
+def _ignored(run: Run) -> Iterator[str]:
+    """What a reader must know of evidence that was left out."""
+    if n := run.given.evidence.tables["samples"].rows - len(run.given.samples):
+        yield (
+            f"{n:,} samples of lag or of offsets were ignored: "
+            "their values are below 0, too great, or no numbers at all."
+        )

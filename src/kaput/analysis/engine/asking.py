@@ -1,0 +1,152 @@
+"""What questions find in one task, and the totals of all tasks.
+
+Cases are counted, by name, group and flag, and for each member; the first few of each task are kept to be
+shown. Everything else that is found is a part of a sum, or goes on to the tasks of places.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from kaput.analysis.engine.examples import Case, as_cases, first, shown
+from kaput.analysis.engine.pieces import Parts, Piece, by_part
+from kaput.analysis.engine.question import Cases, Find, Part, Question, To, Unclear, asked
+from kaput.analysis.engine.sums import Kind, Sum, total
+from kaput.analysis.runs.names import Names
+
+COUNTS: Mapping[str, Sum] = {
+    "cases": Sum(("name", "group", "flag"), ("n",)),
+    "unclear": Sum(("name", "group", "flag"), ("n",)),
+    "by_member": Sum(("name", "group", "member"), ("n",)),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What questions found in one task. `sums`: COUNTS and the questions' own; `shown`: the first cases of
+    each name; `pieces`: tables on their way to the tasks of places, by the part they go to.
+    """
+
+    sums: Mapping[str, pl.DataFrame]
+    shown: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    pieces: Sequence[tuple[int, Piece]] = ()
+
+
+class _Collector:
+    """What has been found so far."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._sums: dict[str, pl.DataFrame] = {}
+        self._counts: dict[str, list[pl.DataFrame]] = {name: [] for name in COUNTS}
+        self._shown: dict[str, pl.DataFrame] = {}
+        self._pieces: list[tuple[int, Piece]] = []
+
+    def add(self, question: Question, find: Find) -> None:
+        """One more find."""
+        if isinstance(find, Part):
+            self._sums[find.name] = question.sums[find.name].of(find.rows)
+        elif isinstance(find, To):
+            place = self._parts.place(pl.col("place"))
+            self._pieces += by_part(find.rows, place, self._parts.places, find.table)
+        elif isinstance(find, Unclear):
+            self._count("unclear", find.name, find.rows.drop("flag", strict=False))
+        else:
+            rows = shown(find.rows, question.shown_by)
+            self._shown[find.name] = rows if find.finish is None else find.finish(rows)
+            self._count("cases", find.name, find.rows)
+
+    def _count(self, kind: str, name: str, rows: pl.DataFrame) -> None:
+        named = rows.with_columns(pl.lit(name).alias("name"))
+        absent = {"group": pl.lit(None, pl.Int64), "flag": pl.lit(False)}
+        missing = (value.alias(column) for column, value in absent.items() if column not in rows.columns)
+        self._counts[kind].append(COUNTS[kind].of(named.with_columns(missing)))
+        if kind == "cases" and {"group", "member"} <= set(rows.columns):
+            self._counts["by_member"].append(COUNTS["by_member"].of(named))
+
+    def found(self) -> Found:
+        """All of it."""
+        counts = {name: pl.concat(rows) for name, rows in self._counts.items() if rows}
+        return Found(self._sums | counts, self._shown, self._pieces)
+
+
+def ask(questions: Sequence[Question], stage: str, view: Any, parts: Parts) -> Found:
+    """One task: all questions, each of the same view. It has the cases that those before have found."""
+    collector = _Collector(parts)
+    for question in questions:
+        for find in asked(question, stage, view):
+            if isinstance(find, Cases):
+                view.cases[find.name] = find.rows
+            collector.add(question, find)
+    return collector.found()
+
+
+def kinds(questions: Iterable[Question]) -> dict[str, Kind]:
+    """Everything that is added up."""
+    found: dict[str, Kind] = dict(COUNTS)
+    for question in questions:
+        found |= question.sums
+    return found
+
+
+def inlets(questions: Iterable[Question]) -> dict[str, pl.DataFrame]:
+    """The tables that questions pass to the tasks of places, without rows."""
+    return {name: pl.DataFrame(schema=dict(s)) for q in questions for name, s in q.passes.items()}
+
+
+@dataclass
+class Totals:
+    """What all tasks found: `sums` by name; cases by name, group and flag; what is unclear by name and group;
+    cases by name, group and member; `examples`, the first of each; `pieces` by part.
+    """
+
+    sums: dict[str, pl.DataFrame] = field(default_factory=dict)
+    cases: Counter[tuple[str, int | None, bool]] = field(default_factory=Counter)
+    unclear: Counter[tuple[str, int | None]] = field(default_factory=Counter)
+    by_member: Counter[tuple[str, int, int]] = field(default_factory=Counter)
+    examples: list[Case] = field(default_factory=list)
+    pieces: dict[int, list[Piece]] = field(default_factory=dict)
+
+    def add(self, found: Iterable[Found], questions: Sequence[Question], names: Names) -> None:
+        """Adds a stage: each task's sums are let go when they have been added."""
+        rest: list[Found] = []
+        sums = total(_letting_go(found, rest), kinds(questions))
+        for name, group, flag, n in sums.pop("cases", pl.DataFrame()).iter_rows():
+            self.cases[name, group, flag] += n
+        for name, group, _, n in sums.pop("unclear", pl.DataFrame()).iter_rows():
+            self.unclear[name, group] += n
+        for name, group, member, n in sums.pop("by_member", pl.DataFrame()).drop_nulls().iter_rows():
+            self.by_member[name, group, member] += n
+        self.sums |= sums
+        for question in questions:
+            for name in question.stories:
+                if frames := [part.shown[name] for part in rest if name in part.shown]:
+                    every = pl.concat(frames, how="diagonal_relaxed")
+                    self.examples += as_cases(name, first(every, question.shown_by), names)
+        for number, piece in (keyed for part in rest for keyed in part.pieces):
+            self.pieces.setdefault(number, []).append(piece)
+
+    def conclude(self, questions: Sequence[Question], stage: str, run: Any) -> None:
+        """What questions find on the driver, now that the stage has been added up."""
+        for question in questions:
+            after: Callable[[Any], Iterable[Find] | None] | None = getattr(question, f"after_{stage}", None)
+            if after is not None:
+                collector = _Collector(Parts(1, 1))
+                for find in after(run) or ():
+                    collector.add(question, find)
+                self.add([collector.found()], [question], run.names)
+
+    def counted(self, name: str, group: int | None = None) -> int:
+        """How many cases of that name there are, in that group where it is a group's."""
+        return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
+
+
+def _letting_go(found: Iterable[Found], rest: list[Found]) -> Iterator[Mapping[str, pl.DataFrame]]:
+    for part in found:
+        rest.append(replace(part, sums={}))
+        yield part.sums

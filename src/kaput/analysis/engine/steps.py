@@ -1,0 +1,147 @@
+"""What happened in each step of time, and how long it took: sums that do not grow with messages.
+
+A step is a stretch of `width_ns`, named by its begin in ns. Durations are counted by grade: 32 grades for
+each doubling, so that a percentile read from them is within 2 % of the exact one; the longest is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.engine.sums import Sum, times
+from kaput.analysis.runs.run import NULL, Ints
+from kaput.scenario.vocabulary import OUTCOMES
+
+FINEST_NS = 100_000_000
+SECOND_NS = 1_000_000_000
+MOST_STEPS = 20_000  # of a run as long as its manifest says: grades stay few on their way to the driver
+_WHAT = pl.Enum(["attempted", *OUTCOMES, "delivered", "lost"])  # what happens in a step
+_SHIFT = 18  # of a float's 23 bits of mantissa 5 are left
+_COUNTED = 2**23  # a range up to so wide is counted rather than sorted
+_FAR = 2**62  # damaged times: their steps' borders may not fit
+
+
+def count_ns(step_ns: int) -> int:
+    """How wide the steps are in which things are counted: no wider than a second, which `rates` has."""
+    return min(step_ns, SECOND_NS)
+
+
+COUNTS = Sum(("at_ns", "what"), ("times",))
+GRADES = Sum(("at_ns", "what", "grade"), ("times",))
+LONGEST = Sum(("at_ns", "what"), (), (), ("us",))
+
+
+def width_ns(run_ns: int | None, few: bool) -> int:
+    """How wide the finest steps of a run are. `run_ns`: how long it took, where that is known; `few`: whether
+    it has so few messages that nothing else matters."""
+    width = FINEST_NS
+    if run_ns is None or run_ns <= 0:
+        return width if few else SECOND_NS
+    while not few and run_ns // width > MOST_STEPS:
+        width *= 10
+    return width
+
+
+def counted(what: str, at_ns: Ints, width_ns: int) -> pl.DataFrame:
+    """COUNTS: how often something happened in each step."""
+    if _in_order(at_ns) and _dense(at_ns, width_ns):
+        # In order of time, and dense: the steps' borders are looked up.
+        steps, begins = _borders(at_ns, width_ns)
+        often = np.diff(np.append(begins, len(at_ns)))
+    else:
+        steps, often = times(at_ns // width_ns)
+    return _frame(what, steps, width_ns, times=often)
+
+
+def graded(what: str, done_ns: Ints, us: Ints, width_ns: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """GRADES and LONGEST of what was done in each step and took so long. Where no time is known: left out."""
+    if len(done_ns) and done_ns.min() == NULL:
+        known = done_ns != NULL
+        done_ns, us = done_ns[known], us[known]
+    if len(done_ns) == 0:
+        none = np.empty(0, np.int64)
+        return _frame(what, none, 1, grade=none, times=none), _frame(what, none, 1, us=none)
+    grades = _grade(us)
+    low = int(grades.min())
+    span = int(grades.max()) - low + 1
+    steps, number = _numbered(done_ns // width_ns)
+    longest = np.full(len(steps), NULL)
+    np.maximum.at(longest, number, us)
+    keys, often = _often(number * span + (grades - low), len(steps) * span)
+    every = _frame(what, steps[keys // span], width_ns, grade=keys % span + low, times=often)
+    there = longest != NULL
+    return every, _frame(what, steps[there], width_ns, us=longest[there])
+
+
+def _in_order(at_ns: Ints) -> bool:
+    return len(at_ns) > 0 and bool((at_ns[1:] >= at_ns[:-1]).all())
+
+
+def _dense(at_ns: Ints, width_ns: int) -> bool:
+    first, last = int(at_ns[0]), int(at_ns[-1])
+    return last // width_ns - first // width_ns < len(at_ns) and first > -_FAR and last < _FAR
+
+
+def _borders(at_ns: Ints, width_ns: int) -> tuple[Ints, Ints]:
+    """The steps that have anything, and the position at which each begins."""
+    steps = np.arange(int(at_ns[0]) // width_ns, int(at_ns[-1]) // width_ns + 1)
+    begins = np.searchsorted(at_ns, steps * width_ns)
+    there = np.diff(np.append(begins, len(at_ns))) > 0
+    return steps[there], begins[there]
+
+
+def _numbered(steps: Ints) -> tuple[Ints, Ints]:
+    """Steps, ascending, among them all that there are, and the number of each value's among them."""
+    low, high = int(steps.min()), int(steps.max())
+    if high - low > max(len(steps) // 16, 1_000):
+        return np.unique(steps, return_inverse=True)
+    return np.arange(low, high + 1), steps - low
+
+
+def _often(keys: Ints, span: int) -> tuple[Ints, Ints]:
+    if span > max(_COUNTED, 4 * len(keys)):
+        return np.unique(keys, return_counts=True)
+    counts = np.bincount(keys)
+    there = np.flatnonzero(counts)
+    return there, counts[there]
+
+
+def _grade(us: Ints) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """The grade of each duration: what a float keeps of it first. Nothing is shorter than 0."""
+    if us.min() < 0:
+        us = np.maximum(us, 0)
+    found: np.ndarray[Any, np.dtype[np.int32]] = us.astype(np.float32).view(np.int32) >> _SHIFT
+    return found
+
+
+def _middle_us(grades: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The middle of each grade."""
+    low = (grades.astype(np.int32) << _SHIFT).view(np.float32)
+    high = ((grades.astype(np.int32) + 1) << _SHIFT).view(np.float32)
+    middle: np.ndarray[Any, np.dtype[np.float64]] = (low.astype(np.float64) + high) / 2
+    return middle
+
+
+def _frame(what: str, steps: Ints, width_ns: int, **columns: Ints) -> pl.DataFrame:
+    found = [pl.Series(name, values, pl.Int64) for name, values in columns.items()]
+    return pl.DataFrame([pl.Series("at_ns", steps * width_ns, pl.Int64), *found]).select(
+        "at_ns", pl.lit(what, _WHAT).alias("what"), *columns
+    )
+
+
+def percentiles(grades: pl.DataFrame, longest: pl.DataFrame) -> pl.DataFrame:
+    """(at_ns, what, p50, p99, max): in ms, of GRADES and LONGEST. No percentile is above the longest."""
+    ordered = grades.sort("at_ns", "what", "grade")
+    often, us = pl.col("times"), pl.Series("us", _middle_us(ordered["grade"].to_numpy()))
+
+    def at(share: float) -> pl.Expr:
+        return pl.col("us").filter(often.cum_sum() >= often.sum() * share).first()
+
+    steps = ordered.with_columns(us).group_by("at_ns", "what")
+    found = steps.agg(at(0.5).alias("p50"), at(0.99).alias("p99"))
+    both = found.join(longest, on=["at_ns", "what"], how="inner").with_columns(pl.col("us") / 1000)
+    shown = (pl.min_horizontal(pl.col(name) / 1000, "us").alias(name) for name in ("p50", "p99"))
+    return both.select("at_ns", "what", *shown, max="us").sort("at_ns", "what")

@@ -1,0 +1,283 @@
+"""What a run folder gives the analysis: checked evidence, the scenario, the groups, and the small tables.
+
+Not here: the big tables (runs/tables.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from kaput.analysis.facts.assignments import place_of, position_of
+from kaput.analysis.facts.subscriptions import matching, named
+from kaput.analysis.facts.timeline import FOREVER_NS, Fault, read_faults
+from kaput.analysis.runs.names import Names, Place
+from kaput.errors import EvidenceError
+from kaput.evidence.folder import Manifest
+from kaput.evidence.reading import GROUPED, Evidence
+from kaput.evidence.samples import countable
+from kaput.scenario.loader import read_resolved
+from kaput.scenario.model import Scenario
+from kaput.scenario.options import TOPIC_FAULTS
+from kaput.scenario.pipes import pipes
+from kaput.scenario.values import topic_meant
+from kaput.scenario.vocabulary import NOOP, Isolation
+
+_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """One run folder, read. `scenario` is None where scenario.yaml is missing."""
+
+    evidence: Evidence
+    scenario: Scenario | None
+
+    @property
+    def manifest(self) -> Manifest:
+        """manifest.json"""
+        return self.evidence.manifest
+
+    @cached_property
+    def names(self) -> Names:
+        """The names that anything in the folder uses."""
+        topics = {topic for topic, _ in self.expected_places}
+        topics |= {topic for topic, _ in self.ends}
+        tables = ("sends", "log", *GROUPED)
+        topics = topics.union(*(self.evidence.words[table, "topic"] for table in tables))
+        members = frozenset[str]().union(*(self.evidence.words[table, "member"] for table in GROUPED))
+        return Names(sorted(topics), self.groups, sorted(members))
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """Every consumer group that anything tells of, in alphabetical order."""
+        known = {group.group for group in self.manifest.groups}
+        known |= {group.id for group in self.scenario.workload.groups} if self.scenario else set()
+        return sorted(known.union(*(self.evidence.words[table, "group"] for table in GROUPED)))
+
+    @property
+    def clients(self) -> dict[int, str]:
+        """By producer, whose client it has, as the scenario says."""
+        specs = self.scenario.producer_specs() if self.scenario else []
+        return {
+            number: f"{spec.client} {spec.client_version}" if spec.client_version else spec.client
+            for number, spec in enumerate(specs)
+        }
+
+    @property
+    def types(self) -> list[str]:
+        """For each group, its type: the scenario's word, or share where it has share_events."""
+        said = {group.id: group.type for group in self.scenario.workload.groups} if self.scenario else {}
+        shared = dict.fromkeys(self.evidence.words["share_events", "group"], "share")
+        return [shared.get(group, said.get(group, "classic")) for group in self.groups]
+
+    @property
+    def share_groups(self) -> dict[int, int | None]:
+        """By index of the share groups: how often each hands out a record at most, None where not known."""
+        scenario = self.scenario
+        limits = {g.id: scenario.delivery_limit(g) for g in scenario.workload.groups} if scenario else {}
+        every = enumerate(zip(self.groups, self.types, strict=True))
+        return {index: limits.get(group) for index, (group, kind) in every if kind == "share"}
+
+    @property
+    def isolations(self) -> list[Isolation | None]:
+        """For each group, its isolation: the manifest's word, else the scenario's, else kaput's own; None for
+        a group that neither has.
+        """
+        said: dict[str, Isolation | None] = {group.group: group.isolation for group in self.manifest.groups}
+        specs = (
+            {group.id: group.isolation for group in self.scenario.workload.groups} if self.scenario else {}
+        )
+        return [said.get(group) or specs.get(group) for group in self.groups]
+
+    @property
+    def pipes(self) -> dict[int, Collection[str] | None]:
+        """By index of the groups that are pipes, as the scenario or their outputs tell: the topics that they
+        read, None for all.
+        """
+        topics = self.reads
+        making = {group.id for group in pipes(self.scenario)} if self.scenario else set()
+        making |= self.evidence.words["outputs", "group"]
+        return {index: topics.get(group) for index, group in enumerate(self.groups) if group in making}
+
+    @property
+    def drained(self) -> list[bool]:
+        """For each group, whether everything had been delivered to it by the end."""
+        done = {group.group: group.drained for group in self.manifest.groups}
+        return [done.get(group, False) for group in self.groups]
+
+    @cached_property
+    def reads(self) -> dict[str, frozenset[str] | None]:
+        """By group: the topics that it reads; None for all. Raises EvidenceError."""
+        specs = {group.id: group for group in self.scenario.workload.groups} if self.scenario else {}
+        told = {group: matching(spec, self.names.topics) for group, spec in specs.items()}
+        others = {group for group in self.groups if group not in specs}
+        return told | named(self.evidence, self.group_events, others)
+
+    @property
+    def subscribed(self) -> dict[int, frozenset[str] | None]:
+        """By index of the drained groups: the topics that it reads, None for all."""
+        return {
+            index: self.reads[group]
+            for index, (group, drained) in enumerate(zip(self.groups, self.drained, strict=True))
+            if drained
+        }
+
+    @property
+    def expected_places(self) -> list[Place]:
+        """The partitions of the scenario's topics."""
+        topics = self.scenario.topics if self.scenario else []
+        return [
+            (t.name, p) for t in topics for p in range(len(t.assignment) if t.assignment else t.partitions)
+        ]
+
+    @property
+    def replicas(self) -> Mapping[str, Mapping[int, int]]:
+        """How many replicas each partition should have."""
+        topics = self.scenario.topics if self.scenario else []
+        more = self.scenario.most_replicas() if self.scenario else 0
+        return {
+            t.name: {
+                p: max(more, len(t.assignment[p]) if t.assignment else t.replication_factor)
+                for p in range(len(t.assignment) if t.assignment else t.partitions)
+            }
+            for t in topics
+        }
+
+    def with_acks(self, acks: str) -> list[int]:
+        """The producers that ask for such acknowledgements."""
+        specs = self.scenario.producer_specs() if self.scenario else []
+        return [producer for producer, spec in enumerate(specs) if spec.acks == acks]
+
+    @property
+    def late(self) -> dict[int, int]:
+        """By index of the groups that do not read all that was stored before they began: how much (ns)."""
+        groups = self.scenario.workload.groups if self.scenario else []
+        back = {self.groups.index(group.id): group.reads_back_ns for group in groups}
+        return {group: back_ns for group, back_ns in back.items() if back_ns is not None}
+
+    @property
+    def resized(self) -> list[str]:
+        """The topics that a fault gave more partitions, in alphabetical order."""
+        known = {topic for topic, _ in (*self.expected_places, *self.ends)}
+        hit = {topic_meant(f.target) for f in self.faults if f.fault in TOPIC_FAULTS and f.proven}
+        return sorted(known & hit)
+
+    @property
+    def keyed(self) -> dict[int, tuple[str, int]]:
+        """By producer that repeats keys: its topic, and how many keys it goes through; 0: it has one only."""
+        specs = enumerate(self.scenario.producer_specs() if self.scenario else [])
+        every = {producer: (spec.topic, spec.key) for producer, spec in specs}
+        counts = {p: (topic, 0 if key == "producer" else key) for p, (topic, key) in every.items()}
+        return {p: (topic, n) for p, (topic, n) in counts.items() if isinstance(n, int)}
+
+    @cached_property
+    def cluster_events(self) -> list[dict[str, Any]]:
+        """The cluster_events table."""
+        return self.evidence.rows("cluster_events")
+
+    @cached_property
+    def group_events(self) -> list[dict[str, Any]]:
+        """The group_events table."""
+        return self.evidence.rows("group_events")
+
+    @cached_property
+    def commits(self) -> dict[tuple[str, Place], list[tuple[int, int]]]:
+        """By group and partition: when each commit was confirmed, and its offset, if it has one."""
+        found: dict[tuple[str, Place], list[tuple[int, int]]] = {}
+        for event in self.group_events:
+            place, offset = place_of(event), position_of(event)
+            if event["kind"] == "committed" and place is not None and offset is not None:
+                found.setdefault((event["group"], place), []).append((event["at_ns"], offset))
+        return found
+
+    @cached_property
+    def samples(self) -> list[dict[str, Any]]:
+        """The samples table, without those that cannot be what they say."""
+        return [row for row in self.evidence.rows("samples") if countable(row["name"], row["value"])]
+
+    def places_of(self, group: str) -> set[Place]:
+        """The partitions of the topics that a group is known to read, as far as they are known."""
+        topics = self.reads[group] or ()
+        return {place for place in {*self.expected_places, *self.ends} if place[0] in topics}
+
+    @cached_property
+    def ends(self) -> Mapping[Place, tuple[int, int]]:
+        """The end_offsets table: (end_offset, drained_to). Raises EvidenceError where two rows disagree."""
+        ends: dict[Place, tuple[int, int]] = {}
+        for where, row in self.evidence.located("end_offsets"):
+            place, row_ends = (row["topic"], row["partition"]), (row["end_offset"], row["drained_to"])
+            if ends.setdefault(place, row_ends) != row_ends:
+                raise EvidenceError(
+                    f"{where}: end_offset {row_ends[0]}, drained_to {row_ends[1]} for {place[0]}/{place[1]}, "
+                    f"but another row says {ends[place][0]}, {ends[place][1]}"
+                )
+        return ends
+
+    @property
+    def starts(self) -> Mapping[Place, int]:
+        """Where each log began when it was read, as far as the end_offsets table tells."""
+        rows = self.evidence.rows("end_offsets")
+        return {(r["topic"], r["partition"]): s for r in rows if (s := r["start_offset"]) is not None}
+
+    @cached_property
+    def faults(self) -> list[Fault]:
+        """The faults table, in the order of injection. Raises EvidenceError where two rows have one id."""
+        seen: dict[str, str] = {}
+        rows: list[dict[str, Any]] = []
+        for where, row in self.evidence.located("faults"):
+            if row["id"] in seen:
+                raise EvidenceError(
+                    f"{where}: fault {row['id']!r} has a row already ({seen[row['id']]}): each fault has one"
+                )
+            seen[row["id"]] = where
+            rows.append(row)
+        return read_faults(rows)
+
+    @property
+    def healed(self) -> Mapping[str, int | None]:
+        """When each fault ended; None for one that never did."""
+        return {fault.id: fault.healed_ns for fault in self.faults}
+
+    @property
+    def ended_ns(self) -> int:
+        """The end of the run, or the end of time."""
+        return self.manifest.ended_ns or FOREVER_NS
+
+    def deaths(self) -> list[tuple[int, int]]:
+        """Brokers that stopped outside every fault that bit them: (broker, at_ns), in the order of time."""
+        found = [
+            (row["broker"], row["at_ns"])
+            for row in self.cluster_events
+            if row["kind"] == "stopped"
+            and row["broker"] is not None
+            and row["at_ns"] <= self.ended_ns
+            and not _in_a_fault(row["broker"], row["at_ns"], self.faults)
+        ]
+        return sorted(found, key=lambda death: death[::-1])
+
+
+def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
+    """Whether a fault that is shown to have bitten the broker was at work. Doing nothing ends nobody."""
+    return any(
+        fault.proven
+        and fault.fault != NOOP
+        and broker in fault.brokers
+        and fault.injected_ns // _MS <= at_ns // _MS
+        and (fault.healed_ns is None or at_ns // _MS <= fault.healed_ns // _MS)
+        for fault in faults
+    )
+
+
+def read(evidence: Evidence) -> Inputs:
+    """What a checked run folder gives.
+
+    Raises UsageError where its scenario is none, EvidenceError where rows of its small tables disagree.
+    """
+    path = evidence.folder.scenario_path
+    given = Inputs(evidence, read_resolved(path) if path.exists() else None)
+    # Whatever is asked of the folder, what contradicts itself is refused.
+    _ = given.faults, given.ends
+    return given

@@ -1,0 +1,136 @@
+"""What each fault reached: elections, and when everything was as before.
+
+The events are few and handled on the driver. Not here: what concerns messages (questions/fault_windows.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kaput.analysis.facts.timeline import FOREVER_NS, Fault, Timeline
+from kaput.analysis.runs.names import Place
+
+_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a fault reached: by partition, the first election after it (epoch, at_ns), None for none."""
+
+    fault: Fault
+    places: Mapping[Place, tuple[int | None, int] | None]
+    moved_ns: int | None  # the first leader event that moved a partition off the fault's brokers
+    restored_ns: int | None  # when every ISR that it shrank was full again
+
+    @property
+    def elected(self) -> bool:
+        """Whether any partition got a leader after it and because of it."""
+        return any(election is not None for election in self.places.values())
+
+
+def plan(
+    faults: Sequence[Fault], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
+) -> list[Reach]:
+    """Every fault's reach. `replicas`: how many a partition should have, by topic and partition."""
+    return [_reach(fault, faults, timeline, replicas) for fault in faults]
+
+
+def _reach(
+    fault: Fault, faults: Sequence[Fault], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
+) -> Reach:
+    if fault.effective_ns is None:
+        return Reach(fault, {}, None, None)
+    places: dict[Place, tuple[int | None, int] | None] = {
+        place: None
+        for place in timeline.changes
+        if timeline.leader_before(place, fault.effective_ns) in fault.brokers
+    }
+    moved: list[int] = []
+    for place, change in timeline.elections_of(fault.id):
+        elected = change.leader is not None and change.leader >= 0
+        if places.get(place) is None:
+            places[place] = (change.epoch, change.at_ns) if elected else None
+        # Without another replica the partition moves off its dead leader to nobody.
+        if change.leader not in fault.brokers:
+            moved.append(change.at_ns)
+    restored = _restored_ns(fault, faults, timeline, replicas)
+    return Reach(fault, places, min(moved, default=None), restored)
+
+
+def _restored_ns(
+    fault: Fault, faults: Sequence[Fault], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
+) -> int | None:
+    """When the last ISR that lost one of the fault's brokers was full again; None where one never was."""
+    if fault.healed_ns is None or fault.effective_ns is None:
+        return None
+    next_ns = min(
+        (
+            other.effective_ns
+            for other in faults
+            if other.effective_ns is not None
+            and other.effective_ns > fault.effective_ns
+            and set(other.brokers) & set(fault.brokers)
+        ),
+        default=FOREVER_NS,
+    )
+    full: list[int | None] = []
+    for (topic, partition), changes in timeline.changes.items():
+        wanted = replicas.get(topic, {}).get(partition)
+        isrs = [(c.at_ns, set(c.isr)) for c in changes if c.isr is not None]
+        if wanted is None:
+            continue
+        short = _shrunk_ns(isrs, fault, next_ns)
+        if short is not None:
+            after = max(short, fault.healed_ns)
+            full.append(_full_ns(isrs, wanted, short, after))
+    if not full or any(at is None for at in full):
+        return None
+    return max(at for at in full if at is not None)
+
+
+def _shrunk_ns(isrs: Sequence[tuple[int, set[int]]], fault: Fault, next_ns: int) -> int | None:
+    """When the ISR first lacked one of the fault's brokers that had been in it."""
+    assert fault.effective_ns is not None
+    before: set[int] = set()
+    for at_ns, isr in isrs:
+        in_time = fault.effective_ns // _MS <= at_ns // _MS < next_ns // _MS
+        if in_time and (before - isr) & set(fault.brokers):
+            return at_ns
+        before = isr
+    return None
+
+
+def _full_ns(isrs: Sequence[tuple[int, set[int]]], wanted: int, short_ns: int, after_ns: int) -> int | None:
+    """The first moment from `after_ns` on at which the ISR is full."""
+    standing = False
+    for at_ns, isr in isrs:
+        if at_ns < short_ns:
+            continue
+        if at_ns > after_ns:
+            if standing:
+                return after_ns
+            if len(isr) >= wanted:
+                return at_ns
+        standing = len(isr) >= wanted
+    return after_ns if standing else None
+
+
+@dataclass(frozen=True)
+class Span:
+    """The times to count attempts in: [from, first acknowledgement after], and the loss window."""
+
+    fault: str
+    from_ns: int | None
+    to_ns: int | None
+    loss_from_ns: int | None
+    loss_to_ns: int | None
+
+
+class Attempted(NamedTuple):
+    """When a fault's victims were attempted: from it took effect to the first acknowledgement after it."""
+
+    fault: str
+    from_ns: int
+    to_ns: int | None

@@ -1,0 +1,275 @@
+"""The rebalances of each group: when its partitions changed hands, why, and how long nobody had them.
+
+From the small tables, on the driver, by the words of docs/GLOSSARY.md. Not here: what members were handed
+around them (questions/handovers.py), which the tasks count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kaput.analysis.facts.assignments import TAKEN, Event, concerns, place_of
+from kaput.analysis.facts.timeline import Fault
+from kaput.analysis.runs.names import Place
+from kaput.evidence.schemas import SEEK
+from kaput.scenario.options import TOPIC_FAULTS
+from kaput.scenario.values import group_hit, topic_meant
+from kaput.scenario.vocabulary import NOOP
+
+TOGETHER_NS = 1_000_000_000  # changes that follow one another so closely are one rebalance
+LOOK_BACK_NS = 60_000_000_000  # a fault is taken for the trigger for so long
+UNKNOWN = "unknown"
+_COMING_AND_GOING = ("joined", "left", "killed")
+
+
+@dataclass
+class Rebalance:
+    """One rebalance of one group; `ended_ns` None: some partition never had an owner again.
+
+    `unowned_ns`: of all partitions together. `revoked`, `assigned`: by member, when it gave up the first and
+    was given the last. `returned`: members that had lost everything before it; `lost`: those that lost
+    something in it. `changed_ns`: its last change; `topics`: those that anybody in the group had had by then;
+    `closes`: it is the end of its group, and no rebalance.
+    """
+
+    group: str
+    started_ns: int
+    closes: bool = False
+    ended_ns: int | None = None
+    changed_ns: int = 0
+    trigger: str = UNKNOWN
+    members: int = 0
+    unowned_ns: int = 0
+    revoked: dict[str, int] = field(default_factory=dict)
+    assigned: dict[str, int] = field(default_factory=dict)
+    returned: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Handover:
+    """An assignment of a partition: whose, when, and the number of the rebalance that it belongs to."""
+
+    group: str
+    place: Place
+    at_ns: int
+    rebalance: int
+
+
+@dataclass(frozen=True)
+class Rebalances:
+    """All of a run, in the order of groups and of time; handovers refer to them by position."""
+
+    found: Sequence[Rebalance] = ()
+    handovers: Sequence[Handover] = ()
+
+
+def find(events: Iterable[Event], until_ns: int | None, last_delivery_ns: Mapping[str, int]) -> Rebalances:
+    """Every rebalance. `until_ns`: the end of the run, until which what has no owner any more had none;
+    `last_delivery_ns`: by group.
+    """
+    by_group: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        if event["kind"] not in ("committed", "refused", SEEK):
+            by_group[event["group"]].append(event)
+    found: list[Rebalance] = []
+    handovers: list[Handover] = []
+    for group, mine in sorted(by_group.items()):
+        told = _Ownership(group, sorted(mine, key=_in_time), last_delivery_ns.get(group))
+        told.play(until_ns)
+        handovers += [Handover(group, place, at, n + len(found)) for place, at, n in told.handovers]
+        found += told.rebalances
+    return Rebalances(found, handovers)
+
+
+def _in_time(event: Event) -> tuple[Any, ...]:
+    """Of one moment, what is taken away comes first; the rest is for a firm order."""
+    topic, partition = event["topic"], event["partition"]
+    kind, offset = event["kind"], event["offset"]
+    rest = (topic or "", -1 if partition is None else partition, -1 if offset is None else offset)
+    return (event["at_ns"], kind == "assigned", kind, event["member"], *rest)
+
+
+class _Ownership:
+    """Who has which partition of one group, event by event."""
+
+    def __init__(self, group: str, events: Sequence[Event], last_delivery_ns: int | None) -> None:
+        self.group, self.events = group, events
+        came = [event["at_ns"] for event in events if event["kind"] in ("joined", "killed")]
+        # After these it ends, if its members give up what they have.
+        self._busy_ns = max((*came, *([] if last_delivery_ns is None else [last_delivery_ns])), default=None)
+        self.rebalances: list[Rebalance] = []
+        self.handovers: list[tuple[Place, int, int]] = []
+        self._owners: dict[Place, set[str]] = {}  # of the partitions that were assigned to anybody by now
+        self._since: dict[Place, int] = {}  # from when on nobody has it
+        self._live: set[str] = set()
+        self._lost: dict[str, int] = {}  # members that lost everything, and when
+
+    def play(self, until_ns: int | None) -> None:
+        """Finds the rebalances."""
+        for event in self.events:
+            self._count_in(event)
+            touched = self._change(event)
+            if touched:
+                self._extend(event, touched)
+            if self.rebalances and self.rebalances[-1].changed_ns >= event["at_ns"] - TOGETHER_NS:
+                self.rebalances[-1].members = len(self._live)
+        last_ns = self.events[-1]["at_ns"] if until_ns is None else until_ns
+        for since in self._since.values():
+            self.rebalances[-1].unowned_ns += max(0, last_ns - since)
+
+    def _count_in(self, event: Event) -> None:
+        if event["kind"] in ("joined", "assigned"):
+            self._live.add(event["member"])
+        elif event["kind"] in ("left", "killed"):
+            self._live.discard(event["member"])
+
+    def _change(self, event: Event) -> list[Place]:
+        """The partitions whose owners the event changes."""
+        member, place = event["member"], place_of(event)
+        if event["kind"] == "assigned":
+            if place is None or member in self._owners.setdefault(place, set()):
+                return []
+            self._owners[place].add(member)
+            return [place]
+        if event["kind"] not in TAKEN:
+            return []
+        touched = [p for p in self._owners if member in self._owners[p] and concerns(event, p)]
+        for one in touched:
+            self._owners[one].discard(member)
+        return touched
+
+    def _extend(self, event: Event, touched: Sequence[Place]) -> None:
+        """The change is of the last rebalance, or begins one."""
+        at_ns, member = event["at_ns"], event["member"]
+        last = self.rebalances[-1] if self.rebalances else None
+        if last is None or (last.ended_ns is not None and self._is_another(event, last)):
+            last = Rebalance(self.group, at_ns, closes=self._closes(event))
+            self.rebalances.append(last)
+        last.changed_ns = at_ns
+        last.topics = {topic for topic, _ in self._owners}
+        if event["kind"] == "lost":
+            last.lost.add(member)
+        for place in touched:
+            if event["kind"] == "assigned":
+                last.unowned_ns += at_ns - self._since.pop(place, at_ns)
+                self.handovers.append((place, at_ns, len(self.rebalances) - 1))
+                last.assigned[member] = at_ns
+                if self._lost.pop(member, last.started_ns) < last.started_ns:
+                    last.returned.add(member)
+            else:
+                last.revoked.setdefault(member, at_ns)
+                if event["kind"] == "lost" and not any(member in owners for owners in self._owners.values()):
+                    self._lost[member] = at_ns
+                if not self._owners[place]:
+                    self._since[place] = at_ns
+        last.ended_ns = at_ns if all(self._owners.values()) else None
+
+    def _is_another(self, event: Event, last: Rebalance) -> bool:
+        """Whether a change after one that was over is not of the same. The end of a group is of no other."""
+        soon = event["at_ns"] - last.changed_ns <= TOGETHER_NS
+        return not soon or (self._closes(event) and not last.closes)
+
+    def _closes(self, event: Event) -> bool:
+        """Whether members go in good order, nobody comes after it, and nothing is delivered any more."""
+        quiet = self._busy_ns is None or event["at_ns"] > self._busy_ns
+        return quiet and event["kind"] in ("revoked", "lost", "left")
+
+
+def explain(
+    found: Sequence[Rebalance],
+    events: Sequence[Event],
+    faults: Sequence[Fault],
+    cluster_events: Sequence[Mapping[str, Any]],
+) -> None:
+    """Names each one's trigger."""
+    before_ns: dict[str, int] = {}
+    for rebalance in found:
+        since_ns = before_ns.get(rebalance.group, -1)
+        rebalance.trigger = (
+            _came_or_went(rebalance, events, since_ns)
+            or _came_back(rebalance)
+            or _fault(rebalance, faults, since_ns)
+            or _broker(rebalance, cluster_events, since_ns)
+            or _lost(rebalance)
+            or UNKNOWN
+        )
+        before_ns[rebalance.group] = rebalance.changed_ns + TOGETHER_NS
+
+
+def _came_or_went(rebalance: Rebalance, events: Sequence[Event], since_ns: int) -> str | None:
+    """Who was killed, left or joined: the last of these before it began, else the first after that."""
+    known = [
+        e
+        for e in events
+        if e["group"] == rebalance.group
+        and e["kind"] in _COMING_AND_GOING
+        and max(since_ns, rebalance.started_ns - _reach_ns(e)) < e["at_ns"] <= rebalance.changed_ns
+    ]
+    if not known:
+        return None
+    before = [e for e in known if e["at_ns"] <= rebalance.started_ns]
+    kind = (max(before, key=_in_time) if before else min(known, key=_in_time))["kind"]
+    who = sorted({e["member"] for e in known if e["kind"] == kind})
+    went = "joined" if kind == "joined" else "left" if kind == "left" else "was killed"
+    return f"{', '.join(who)} {'were killed' if kind == 'killed' and len(who) > 1 else went}"
+
+
+def _came_back(rebalance: Rebalance) -> str | None:
+    """Who had lost everything, and was assigned something again."""
+    return f"{', '.join(sorted(rebalance.returned))} came back" if rebalance.returned else None
+
+
+def _lost(rebalance: Rebalance) -> str | None:
+    """Whom the group had given up, as their sessions had ended."""
+    who = sorted(rebalance.lost)
+    return f"{', '.join(who)} lost {'its' if len(who) == 1 else 'their'} partitions" if who else None
+
+
+def _reach_ns(event: Event) -> int:
+    """How long before it began: one that dies is missed after a while, one that joins begins it at once."""
+    return TOGETHER_NS if event["kind"] == "joined" else LOOK_BACK_NS
+
+
+def _fault(rebalance: Rebalance, faults: Sequence[Fault], since_ns: int) -> str | None:
+    """The fault that took hold or ended last, of those that can concern the group."""
+    moments = [
+        (at_ns, said)
+        for fault in faults
+        if fault.proven and fault.fault != NOOP and _may_concern(fault, rebalance)
+        for at_ns, said in _moments(fault)
+        if max(since_ns, rebalance.started_ns - LOOK_BACK_NS) < at_ns <= rebalance.started_ns
+    ]
+    return max(moments)[1] if moments else None
+
+
+def _may_concern(fault: Fault, rebalance: Rebalance) -> bool:
+    """Any of brokers; of topics and of members, those of the group's own."""
+    if fault.fault in TOPIC_FAULTS:
+        return topic_meant(fault.target) in rebalance.topics
+    return bool(fault.brokers) or group_hit(fault.target) == rebalance.group
+
+
+def _moments(fault: Fault) -> Iterator[tuple[int, str]]:
+    # Members may see partitions before each of them is in order.
+    began_ns = fault.injected_ns if fault.fault in TOPIC_FAULTS else fault.effective_ns
+    if began_ns is not None:
+        yield began_ns, f"{fault.fault} {fault.target}"
+    if fault.healed_ns is not None and fault.fault not in TOPIC_FAULTS:
+        yield fault.healed_ns, f"end of {fault.fault} {fault.target}"
+
+
+def _broker(rebalance: Rebalance, cluster_events: Sequence[Mapping[str, Any]], since_ns: int) -> str | None:
+    """The broker that stopped last."""
+    stopped = [
+        (e["at_ns"], f"broker {e['broker']} stopped")
+        for e in cluster_events
+        if e["kind"] == "stopped"
+        and e["broker"] is not None
+        and max(since_ns, rebalance.started_ns - LOOK_BACK_NS) < e["at_ns"] <= rebalance.started_ns
+    ]
+    return max(stopped)[1] if stopped else None

@@ -1,0 +1,92 @@
+"""Where last stable offsets stood still, by the samples, and for how long one may.
+
+From the samples table, on the driver. What follows from it: questions/standstills.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kaput.analysis.facts.outages import Outages
+from kaput.analysis.runs.names import Place
+from kaput.evidence.samples import STABLE, WATERMARK
+from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
+
+
+class Standstill(NamedTuple):
+    """A last stable offset that did not move from one sample to another (ns)."""
+
+    place: Place
+    offset: int
+    from_ns: int
+    to_ns: int
+
+    @property
+    def ns(self) -> int:
+        """How long."""
+        return self.to_ns - self.from_ns
+
+
+def find(samples: Iterable[Mapping[str, Any]]) -> list[Standstill]:
+    """All of them, of any length above 0, in the order of places and times.
+
+    A sample whose high watermark is not above the offset does not end one: the watermark dipped, as it does
+    under a new leader, and the last stable offset is never above it.
+    """
+    found: list[Standstill] = []
+    for place, (stable, watermark) in sorted(_by_place(samples).items()):
+        current: Standstill | None = None
+        for at_ns in sorted(stable.keys() & watermark.keys()):
+            if current is not None and watermark[at_ns] <= current.offset:
+                continue
+            if current is None or stable[at_ns] != current.offset:
+                held = stable[at_ns] < watermark[at_ns]
+                current = Standstill(place, stable[at_ns], at_ns, at_ns) if held else None
+                continue
+            if current.ns:
+                found.pop()
+            current = current._replace(to_ns=at_ns)
+            found.append(current)
+    return found
+
+
+def longest(found: Iterable[Standstill]) -> list[Standstill]:
+    """Of several at one offset (a deposed leader may have answered between) the longest."""
+    by_offset: dict[tuple[Place, int], Standstill] = {}
+    for one in sorted(found, key=lambda one: one.ns):
+        by_offset[one.place, one.offset] = one
+    return list(by_offset.values())
+
+
+def _by_place(
+    samples: Iterable[Mapping[str, Any]],
+) -> Mapping[Place, tuple[dict[int, int], dict[int, int]]]:
+    """By partition the last stable offset, and the high watermark, at each moment."""
+    found: defaultdict[Place, tuple[dict[int, int], dict[int, int]]] = defaultdict(lambda: ({}, {}))
+    for row in samples:
+        place = _place(dict(row["labels"] or ())) if row["name"] in (STABLE, WATERMARK) else None
+        if place is not None:
+            found[place][row["name"] == WATERMARK][row["at_ns"]] = round(row["value"])
+    return found
+
+
+def _place(labels: Mapping[str, str | None]) -> Place | None:
+    """The partition that a sample is of; None where its labels name none."""
+    topic, partition = labels.get("topic"), labels.get("partition") or ""
+    known = topic is not None and re.fullmatch("[0-9]{1,9}", partition)
+    return (topic, int(partition)) if topic is not None and known else None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a transaction may be open (ns), how much later its coordinator may have it aborted, and when
+    that was down.
+    """
+
+    timeout_ns: int = KAFKAS_TIMEOUT_MS * 1_000_000
+    grace_ns: int = 0
+    outages: Outages = field(default_factory=Outages)

@@ -1,0 +1,275 @@
+"""Who led what, and when: epochs, elections and ISRs of each partition, from the small tables. No Spark.
+
+Built on the driver from cluster_events, faults, end_offsets and a summary of the log (partitions.py);
+causes.py and faults.py compare the messages with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kaput.analysis.runs.names import Place
+from kaput.scenario import vocabulary
+
+FOREVER_NS = 2**63 - 1
+_MS = 1_000_000  # the cluster's own records have times in ms: comparisons with them are made in ms
+
+
+@dataclass(frozen=True)
+class Change:
+    """One leader or isr event of a partition. `led_before`: who led last (never -1), None at first;
+    `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it);
+    `unclean`: None where the ISR before is not on record.
+    """
+
+    at_ns: int
+    kind: str
+    leader: int | None
+    epoch: int | None
+    isr: tuple[int, ...] | None
+    led_before: int | None
+    unclean: bool | None = False
+    fault: str | None = None
+    within_ns: int = 0
+
+    @property
+    def is_election(self) -> bool:
+        """Whether a leader came after another one."""
+        return self.kind == "leader" and self.led_before is not None
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A leader epoch: from which offset on the log is its own or later; None where no event tells.
+
+    earliest: from where on it may be, where the records between tell no epoch; logged: it has a record.
+    leader: who led it, of one without a leader who led next; led_last: ... who led before. changed: whether
+    its leader is another than the one before; None where not both are known.
+    within_ns: how much earlier than `at_ns` it may have begun, as far as polling tells. unclean: None where
+    the events do not tell.
+    """
+
+    number: int
+    start: int
+    at_ns: int | None = None
+    unclean: bool | None = None
+    fault: str | None = None
+    earliest: int = 0
+    logged: bool = False
+    leader: int | None = None
+    led_last: int | None = None
+    changed: bool | None = None
+    within_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One row of the faults table."""
+
+    id: str
+    fault: str
+    target: str
+    brokers: tuple[int, ...]
+    injected_ns: int
+    effective_ns: int | None
+    healed_ns: int | None
+    bit: bool
+    proof: str
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is shown to have bitten (see vocabulary.proven)."""
+        return vocabulary.proven(self.fault, self.bit, self.effective_ns)
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A proven fault that takes along what a broker had not synced; healed_ns: or FOREVER_NS."""
+
+    broker: int
+    effective_ns: int
+    healed_ns: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Every partition's changes in the order of time, and its epochs in their own order."""
+
+    changes: Mapping[Place, Sequence[Change]] = field(default_factory=dict)
+    epochs: Mapping[Place, Sequence[Epoch]] = field(default_factory=dict)
+    outages: Sequence[Outage] = ()
+
+    def leader_before(self, place: Place, at_ns: int) -> int | None:
+        """Who led the partition just before a moment; None where that is not known, -1 for nobody."""
+        led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // _MS < at_ns // _MS]
+        return led[-1] if led else None
+
+    def led(self, place: Place) -> bool:
+        """Whether who led the partition is recorded, and each time under which epoch."""
+        leads = [change for change in self.changes.get(place, ()) if change.kind == "leader"]
+        return bool(leads) and all(c.leader is not None and c.epoch is not None for c in leads)
+
+    def elections_of(self, fault: str) -> list[tuple[Place, Change]]:
+        """The elections that belong to a fault, the earliest of each partition first."""
+        return [
+            (place, change)
+            for place, changes in self.changes.items()
+            for change in changes
+            if change.fault == fault
+        ]
+
+    def leader_changes(self) -> int:
+        """How often a partition came to be led by another broker than before."""
+        return sum(
+            c.kind == "leader" and c.led_before is not None and c.leader not in (None, -1, c.led_before)
+            for changes in self.changes.values()
+            for c in changes
+        )
+
+
+def read_faults(rows: Iterable[Mapping[str, Any]]) -> list[Fault]:
+    """The faults in the order of their injection."""
+    names = Fault.__dataclass_fields__
+    faults = [
+        Fault(**{**{name: row[name] for name in names}, "brokers": tuple(row["brokers"] or ())})
+        for row in rows
+    ]
+    return sorted(faults, key=lambda fault: (fault.injected_ns, fault.id))
+
+
+def build(
+    events: Iterable[Mapping[str, Any]],
+    faults: Sequence[Fault],
+    logged: Mapping[Place, Mapping[int, tuple[int, int]]],
+    ends: Mapping[Place, int],
+) -> Timeline:
+    """`logged`: least and greatest stored offset of each epoch; `ends`: the offset after each log's last."""
+    by_place: dict[Place, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in events:
+        if row["kind"] in ("leader", "isr") and row["topic"] is not None and row["partition"] is not None:
+            by_place[row["topic"], row["partition"]].append(row)
+    changes = {place: _changes(rows, faults) for place, rows in sorted(by_place.items())}
+    epochs = {
+        place: _epochs(changes.get(place, []), logged.get(place, {}), ends.get(place, 0))
+        for place in sorted({*changes, *logged})
+    }
+    return Timeline(changes, {place: known for place, known in epochs.items() if known}, outages(faults))
+
+
+def outages(faults: Iterable[Fault]) -> list[Outage]:
+    """The proven faults that take unsynced data along, a row for each broker that they hit."""
+    return [
+        Outage(broker, fault.effective_ns, FOREVER_NS if fault.healed_ns is None else fault.healed_ns)
+        for fault in faults
+        if fault.fault in vocabulary.UNSYNCED_DATA_FAULTS and fault.proven and fault.effective_ns is not None
+        for broker in fault.brokers
+    ]
+
+
+def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault]) -> list[Change]:
+    changes: list[Change] = []
+    led_before: int | None = None
+    eligible: set[int] | None = None
+    for row in sorted(rows, key=_in_time):
+        isr = None if row["isr"] is None else tuple(row["isr"])
+        leader = row["leader"]
+        change = Change(
+            row["at_ns"],
+            row["kind"],
+            leader,
+            row["leader_epoch"],
+            isr,
+            led_before,
+            within_ns=row["within_ns"] or 0,
+        )
+        if change.kind == "leader":
+            # Of what was polled nobody knows who was eligible just before: that may have been another look's.
+            polled = row["within_ns"] is not None
+            if leader is not None and leader >= 0 and not polled:
+                change = replace(change, unclean=None if eligible is None else leader not in eligible)
+            change = replace(change, fault=_fault_of(change, faults))
+            led_before = leader if leader is not None and leader >= 0 else led_before
+        if isr is not None:
+            # Who may lead next without a loss: the ISR, and the eligible leader replicas beside it.
+            eligible = {*isr, *(row["elr"] or ())}
+        changes.append(change)
+    return changes
+
+
+def _in_time(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What came when, also within one ms: by epoch, which its leader begins. The rest is for a firm order."""
+    epoch, leader = row["leader_epoch"], row["leader"]
+    known = (epoch is None, epoch or 0, row["kind"] != "leader", leader is None, leader or 0)
+    return (row["at_ns"], *known, tuple(row["isr"] or ()), tuple(row["elr"] or ()))
+
+
+def _fault_of(change: Change, faults: Sequence[Fault]) -> str | None:
+    """The latest fault in effect that hit the leader before."""
+    hit = [
+        fault
+        for fault in faults
+        if fault.effective_ns is not None
+        and fault.effective_ns // _MS <= change.at_ns // _MS
+        and change.led_before in fault.brokers
+    ]
+    return max(hit, key=lambda fault: fault.effective_ns or 0).id if hit else None
+
+
+def _epochs(changes: Sequence[Change], logged: Mapping[int, tuple[int, int]], end: int) -> list[Epoch]:
+    began: dict[int, Change] = {}
+    for change in changes:
+        if change.kind == "leader" and change.epoch is not None:
+            began.setdefault(change.epoch, change)
+    numbers = sorted({*began, *logged})
+    starts: dict[int, int] = {}
+    leaders: dict[int, int | None] = {}
+    start, next_leader = end, None
+    for number in reversed(numbers):
+        start = min(start, logged[number][0]) if number in logged else start
+        starts[number] = start
+        next_leader = leaders[number] = _leader(began.get(number), next_leader)
+    known: list[Epoch] = []
+    led, earliest = None, 0
+    for number in numbers:
+        change_, leader = began.get(number), leaders[number]
+        changed = None if led is None or leader is None else led != leader
+        led = _leader(change_, led)
+        epoch = Epoch(
+            number,
+            starts[number],
+            earliest=min(starts[number], earliest),
+            logged=number in logged,
+            leader=leader,
+            led_last=led,
+            changed=changed,
+        )
+        if change_ is not None:
+            epoch = replace(
+                epoch,
+                at_ns=change_.at_ns,
+                unclean=change_.unclean,
+                fault=change_.fault,
+                within_ns=change_.within_ns,
+            )
+        known.append(epoch)
+        if number in logged:
+            earliest = max(earliest, logged[number][1] + 1)
+    return known
+
+
+def _leader(change: Change | None, otherwise: int | None) -> int | None:
+    """Who led an epoch; `otherwise` where nobody did; None where no event tells."""
+    if change is None or change.leader is None:
+        return None
+    return change.leader if change.leader >= 0 else otherwise
+
+
+def polled_ns(events: Iterable[Mapping[str, Any]]) -> int | None:
+    """How much earlier than recorded a change of leader or ISR may have been, at the most; None where the
+    cluster itself recorded them.
+    """
+    changes = (row for row in events if row["kind"] in ("leader", "isr"))
+    return max((row["within_ns"] for row in changes if row["within_ns"] is not None), default=None)

@@ -1,0 +1,50 @@
+"""How long the transactions of a run may be open, and how much later their coordinator may notice.
+
+From the scenario, and from who recorded transactions. Not here: what stood still (questions/standstills.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kaput.analysis.facts.coordinators import outages
+from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.outages import Outages
+from kaput.analysis.facts.stable_offsets import Limits, find
+from kaput.scenario.pipes import pipes, producers_of
+from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
+
+_MS = 1_000_000
+_CLEANUP = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+_CLEANUP_MS, _MARKERS_MS = 10_000, 5_000
+
+
+def limits(given: Inputs, recorded: Collection[int]) -> Limits:
+    """How long a last stable offset may stand still. `recorded`: the producers that have transactions on
+    record. Raises EvidenceError.
+    """
+    timeout_ns = _timeout_ns(given, recorded)
+    late = any(one.ns > timeout_ns for one in find(given.samples))
+    return Limits(timeout_ns, _abort_grace_ns(given), outages(given, recorded) if late else Outages())
+
+
+def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
+    """The longest that any transactional producer asks for, pipes included. Where neither the
+    scenario nor the evidence tells who is transactional, it may be any producer.
+    """
+    if given.scenario is None:
+        return KAFKAS_TIMEOUT_MS * _MS
+    specs = given.scenario.producer_specs()
+    transactional = [
+        spec
+        for producer, spec in enumerate(specs)
+        if spec.transactions is not None or "transactional.id" in spec.config or producer in recorded
+    ]
+    transactional += map(producers_of, pipes(given.scenario))
+    return max(spec.transaction_timeout_ms for spec in transactional or specs) * _MS
+
+
+def _abort_grace_ns(given: Inputs) -> int:
+    """How much later the coordinator may notice that one has timed out, and have it aborted."""
+    interval = str(given.scenario.cluster.config.get(_CLEANUP)) if given.scenario else ""
+    return ((int(interval) if interval.isdigit() else _CLEANUP_MS) + _MARKERS_MS) * _MS

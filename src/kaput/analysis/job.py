@@ -1,0 +1,196 @@
+"""The stages as Spark jobs: row groups become runs once; the tasks of messages and places take them in turn.
+
+    row groups -- encode --> runs, shuffled --> messages --> places
+                             (Spark keeps them: each job takes the parts that it wants)
+
+Nothing is shared but the evidence's files: tasks may run on any machine, and a lost one is done again.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from kaput.analysis.engine.asking import Found, ask, inlets, kinds
+from kaput.analysis.engine.pieces import Piece, gathered, pack
+from kaput.analysis.engine.question import Question
+from kaput.analysis.engine.sums import total
+from kaput.analysis.runs.tables import Unit, empty, of_frame, read
+from kaput.analysis.views import rows, sends
+from kaput.analysis.views.keys import Keys
+from kaput.analysis.views.known import Known
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places, Stored
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+Keyed = tuple[int, Piece]
+Questions = Sequence[Question]
+_VIEWS: Mapping[str, Callable[..., Any]] = {
+    "stored": Stored,
+    "messages": Messages,
+    "places": Places,
+    "keys": Keys,
+}
+_SLICE_ROWS = 4_000_000
+
+
+class Job:
+    """One run folder's evidence as runs. `tasks`: the row groups that each task encodes."""
+
+    def __init__(
+        self, spark: SparkContext, tasks: Sequence[Sequence[Unit]], known: Known, questions: Questions
+    ) -> None:
+        self._spark, self._tasks, self._known = spark, tasks, known
+        self._of_rows = [question for question in questions if hasattr(question, "of_rows")]
+        self._inlets = questions
+        self._runs = self._shuffled(self._encoded(tasks))
+
+    def look(
+        self,
+        stage: str,
+        questions: Questions,
+        known: Known,
+        passed: Mapping[int, Sequence[Piece]],
+        steps: Callable[[], pl.DataFrame],
+    ) -> Iterable[Found]:
+        """What these questions find in a stage, task by task. `passed`: for the tasks of places; `steps`: how
+        many deliveries there are in each step of time, asked where they are in no order of it.
+        """
+        if stage == "rows":
+            return self._rows()
+        if stage == "sends":
+            return self._sends(questions, known)
+        parts = self._known.parts
+        messages = stage in ("messages", "keys")
+        numbers = range(parts.messages) if messages else range(parts.messages, parts.sums)
+        found = self._asked(stage, questions, known, numbers, passed)
+        if stage != "places":
+            return found
+        every = list(found)
+        if any(part is None for part in every):
+            self._put_in_time(steps())
+            every = list(self._asked(stage, questions, known, numbers, passed))
+            assert all(part is not None for part in every), "sorted deliveries cannot overlap"
+        return every
+
+    def _rows(self) -> list[Found]:
+        """What was found while encoding, of all tasks."""
+        known, questions = self._known, self._of_rows
+
+        def add(_: int, pieces: Iterable[Piece]) -> list[bytes]:
+            found = (pickle.loads(piece.data) for piece in pieces)
+            every = chain([rows.nothing(known, questions).sums], found)
+            return [_packed(Found(total(every, kinds(questions))))]
+
+        return [_unpacked(found) for found in self._on([known.parts.sums], add)]
+
+    def _sends(self, questions: Questions, known: Known) -> Iterator[Found]:
+        """Only of row groups that any of these questions wants, by what their files tell of them."""
+        every = (unit for task in self._tasks for unit in task if unit.table == "sends")
+        units = [[unit] for unit in every if any(q.wants(sends.Extents(unit)) for q in questions)]  # type: ignore[attr-defined]
+
+        def scan(tasks: Iterable[Sequence[Unit]]) -> Iterator[bytes]:
+            for task in tasks:
+                yield from map(pickle.dumps, sends.scan(task, known, questions))
+
+        found = self._spark.parallelize(units, max(1, len(units))).mapPartitions(scan).collect()
+        return chain([sends.nothing(known, questions)], map(pickle.loads, found))
+
+    def _asked(
+        self,
+        stage: str,
+        questions: Questions,
+        known: Known,
+        numbers: Iterable[int],
+        passed: Mapping[int, Sequence[Piece]],
+    ) -> Iterator[Any]:
+        """None for a task whose deliveries are torn (views/places.py). Small until it is looked at."""
+        view, every = _VIEWS[stage], self._inlets
+
+        def examine(part: int, pieces: Iterable[Piece]) -> list[bytes]:
+            held = view([*pieces, *passed.get(part, ())], known, inlets(every), part)
+            torn = stage == "places" and held.torn
+            return [_packed(None if torn else ask(questions, stage, held, known.parts))]
+
+        return map(_unpacked, self._on(numbers, examine))
+
+    def _put_in_time(self, steps: pl.DataFrame) -> None:
+        """Encodes deliveries anew in the order of time. `steps`: how many there are in each step."""
+        bounds = _bounds(steps.filter(what="delivered").sort("at_ns"))
+        deliveries = [[unit] for task in self._tasks for unit in task if unit.table == "deliveries"]
+        others = [[unit for unit in task if unit.table != "deliveries"] for task in self._tasks]
+        apart = self._spark.parallelize(deliveries, max(1, len(deliveries)))
+        slices = apart.mapPartitions(_slicing(self._known, bounds)).partitionBy(len(bounds) + 1, itself)
+        ordered = slices.mapPartitions(_encoding_slices(self._known, self._of_rows))
+        self._runs = self._shuffled(self._encoded(others).union(ordered))
+
+    def _encoded(self, tasks: Sequence[Sequence[Unit]]) -> Any:
+        known, questions = self._known, self._of_rows
+
+        def read(tasks: Iterable[Sequence[Unit]]) -> Iterator[Keyed]:
+            for units in tasks:
+                yield from rows.encode(units, known, questions)
+
+        return self._spark.parallelize(list(tasks), max(1, len(tasks))).mapPartitions(read)
+
+    def _shuffled(self, pieces: Any) -> Any:
+        return pieces.partitionBy(self._known.parts.sums + 1, itself)
+
+    def _on(self, parts: Iterable[int], step: Callable[[int, Iterable[Piece]], list[bytes]]) -> list[bytes]:
+        """What `step` makes of each of these parts."""
+
+        def each(number: int, keyed: Iterable[Keyed]) -> Iterator[bytes]:
+            yield from step(number, (piece for _, piece in keyed))
+
+        found: list[bytes] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
+        return found
+
+
+def _packed(found: object) -> bytes:
+    """A task's result, small: those of all tasks are in the driver's JVM at once."""
+    return zlib.compress(pickle.dumps(found), 1)
+
+
+def _unpacked(data: bytes) -> Any:
+    return pickle.loads(zlib.decompress(data))
+
+
+def itself(part: int) -> int:
+    """Pieces are keyed by the part they go to."""
+    return part
+
+
+def _bounds(delivered: pl.DataFrame) -> list[int]:
+    """Times (ns) at which deliveries are cut into slices that one task can hold."""
+    slices = delivered.with_columns(slice=(pl.col("times").cum_sum() - 1) // _SLICE_ROWS)
+    first = slices.group_by("slice").agg(pl.col("at_ns").min()).sort("slice")
+    return first["at_ns"].to_list()[1:]
+
+
+def _slicing(known: Known, bounds: Sequence[int]) -> Callable[[Iterable[Sequence[Unit]]], Iterator[Keyed]]:
+    def slice_(tasks: Iterable[Sequence[Unit]]) -> Iterator[Keyed]:
+        edges = pl.Series(list(bounds), dtype=pl.Int64)
+        for unit in (unit for task in tasks for unit in task):
+            found = read(unit, known.names).whole()
+            number = edges.search_sorted(found["polled_ns"], side="right") if len(edges) else 0
+            sliced = found.with_columns(slice=pl.lit(number))
+            for (part,), mine in sliced.partition_by("slice", as_dict=True, include_key=False).items():
+                yield int(str(part)), Piece("deliveries", pack(mine))
+
+    return slice_
+
+
+def _encoding_slices(known: Known, questions: Questions) -> Callable[[Iterable[Keyed]], Iterator[Keyed]]:
+    def encode_(keyed: Iterable[Keyed]) -> Iterator[Keyed]:
+        none = {"deliveries": empty("deliveries").whole()}
+        found = gathered((piece for _, piece in keyed), none)["deliveries"]
+        yield from rows.encode_rows([("deliveries", of_frame(found))], known, questions)
+
+    return encode_

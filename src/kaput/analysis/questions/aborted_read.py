@@ -1,0 +1,50 @@
+"""aborted-read [G1a]: a message of a transaction that was aborted, or one that is uncommitted, was delivered
+to a group with read_committed. Counted as messages, per group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from kaput.analysis.engine.question import Find, Question, Row, To
+from kaput.analysis.engine.words import at, message
+from kaput.analysis.questions.vanished import claims, first_delivered
+from kaput.analysis.runs.columns import ABORTED, CLAIM_TYPES, MESSAGE
+
+if TYPE_CHECKING:
+    from kaput.analysis.views.messages import Messages
+
+
+def _story(row: Row) -> str:
+    why = "was aborted" if row["state"] == ABORTED else "never committed"
+    return f"{message(row)} was delivered to the group ({at(row)}), though its transaction {why}"
+
+
+class AbortedRead(Question):
+    """Cases; and those whose message the log does not have any more, which may follow from a loss."""
+
+    passes = {"aborted_reads": CLAIM_TYPES}
+    stories = {"aborted-read": _story}
+    shown_by = MESSAGE
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """What groups with read_committed should not have been given."""
+        groups = messages.known.committed
+        yield messages.case("aborted-read", aborted_read(messages.stretches, groups))
+        gone = messages.stretches.filter(pl.col("logged") == 0, pl.col("uncommitted"))
+        read = first_delivered(gone, messages).filter(pl.col("group").is_in(sorted(groups)))
+        yield To("aborted_reads", claims(read))
+
+
+def aborted_read(stretches: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
+    """Stretches, with `group`, that groups with read_committed should not have been given."""
+    never = (pl.col("state").eq_missing(ABORTED) | pl.col("uncommitted")) if groups else pl.lit(False)
+    open_ = stretches.filter(never)
+    found = [
+        open_.filter(pl.col(f"delivered_{group}") > 0).with_columns(group=pl.lit(group, pl.Int64))
+        for group in sorted(groups)
+    ]
+    return pl.concat([stretches.clear().with_columns(group=pl.lit(0, pl.Int64)), *found])

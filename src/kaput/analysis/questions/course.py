@@ -1,0 +1,162 @@
+"""The course of the run: what happened in each step of time, and how long it took.
+
+Written as tables, finely and for a reader (levels); seconds below the ordered rate are in rates.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.engine import steps
+from kaput.analysis.engine.question import Find, Part, Question
+from kaput.analysis.engine.steps import count_ns, counted
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.runs.columns import ACKED
+from kaput.analysis.runs.run import NULL
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.places import Places
+    from kaput.analysis.views.rows import Rows
+
+IN_A_TABLE = 200  # rows that somebody reads
+COUNTS = {
+    "sent": "attempted",
+    "acked": "acked",
+    "failed": "failed",
+    "unknown": "unknown",
+    "lost": "lost",
+    "delivered": "delivered",
+}
+LATENCIES = {"ack": "acked", "end_to_end": "delivered"}
+_SUMS = {"steps": steps.COUNTS, "graded": steps.GRADES, "longest": steps.LONGEST}
+_PARTS = {
+    "steps": ("steps", "steps_lost"),
+    "graded": ("graded_acks", "graded_deliveries"),
+    "longest": ("longest_acks", "longest_deliveries"),
+}
+
+
+class Course(Question):
+    """What happened in each step; of sends whose outcome has no known time, at the attempt."""
+
+    sums = {
+        "steps": steps.COUNTS,
+        "steps_lost": steps.COUNTS,
+        "sent": Sum(
+            ("producer", "topic", "place"), (), ("begin_ns",), ("last_attempt_ns", "end_ns", "last_ack_ns")
+        ),
+        "delivered": Sum(("group", "member", "place"), ("records",), ("low", "first_ns"), ("last_ns",)),
+    }
+
+    def of_rows(self, rows: Rows) -> Iterator[Find]:
+        """Sends, outcomes and deliveries; and from when to when there were any."""
+        if rows.table == "sends":
+            yield Part("sent", _sent(rows))
+            yield Part("steps", _steps(rows))
+        elif rows.table == "deliveries":
+            width_ns = count_ns(rows.known.step_ns)
+            yield Part("steps", counted("delivered", rows.coded.rows["polls"], width_ns))
+            first = {
+                "records": "n",
+                "low": "offset",
+                "first_ns": "polled_ns_first",
+                "last_ns": "polled_ns_last",
+            }
+            yield Part("delivered", rows.coded.runs.select("group", "member", "place", **first))
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """When each lost message was acknowledged, or, where that is not known, attempted."""
+        at_ns = places.lost.select(pl.coalesce("done_ns", "attempt_ns")).to_series().to_numpy()
+        yield Part("steps_lost", counted("lost", at_ns, count_ns(places.known.step_ns)))
+
+
+def _sent(rows: Rows) -> pl.DataFrame:
+    """The columns of the sum `sent`, a row a run."""
+    sends = rows.coded
+    begin, attempts, dones = sends.runs["row"].to_numpy(), sends.rows["attempts"], sends.rows["dones"]
+    columns = [pl.Series(name, [], pl.Int64) for name in ("begin_ns", "last_attempt_ns", "done_ns")]
+    if len(begin):
+        columns = [
+            pl.Series("begin_ns", np.minimum.reduceat(attempts, begin)),
+            pl.Series("last_attempt_ns", np.maximum.reduceat(attempts, begin)),
+            pl.Series("done_ns", np.maximum.reduceat(dones, begin)).replace(NULL, None),
+        ]
+    return sends.runs.with_columns(columns).select(
+        "producer",
+        "topic",
+        "place",
+        "begin_ns",
+        "last_attempt_ns",
+        end_ns=pl.max_horizontal("last_attempt_ns", "done_ns"),
+        last_ack_ns=pl.when(ACKED).then("done_ns"),
+    )
+
+
+def _steps(rows: Rows) -> pl.DataFrame:
+    """What happened in each step; what has no known time, at its attempt."""
+    sends, graded, step_ns = rows.coded, rows.graded[0], rows.known.step_ns
+    width_ns = count_ns(step_ns)
+    kinds, counts = [("attempted", sends.rows["attempts"])], []
+    outcomes = set(sends.runs["outcome"].unique())
+    if width_ns == step_ns and graded["times"].sum() == len(rows.acked.rows["dones"]):
+        # Counted already.
+        outcomes.discard("acked")
+        counts.append(steps.COUNTS.of(graded))
+    for outcome in outcomes:
+        chosen = sends.where(pl.col("outcome") == outcome).rows
+        done = chosen["dones"]
+        if len(done) and done.min() == NULL:
+            done = np.where(done == NULL, chosen["attempts"], done)
+        kinds.append((outcome, done))
+    return pl.concat([*counts, *(counted(what, at_ns, width_ns) for what, at_ns in kinds)])
+
+
+class Level(NamedTuple):
+    """The run at one width of steps, a row for each in which anything happened, in the order of time.
+
+    Columns: at_ns, its begin; COUNTS; of LATENCIES p50, p99 and max in ms (ack_p50_ms and so on), null where
+    there is nothing to measure. Sends count where they were attempted, outcomes, `lost` and ack_* where they
+    became known, deliveries and end_to_end_* where a member got them.
+    """
+
+    width_ns: int
+    rows: pl.DataFrame
+
+
+def levels(run: Run) -> Iterator[Level]:
+    """From the finest steps on ten times as wide each, at least two, the last with few enough for a table."""
+    width_ns, first = run.work.step_ns, True
+    found: Mapping[str, pl.DataFrame] = {
+        name: pl.concat([run.sums[part] for part in parts]) for name, parts in _PARTS.items()
+    }
+    while True:
+        found = {name: _wider(found[name], name, width_ns) for name in _SUMS}
+        rows = _rows(found)
+        yield Level(width_ns, rows)
+        if not first and rows.height <= IN_A_TABLE:
+            return
+        first, width_ns = False, width_ns * 10
+
+
+def _wider(frame: pl.DataFrame, name: str, width_ns: int) -> pl.DataFrame:
+    # What the width does not go into is damaged, and as good in its own step as elsewhere.
+    return _SUMS[name].of(frame.with_columns(pl.col("at_ns") // width_ns * width_ns))
+
+
+def _rows(found: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    counts = (
+        pl.col("times").filter(pl.col("what") == what).sum().alias(name) for name, what in COUNTS.items()
+    )
+    rows = found["steps"].group_by("at_ns").agg(*counts)
+    times = steps.percentiles(found["graded"], found["longest"])
+    for name, what in LATENCIES.items():
+        mine = times.filter(what=what).select(
+            "at_ns", *(pl.col(share).alias(f"{name}_{share}_ms") for share in ("p50", "p99", "max"))
+        )
+        rows = rows.join(mine, on="at_ns", how="left")
+    return rows.sort("at_ns")

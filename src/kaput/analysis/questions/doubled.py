@@ -1,0 +1,64 @@
+"""Rows that are there twice, of which nobody can count: the evidence is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from kaput.analysis.engine.question import Find, Part, Question
+from kaput.analysis.engine.sums import Kept
+from kaput.analysis.questions import pipes
+from kaput.analysis.runs.columns import MESSAGE, RECORD
+from kaput.errors import EvidenceError
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+
+_TABLES = ("sends", "transactions", "outputs", "log")
+
+
+class Doubled(Question):
+    """Of each table the least message that is sent twice, of two transactions, twice made of one input, or
+    twice at one offset of the log.
+    """
+
+    sums = {
+        f"doubled_{table}": Kept((*RECORD, "times") if table == "log" else (*MESSAGE, "times"))
+        for table in _TABLES
+    }
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """The least of the task, where there is any."""
+        yield Part("doubled_sends", _least(messages.stretches, MESSAGE))
+        yield Part("doubled_transactions", _least(messages.transactions, MESSAGE))
+        yield Part("doubled_outputs", pipes.doubled(messages.outputs))
+        yield Part("doubled_log", _least(messages.copies, RECORD))
+
+    def after_messages(self, run: Run) -> None:
+        """Raises EvidenceError."""
+        for table in _TABLES:
+            found = run.sums[f"doubled_{table}"]
+            for row in found.sort(found.columns).head(1).to_dicts():
+                raise EvidenceError(f"table {table}: {_sentence(table, row, run)}")
+
+
+def _sentence(table: str, row: dict[str, int], run: Run) -> str:
+    message = f"message {row['seq']} of producer {row['producer']}"
+    if table == "log":
+        topic, partition = run.names.located(row["place"])
+        return (
+            f"{topic}/{partition} offset {row['offset']} is there {row['times']} times "
+            f"with the same message (producer {row['producer']}, seq {row['seq']})"
+        )
+    if table == "outputs":
+        return f"{message} has {row['times']} rows with the same input"
+    return f"{message} {'has more than one row' if table == 'sends' else 'is of more than one'}"
+
+
+def _least(parts: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """The least of what is there more than once, and how often."""
+    known = parts.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))
+    return known.filter(pl.col("times") > 1).sort(keys).head(1)

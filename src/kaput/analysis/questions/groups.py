@@ -1,0 +1,127 @@
+"""Groups: what each is, its members, how fast it read, how long it went without a commit, and its lag.
+
+No counting of records here: what members were handed was counted by the tasks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from kaput.analysis.engine.question import Question, Told, group, group_facts
+from kaput.analysis.facts import lag
+from kaput.analysis.facts.assignments import place_of
+from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.waiting import committed
+from kaput.analysis.questions.commits import of_members
+from kaput.evidence.findings_parts import Lag, MemberFindings, ShareMemberFindings
+from kaput.evidence.schemas import SHARE_EVENT_KINDS
+from kaput.scenario.vocabulary import GROUP_ANOMALIES
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+
+
+class Groups(Question):
+    """On the driver."""
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Everything of each group that is no anomaly."""
+        given = run.given
+        for index, name in enumerate(given.groups):
+            yield group(
+                index,
+                group=name,
+                type=given.types[index],
+                drained=given.drained[index],
+                isolation=given.isolations[index],
+                delivered_per_s=_per_s(run, index),
+                longest_commit_gap_ms=_commit_gap_ms(given, name),
+                lag=Lag(max=lag.greatest(given.samples, name), final=_final_lag(run, index)),
+                members=_share_members(run, index) or _members(run, index),
+            )
+            yield group_facts(index, group=name, drained=given.drained[index])
+
+
+def _per_s(run: Run, index: int) -> float | None:
+    """Records a second, from the first attempt to the last delivery; None where there is no such time."""
+    mine = run.sums["delivered"].filter(group=index)
+    first_ns, last_ns = run.sums["sent"]["begin_ns"].min(), mine["last_ns"].max()
+    if not isinstance(first_ns, int) or not isinstance(last_ns, int) or last_ns <= first_ns:
+        return None
+    return int(mine["records"].sum()) / ((last_ns - first_ns) / 1e9)
+
+
+def _commit_gap_ms(given: Inputs, group: str) -> float | None:
+    """The longest time between two commits; None where there are not two."""
+    times = sorted(e["at_ns"] for e in given.group_events if (e["group"], e["kind"]) == (group, "committed"))
+    gaps = [later - one for one, later in pairwise(times)]
+    return max(gaps) / 1e6 if gaps else None
+
+
+def _members(run: Run, index: int) -> list[MemberFindings]:
+    """Every member that any row names, idle ones too."""
+    given, names = run.given, run.names
+    events = [e for e in given.group_events if e["group"] == given.groups[index]]
+    delivered = run.sums["delivered"].filter(group=index).group_by("member").agg(pl.col("records").sum())
+    records = {names.members[m]: n for m, n in delivered.iter_rows()}
+    refused = Counter(e["member"] for e in events if e["kind"] == "refused")
+    receivers = of_members(run)
+    return [
+        MemberFindings(
+            member=m,
+            delivered=records.get(m, 0),
+            commits_refused=refused[m],
+            redelivered_after_commit=receivers.get((index, names.members.index(m), True), 0),
+            anomalies=_anomalies(run, index, names.members.index(m)),
+        )
+        for m in sorted({e["member"] for e in events} | set(records))
+    ]
+
+
+def _anomalies(run: Run, index: int, member: int) -> dict[str, int]:
+    found = {name: run.totals.by_member[name, index, member] for name in GROUP_ANOMALIES}
+    receivers = of_members(run)
+    found["redelivered"] = sum(receivers.get((index, member, after), 0) for after in (False, True))
+    return {name: n for name, n in found.items() if n}
+
+
+def _share_members(run: Run, index: int) -> list[ShareMemberFindings]:
+    """What each member of a share group did, by name; none where it is none."""
+    counts = run.sums["shared"].filter(group=index)
+    records = {
+        (member, kind): n for member, kind, n in counts.select("member", "kind", "records").iter_rows()
+    }
+    kinds = {
+        "delivered": "acquired",
+        **{kind: kind for kind in ("accepted", "released", "rejected", "failed")},
+    }
+    return [
+        ShareMemberFindings(
+            member=run.names.members[member],
+            **{name: records.get((member, SHARE_EVENT_KINDS.index(kind)), 0) for name, kind in kinds.items()},
+        )
+        for member in sorted(set(counts["member"]))
+    ]
+
+
+def _final_lag(run: Run, index: int) -> int | None:
+    """None where no row says what the group had committed, were it nothing, or where an end is not known."""
+    given, name = run.given, run.given.groups[index]
+    known = {
+        place_of(event)
+        for event in given.group_events
+        if (event["group"], event["kind"]) == (name, "committed") and event["offset"] is not None
+    }
+    read = given.places_of(name) | {place for place in known if place is not None}
+    if not known - {None} or not read <= set(given.ends):
+        return None
+    stands = {place: committed(given, name, place) for place in read}
+    return sum(
+        max(0, given.ends[place][0] - (run.begins.get((index, place), 0) if offset is None else offset))
+        for place, offset in stands.items()
+    )

@@ -1,0 +1,167 @@
+"""Split brain: what deposed leaders acknowledged, for each change of leader.
+
+The acknowledgements are counted where they are found (questions/losses.py); here the counts are joined with
+the elections. Not here: which replica still had the records (replicas.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from kaput.analysis.engine.question import Question, Told, findings
+from kaput.analysis.facts.replicas import Seen, seen
+from kaput.analysis.facts.timeline import Change, Timeline
+from kaput.analysis.runs.names import Names, Place
+from kaput.evidence.findings import LeaderChange
+from kaput.evidence.findings_parts import Learned
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+
+_MS = 1_000_000
+# By (partition, epoch) and producer: the first acknowledgement of what it stored.
+Under = Mapping[tuple[Place, int], Mapping[int, int]]
+Clients = Mapping[int, str]  # by producer, whose client it has
+
+
+class Deposed(NamedTuple):
+    """Acknowledgements that `later_epoch` overwrote, of one partition, by the fault that is blamed.
+
+    after_election: given once the later epoch had begun; after_heal: lost ones given after the fault had
+    ended; offsets_twice: offsets among them that now hold another message. Times in ns.
+    """
+
+    place: Place
+    later_epoch: int
+    fault: str | None
+    acks: int
+    lost: int
+    after_election: int
+    after_heal: int
+    offsets_twice: int
+    first_ns: int | None
+    last_ns: int | None
+
+
+class LeaderChanges(Question):
+    """Every time a partition came to be led by another broker, or lost what its leader had acknowledged."""
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """In the order of partitions and times."""
+        rows = run.sums["deposed"].iter_rows(named=True)
+        deposed = [Deposed(**{**row, "place": run.names.located(row["place"])}) for row in rows]
+        under = _under(run.sums["under"], run.names)
+        found = leader_changes(run.timeline, deposed, under, seen(run.given), run.given.clients)
+        yield findings(leader_changes=found)
+
+
+def _under(under: pl.DataFrame, names: Names) -> Under:
+    first = under.group_by("place", "epoch", "producer").agg(pl.col("first_ns").min())
+    found: dict[tuple[Place, int], dict[int, int]] = defaultdict(dict)
+    for code, epoch, producer, at_ns in first.iter_rows():
+        found[names.located(code), epoch][producer] = at_ns
+    return dict(found)
+
+
+def leader_changes(
+    timeline: Timeline,
+    deposed: Sequence[Deposed],
+    under: Under,
+    witnessed_: Mapping[tuple[Place, int], Seen],
+    clients: Clients,
+) -> list[LeaderChange]:
+    """See LeaderChanges."""
+    elections = {place: list(_elections(changes)) for place, changes in timeline.changes.items()}
+    by_epoch: dict[tuple[Place, int], list[Deposed]] = defaultdict(list)
+    for row in deposed:
+        by_epoch[row.place, _led_from(elections, row.place, row.later_epoch)].append(row)
+    witnessed = {
+        (place, _led_from(elections, place, epoch)): one for (place, epoch), one in witnessed_.items()
+    }
+    return [
+        _told(
+            place, change, by_epoch.get((place, epoch), []), _first(under, place, epoch), witnessed, clients
+        )
+        for place, found in sorted(elections.items())
+        for change, epoch in found
+        if change.leader != change.led_before or (place, epoch) in by_epoch
+    ]
+
+
+def _led_from(elections: Mapping[Place, Sequence[tuple[Change, int]]], place: Place, epoch: int) -> int:
+    """The first epoch from `epoch` on that anybody led: one without a leader overwrites for its successor."""
+    return min((led for _, led in elections.get(place, ()) if led >= epoch), default=epoch)
+
+
+def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
+    for change in changes:
+        if change.is_election and change.leader not in (None, -1) and change.epoch is not None:
+            yield change, change.epoch
+
+
+def _first(under: Under, place: Place, epoch: int) -> dict[int, int]:
+    """By producer, the first acknowledgement under that epoch or a later one."""
+    first: dict[int, int] = {}
+    for (where, of), acks in under.items():
+        for producer, at_ns in acks.items() if where == place and of >= epoch else ():
+            first[producer] = min(at_ns, first.get(producer, at_ns))
+    return first
+
+
+def _learned(first: Mapping[int, int], elected_ns: int, clients: Clients) -> list[Learned]:
+    by_client: dict[str, list[int]] = defaultdict(list)
+    for producer, at_ns in first.items():
+        if producer in clients:
+            by_client[clients[producer]].append(at_ns)
+    return [
+        Learned(
+            client=client,
+            producers=len(times),
+            first_ms=max(0.0, (min(times) - elected_ns) / _MS),
+            last_ms=max(0.0, (max(times) - elected_ns) / _MS),
+        )
+        for client, times in sorted(by_client.items())
+    ]
+
+
+def _told(
+    place: Place,
+    change: Change,
+    rows: Sequence[Deposed],
+    first: Mapping[int, int],
+    seen: Mapping[tuple[Place, int], Seen],
+    clients: Clients,
+) -> LeaderChange:
+    assert change.leader is not None and change.epoch is not None
+    first_ns = min(first.values(), default=None)
+    last_ns = max((row.last_ns for row in rows if row.last_ns is not None), default=None)
+    known = seen.get((place, change.epoch))
+    # A leader that came back is not two leaders.
+    until_ns = None if change.leader == change.led_before else last_ns
+    overlap = None if until_ns is None or first_ns is None else max(0.0, (until_ns - first_ns) / _MS)
+    return LeaderChange(
+        topic=place[0],
+        partition=place[1],
+        elected_ns=change.at_ns,
+        epoch=change.epoch,
+        leader=change.leader,
+        old_leader=change.led_before,
+        fault=change.fault,
+        first_ack_ns=first_ns,
+        last_deposed_ack_ns=last_ns,
+        two_leaders_ms=None if until_ns is None else max(0.0, (until_ns - change.at_ns) / _MS),
+        overlap_ms=overlap,
+        deposed_acks=sum(row.acks for row in rows),
+        deposed_acks_after_election=sum(row.after_election for row in rows),
+        lost=sum(row.lost for row in rows),
+        lost_after_heal=sum(row.after_heal for row in rows),
+        offsets_used_twice=sum(row.offsets_twice for row in rows),
+        lost_seen=dict(known.by_broker) if known else {},
+        lost_unseen=known.unseen if known else None,
+        lost_unseen_last_ms=known.unseen_last_ms if known else None,
+        learned=_learned(first, change.at_ns, clients),
+    )

@@ -1,0 +1,136 @@
+"""The ledger on disk: what became of every message, a row for each stretch of messages of one producer that
+had the same fate, or for each message.
+
+A stretch is as long as can be: its messages follow each other by seq, and their offsets, acknowledged and
+stored, by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.engine.question import Find, Question
+from kaput.analysis.engine.tables import write, write_all
+from kaput.analysis.runs.cutting import single
+from kaput.analysis.runs.names import Names, topic_partition
+from kaput.analysis.runs.run import NULL, Ints
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+    from kaput.evidence.folder import LedgerRows
+
+_TIMES = ("attempt_ns_first", "attempt_ns_last", "done_ns_first", "done_ns_last")
+_ROW_GROUP_ROWS = 250_000
+
+
+@dataclass(frozen=True)
+class Ledger(Question):
+    """Finds nothing: writes `rows` of what became of every message to `directory`."""
+
+    directory: str = ""
+    rows: LedgerRows = "none"
+
+    def before_messages(self, run: Run) -> Ledger:
+        """What to write, and where."""
+        directory = str(run.given.evidence.folder.analysis.resolve() / "ledger")
+        return replace(self, directory=directory, rows=run.ledger)
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Writes the stretches of one task. Raises OSError."""
+        stretches, names = messages.stretches, messages.known.names
+        if self.rows == "stretches" and stretches.height:
+            write(_stretches(stretches, names), self.directory, messages.part)
+        elif self.rows == "messages" and stretches.height:
+            pieces = (_messages(few, messages.times, names) for few in _in_pieces(stretches))
+            write_all(pieces, self.directory, messages.part)
+        yield from ()
+
+
+def write_empty(names: Names, directory: str, rows: LedgerRows) -> None:
+    """A ledger of no messages. Raises OSError."""
+    groups = {f"delivered_{group}": pl.Int64 for group in range(len(names.groups))}
+    numbers = ("producer", "topic", "place", "stored", "epoch", "seq", "offset", "first_offset", "n", "row")
+    schema = dict.fromkeys([*numbers, *_TIMES], pl.Int64) | {"outcome": pl.String, "error": pl.String}
+    flags = dict.fromkeys(("unread", "uncommitted"), pl.Boolean)
+    none = pl.DataFrame(schema={**schema, **flags, **groups})
+    times = dict.fromkeys(("attempts", "dones"), np.empty(0, np.int64))
+    write(_stretches(none, names) if rows == "stretches" else _messages(none, times, names), directory, 0)
+
+
+def _stretches(stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
+    groups = [f"delivered_{group}" for group in range(len(names.groups))]
+    told = ("outcome", "error", "stored", "epoch", "unread", "uncommitted")
+    same = ["producer", "topic", "place", *told, *groups]
+    parts = stretches.sort("producer", "seq")
+    changes = [pl.col(name).ne_missing(pl.col(name).shift(1)) for name in same]
+    goes_on = pl.col("n").shift(1)
+    changes += [
+        pl.col(name).ne_missing(pl.col(name).shift(1) + goes_on) for name in ("seq", "offset", "first_offset")
+    ]
+    whole = (
+        parts.with_columns(new=pl.any_horizontal(changes).cum_sum())
+        .group_by("new", maintain_order=True)
+        .agg(
+            *(pl.col(name).first() for name in (*same, "seq", "offset", "first_offset")),
+            pl.col("n").sum(),
+            *(pl.col(name).min() for name in _TIMES if name.endswith("first")),
+            *(pl.col(name).max() for name in _TIMES if name.endswith("last")),
+        )
+    )
+    return whole.select(
+        pl.col("producer").cast(pl.Int32),
+        pl.col("seq").alias("seq_first"),
+        (pl.col("seq") + pl.col("n") - 1).alias("seq_last"),
+        pl.col("n").alias("messages"),
+        *topic_partition(names),
+        pl.col("outcome").cast(pl.String),
+        "error",
+        pl.col("offset").alias("offset_first"),
+        pl.col("stored").cast(pl.Int32),
+        pl.col("first_offset").alias("stored_offset_first"),
+        pl.col("epoch").cast(pl.Int32).alias("leader_epoch"),
+        "unread",
+        "uncommitted",
+        *_delivered(names),
+        *_TIMES,
+    )
+
+
+def _messages(stretches: pl.DataFrame, times: Mapping[str, Ints], names: Names) -> pl.DataFrame:
+    rows = single(stretches)
+    at = rows["row"].to_numpy()
+    return rows.select(
+        pl.col("producer").cast(pl.Int32),
+        "seq",
+        *topic_partition(names),
+        pl.Series("attempt_ns", times["attempts"][at], pl.Int64),
+        pl.Series("done_ns", times["dones"][at], pl.Int64).replace(NULL, None),
+        pl.col("outcome").cast(pl.String),
+        "offset",
+        "error",
+        pl.col("stored").cast(pl.Int32),
+        "first_offset",
+        pl.col("epoch").cast(pl.Int32).alias("leader_epoch"),
+        "unread",
+        "uncommitted",
+        *_delivered(names),
+    )
+
+
+def _delivered(names: Names) -> list[pl.Expr]:
+    """A field for each group: how often they were delivered to it."""
+    groups = [pl.col(f"delivered_{n}").cast(pl.Int32).alias(group) for n, group in enumerate(names.groups)]
+    return [pl.struct(groups).alias("delivered")] if groups else []
+
+
+def _in_pieces(stretches: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The stretches in the order of messages, no more at a time than make a row group."""
+    ordered = stretches.sort("producer", "seq")
+    piece = (ordered["n"].cum_sum() - ordered["n"]) // _ROW_GROUP_ROWS
+    yield from ordered.with_columns(piece=piece).partition_by("piece", maintain_order=True, include_key=False)

@@ -1,0 +1,86 @@
+"""Who led which partition, with which ISR, before, during and after the faults, by the cluster's own events.
+
+Built on the driver. Not here: what the changes cost (leader_changes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kaput.analysis.engine.question import Question, Told, findings
+from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.timeline import Change, Timeline
+from kaput.analysis.runs.names import Place
+from kaput.evidence.findings_parts import PartitionSnapshot, PartitionTable, When
+from kaput.scenario.vocabulary import NOOP
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+
+_MS = 1_000_000  # the cluster's own records have times in ms
+
+
+class PartitionTables(Question):
+    """From the cluster's own events alone."""
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """A table for each moment that there was."""
+        yield findings(partition_tables=partition_tables(run.given, run.timeline))
+
+
+def partition_tables(given: Inputs, timeline: Timeline) -> list[PartitionTable]:
+    """A table for each moment that there was; none where no event tells of any partition."""
+    if not timeline.changes:
+        return []
+    replicas = {place: _replicas(given, place, changes) for place, changes in timeline.changes.items()}
+    return [
+        PartitionTable(
+            when=when,
+            at_ns=at_ns,
+            partitions=[
+                _state(place, replicas[place], changes, at_ns) for place, changes in timeline.changes.items()
+            ],
+        )
+        for when, at_ns in _moments(given, timeline)
+    ]
+
+
+def _moments(given: Inputs, timeline: Timeline) -> Iterator[tuple[When, int]]:
+    """Just before the first fault took hold, just before the last heal, and the end of the run."""
+    last_ns = max(change.at_ns for changes in timeline.changes.values() for change in changes)
+    end_ns = last_ns + 1 if given.manifest.ended_ns is None else given.manifest.ended_ns
+    faults = [fault for fault in given.faults if fault.fault != NOOP]
+    if faults:
+        yield "before", min(_taking_hold(fault.injected_ns, fault.effective_ns) for fault in faults)
+        yield "during", max(fault.healed_ns or end_ns for fault in faults)
+    yield "after", end_ns
+
+
+def _taking_hold(injected_ns: int, effective_ns: int | None) -> int:
+    return injected_ns if effective_ns is None else min(injected_ns, effective_ns)
+
+
+def _state(place: Place, replicas: Sequence[int], changes: Sequence[Change], at_ns: int) -> PartitionSnapshot:
+    """The partition as the events before that moment leave it."""
+    known: dict[str, int | list[int] | None] = {"leader": None, "leader_epoch": None, "isr": None}
+    for change in changes:
+        if change.at_ns // _MS >= at_ns // _MS:
+            break
+        told: Mapping[str, int | list[int] | None] = {
+            "leader": change.leader,
+            "leader_epoch": change.epoch,
+            "isr": None if change.isr is None else list(change.isr),
+        }
+        known |= {name: value for name, value in told.items() if value is not None}
+    return PartitionSnapshot.model_validate(
+        {"topic": place[0], "partition": place[1], "replicas": list(replicas), **known}
+    )
+
+
+def _replicas(given: Inputs, place: Place, changes: Sequence[Change]) -> list[int]:
+    """As the scenario assigns them, else whoever was ever in the ISR, those of the first one in its order."""
+    topic = given.scenario.topic(place[0]) if given.scenario else None
+    if topic is not None and topic.assignment and place[1] < len(topic.assignment):
+        return list(topic.assignment[place[1]])
+    return list(dict.fromkeys(broker for change in changes for broker in change.isr or ()))

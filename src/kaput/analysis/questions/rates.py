@@ -1,0 +1,134 @@
+"""Rates: means over the run; and whether a run that was ordered at a rate had it: stretches of seconds below,
+and means by the faults. Of the last nothing is told where any producer sends as fast as it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from kaput.analysis.engine.question import Question, Told, facts, findings
+from kaput.analysis.facts.inputs import Inputs
+from kaput.evidence.findings import Rates as Measured
+from kaput.evidence.findings_parts import MeanRates, Slump, When
+from kaput.scenario.pipes import pipes
+from kaput.scenario.vocabulary import NOOP
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+
+SHARE = 0.8  # of the ordered rate: what R5 wants an alert below
+_SECOND_NS = 1_000_000_000
+_WHATS = ("acked", "delivered")
+
+
+class Rates(Question):
+    """From what happened in each second (course.py), on the driver."""
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """Means from the first attempt to the last, and to the last acknowledgement; slumps."""
+        sent, fates = run.sums["sent"], run.sums["fates"]
+        begin = sent["begin_ns"].min()
+
+        def mean(count: int, end: object) -> float:
+            if not isinstance(begin, int) or not isinstance(end, int) or end <= begin:
+                return 0.0
+            return count / ((end - begin) / 1e9)
+
+        by_second, load = _per_second(run), seconds(begin, sent["last_attempt_ns"].max())
+        found = slumps(run.given, by_second, load)
+        yield findings(
+            rates=Measured(
+                sent_per_s=mean(int(fates["n"].sum()), sent["last_attempt_ns"].max()),
+                acked_per_s=mean(int(fates.filter(outcome="acked")["n"].sum()), sent["last_ack_ns"].max()),
+                ordered_per_s=ordered_per_s(run.given),
+                slumps=found,
+                means=means(run.given, by_second, load),
+            )
+        )
+        yield facts(slump_s=max((one.longest_s for one in found), default=None))
+
+
+def _per_second(run: Run) -> dict[str, dict[int, int]]:
+    """By what happened and second since the epoch, how often."""
+    second = (pl.col("at_ns") // _SECOND_NS).alias("second")
+    counts = run.sums["steps"].group_by("what", second).agg(pl.col("times").sum())
+    found: dict[str, dict[int, int]] = {}
+    for what, at, n in counts.iter_rows():
+        found.setdefault(what, {})[at] = n
+    return found
+
+
+def ordered_per_s(given: Inputs) -> float | None:
+    """What all producers together are to send in a second; None where one has no rate, as a pipe has none."""
+    if given.scenario is None or pipes(given.scenario):
+        return None
+    specs = given.scenario.producer_specs()
+    rates = [spec.rate for spec in specs if spec.rate != "max"]
+    return sum(rates) if rates and len(rates) == len(specs) else None
+
+
+Counts = Mapping[str, Mapping[int, int]]  # by what happened and second since the epoch, how often
+
+
+def slumps(given: Inputs, by_second: Counts, load: range) -> list[Slump]:
+    """Of acknowledgements, and of deliveries where one group reads. `load`: the seconds that count."""
+    ordered = ordered_per_s(given)
+    if ordered is None or not load:
+        return []
+    whats = _WHATS if len(given.groups) == 1 else _WHATS[:1]
+    return [_slump(what, by_second.get(what, {}), load, SHARE * ordered) for what in whats]
+
+
+def seconds(first_ns: object, last_ns: object) -> range:
+    """The whole seconds between the first attempt and the last."""
+    if not isinstance(first_ns, int) or not isinstance(last_ns, int):
+        return range(0)
+    return range(-(-first_ns // _SECOND_NS), last_ns // _SECOND_NS)
+
+
+def _slump(what: str, counts: Mapping[int, int], load: range, below: float) -> Slump:
+    # From one second that had the rate to the next: one time far off makes a gap of years.
+    enough = sorted(second for second in _within(counts, load) if counts[second] >= below)
+    longest = max(two - one - 1 for one, two in pairwise([load.start - 1, *enough, load.stop]))
+    return Slump(what=what, below_per_s=below, longest_s=longest, total_s=len(load) - len(enough))
+
+
+def means(given: Inputs, by_second: Counts, load: range) -> list[MeanRates]:
+    """Before the first fault took hold, until the last heal, and after that until the last attempt."""
+    if ordered_per_s(given) is None:
+        return []
+    return [
+        MeanRates(
+            when=when,
+            seconds=len(during),
+            sent_per_s=_mean(by_second.get("attempted", {}), during),
+            acked_per_s=_mean(by_second.get("acked", {}), during),
+            delivered_per_s=_mean(by_second.get("delivered", {}), during),
+        )
+        for when, during in _times(given, load)
+        if during
+    ]
+
+
+def _times(given: Inputs, load: range) -> Iterator[tuple[When, range]]:
+    faults = [f for f in given.faults if f.fault != NOOP and f.effective_ns is not None]
+    if not faults:
+        return
+    begin = min(f.effective_ns for f in faults if f.effective_ns is not None) // _SECOND_NS
+    end = -(-max(f.healed_ns or given.ended_ns for f in faults) // _SECOND_NS)
+    yield "before", range(load.start, max(load.start, min(begin, load.stop)))
+    yield "during", range(max(begin, load.start), max(begin, load.start, min(end, load.stop)))
+    yield "after", range(max(end, load.start), max(end, load.start, load.stop))
+
+
+def _mean(counts: Mapping[int, int], during: range) -> float:
+    return sum(counts[second] for second in _within(counts, during)) / len(during)
+
+
+def _within(counts: Mapping[int, int], during: range) -> list[int]:
+    """Those of the seconds in which anything happened."""
+    return [second for second in counts if second in during]

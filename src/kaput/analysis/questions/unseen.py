@@ -1,0 +1,175 @@
+"""unseen: a message that is stored and was never delivered to a group that is drained and reads its topic.
+Counted as messages, per group.
+
+What a group never had to read is excused, of groups that begin at the end, or a stretch of time before it.
+What is stored below the offset at which such a group began is none of its business; what is stored from there
+on is. Where no offset is known, time tells: what had been acknowledged before the group began is not for it,
+what was attempted afterwards is. What lies between is unclear. The beginnings come from the driver
+(facts/beginnings.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.engine.question import Find, Part, Question, To, Told, group_facts
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import at, message
+from kaput.analysis.facts.beginnings import NEVER
+from kaput.analysis.runs.columns import ACKED, MESSAGE, RECORD
+from kaput.analysis.runs.cutting import MESSAGES, overlay
+from kaput.analysis.runs.run import NULL, Ints, numbers, spread
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+
+_TOO_EARLY = Sum(("group", "topic", "unclear"), ("n",))
+_OWED_FROM = Sum(("group", "place"), (), ("offset",))
+
+
+@dataclass(frozen=True)
+class Unseen(Question):
+    """`reads`: by drained group, the topics that it reads; `handed`: (group, producer, seq, n), what share
+    groups were handed without a delivery on record; `beginnings`: see facts/beginnings.py.
+    """
+
+    reads: Mapping[int, Collection[int]] = field(default_factory=dict)
+    handed: pl.DataFrame = field(default_factory=pl.DataFrame)
+    beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    sums = {"too_early": _TOO_EARLY, "owed_from": _OWED_FROM}
+    passes = {"unseen": dict.fromkeys(("group", *RECORD, "n"), pl.Int64)}
+    stories = {"unseen": lambda r: f"{message(r)} is stored as {at(r)} and was never delivered to the group"}
+    shown_by = MESSAGE
+
+    def before_messages(self, run: Run) -> Unseen:
+        """Who reads what, and from where on."""
+        topics = run.names.topics
+        reads = {
+            index: [n for n, topic in enumerate(topics) if wanted is None or topic in wanted]
+            for index, wanted in run.given.subscribed.items()
+        }
+        return replace(
+            self,
+            reads=reads,
+            beginnings=run.beginnings,
+            handed=run.sums.get("handed_unrecorded", pl.DataFrame()),
+        )
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """What is unseen; what of it was too early; and where it is stored, for consequences.py."""
+        stored, times = messages.stored, messages.times
+        every = [stored.clear().with_columns(group=pl.lit(0, pl.Int64))]
+        for index, topics in self.reads.items():
+            never = stored.filter(pl.col(f"delivered_{index}") == 0, pl.col("topic").is_in(sorted(topics)))
+            every.append(_not_handed(never.with_columns(group=pl.lit(index, pl.Int64)), self.handed))
+        unseen = pl.concat(every)
+        yield messages.case("unseen", unseen)
+        yield Part("too_early", too_early(unseen, self.beginnings, times))
+        yield Part("owed_from", owed_from(messages.stretches, self.beginnings, times))
+        first = {"first_place": "place", "first_offset": "offset"}
+        passed = owed(unseen, self.beginnings, times).rename(first)
+        yield To("unseen", passed.select("group", *RECORD, "n"))
+
+    def tell(self, run: Run) -> Iterator[Told]:
+        """What was too early, or may have been."""
+        counts = _excused(run)
+        for index in run.groups:
+            yield group_facts(
+                index, too_early=counts.get((index, False), 0), maybe_too_early=counts.get((index, True), 0)
+            )
+
+
+def _excused(run: Run) -> dict[tuple[int, bool], int]:
+    """By group and whether it is unclear, how many were stored before the group began."""
+    counts = run.sums["too_early"].group_by("group", "unclear").agg(pl.col("n").sum())
+    return {(index, unclear): n for index, unclear, n in counts.iter_rows()}
+
+
+def _not_handed(unseen: pl.DataFrame, handed: pl.DataFrame) -> pl.DataFrame:
+    """What a group was not delivered, without what it was handed all the same."""
+    if handed.is_empty():
+        return unseen
+    group = unseen["group"].unique()
+    parts, there = overlay([unseen, handed.filter(pl.col("group").is_in(group.implode()))], MESSAGES)
+    return parts.join(there, on="part", how="anti")
+
+
+def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """TOO_EARLY of stretches with `group`: what was not for their group, or may not have been."""
+    known = _between(unseen.filter(pl.col("group").is_in(beginnings["group"].unique().to_list())), beginnings)
+    done, attempt = _times(known, times)
+    line = np.repeat(np.arange(known.height), known["between"].to_numpy())
+    before, after = (numbers(known[name])[line] for name in ("before_ns", "after_ns"))
+    early = np.bincount(line[done < before], minlength=known.height)
+    open_ = np.bincount(line[(done >= before) & (attempt < after)], minlength=known.height)
+    found = [
+        known.select(
+            "group", "topic", unclear=pl.lit(False), n=pl.col("below") + pl.Series(early, dtype=pl.Int64)
+        ),
+        known.select("group", "topic", unclear=pl.lit(True), n=pl.Series(open_, dtype=pl.Int64)),
+    ]
+    return _TOO_EARLY.of(pl.concat(found).filter(pl.col("n") > 0))
+
+
+def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """OWED_FROM of what is stored, where no offset is known: the first that was attempted afterwards."""
+    stored = stretches.filter(pl.col("stored") > 0).drop("group", strict=False)
+    groups = beginnings.select("group").unique()
+    known = _between(
+        stored.join(groups, how="cross"), beginnings.filter(pl.col("nothing_below") < pl.col("all_from"))
+    )
+    _, attempt = _times(known, times)
+    n = known["between"].to_numpy()
+    line = np.repeat(np.arange(known.height), n)
+    offsets = spread(known["first_offset"].to_numpy() + known["below"].to_numpy(), n)
+    later = attempt >= numbers(known["after_ns"])[line]
+    rows = known.select("group", place="first_place")[line[later]]
+    return _OWED_FROM.of(rows.with_columns(offset=pl.Series(offsets[later], dtype=pl.Int64)))
+
+
+def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """(group, producer, seq, first_place, first_offset, n) of stretches with `group`: what was for it."""
+    columns = ["group", "producer", "seq", "first_place", "first_offset", "n"]
+    places = beginnings.select("group", first_place="place")
+    rest = unseen.join(places, on=["group", "first_place"], how="anti")
+    known = _between(unseen, beginnings)
+    _, attempt = _times(known, times)
+    n = known["between"].to_numpy()
+    line = np.repeat(np.arange(known.height), n)
+    later = attempt >= numbers(known["after_ns"])[line]
+    moved = pl.Series(spread(known["below"].to_numpy(), n)[later], dtype=pl.Int64)
+    timed = known[line[later]].with_columns(
+        pl.col("seq") + moved, pl.col("first_offset") + moved, n=pl.lit(1, pl.Int64)
+    )
+    before = pl.col("below") + pl.col("between")
+    behind = known.with_columns(
+        pl.col("seq") + before, pl.col("first_offset") + before, n=pl.col("n") - before
+    ).filter(pl.col("n") > 0)
+    return pl.concat([rows.select(columns) for rows in (rest, timed, behind)])
+
+
+def _between(stretches: pl.DataFrame, beginnings: pl.DataFrame) -> pl.DataFrame:
+    """Stretches of late groups with `below`: how many of them are not for the group, and `between`: how many
+    after these are told by their times.
+    """
+    known = stretches.join(beginnings, left_on=["group", "first_place"], right_on=["group", "place"])
+    first, n = pl.col("first_offset"), pl.col("n")
+    known = known.with_columns(below=(pl.col("nothing_below").clip(first, first + n) - first))
+    upto = pl.col("all_from").clip(first, first + n) - first
+    return known.with_columns(between=pl.max_horizontal(upto - pl.col("below"), 0))
+
+
+def _times(known: pl.DataFrame, times: Mapping[str, Ints]) -> tuple[Ints, Ints]:
+    """When each message between was stored at the latest, and when it was attempted."""
+    rows = spread(known["row"].to_numpy() + known["below"].to_numpy(), known["between"].to_numpy())
+    acked = np.repeat(known.select(ACKED).to_series().to_numpy(), known["between"].to_numpy())
+    done = times["dones"][rows]
+    # Only an acknowledgement says that it was stored by then.
+    return np.where(acked & (done != NULL), done, NEVER), times["attempts"][rows]

@@ -1,0 +1,161 @@
+"""What is known of the run, on the driver: its small tables, the totals so far, and what follows from both.
+
+Each property needs the totals of the stage that it names; it is worked out when it is asked for first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import cached_property
+
+import polars as pl
+
+from kaput.analysis.engine.asking import Totals
+from kaput.analysis.facts import beginnings, partitions, reach, rebalances, timeline, waiting
+from kaput.analysis.facts.assignments import events_frame
+from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.partitions import Partitions
+from kaput.analysis.facts.reach import Attempted, Reach
+from kaput.analysis.facts.rebalances import Rebalances
+from kaput.analysis.facts.seeks import after_aborts
+from kaput.analysis.facts.timeline import Timeline
+from kaput.analysis.plan import Plan
+from kaput.analysis.runs.columns import none
+from kaput.analysis.runs.names import Names, Place
+from kaput.analysis.views.known import Known
+from kaput.evidence.folder import LedgerRows
+
+
+class Run:
+    """One run folder: what is `given`, how the `work` is cut into tasks, and the `totals`. `ledger`: what the
+    ledger is to have rows of.
+    """
+
+    def __init__(self, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> None:
+        self.given, self.work, self.ledger = given, work, ledger
+        self.totals = Totals()
+
+    @property
+    def names(self) -> Names:
+        """Numbers for names."""
+        return self.given.names
+
+    @property
+    def sums(self) -> dict[str, pl.DataFrame]:
+        """The sums of all tasks, by name."""
+        return self.totals.sums
+
+    @property
+    def groups(self) -> range:
+        """The numbers of all groups."""
+        return range(len(self.given.groups))
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """group_events, with numbers for names."""
+        given = self.given
+        return events_frame(
+            self.names, [*given.group_events, *after_aborts(given.evidence, given.group_events)]
+        )
+
+    @cached_property
+    def partitions(self) -> Partitions:
+        """After rows: which there are, and how far they were read."""
+        return partitions.find(self.given, self.sums)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """After rows: who led what. Only the run's own partitions: a fault that moves another moves no
+        message.
+        """
+        known = self.partitions
+        own = [e for e in self.given.cluster_events if (e["topic"], e["partition"]) in known.complete]
+        return timeline.build(own, self.given.faults, known.logged, known.ends)
+
+    @cached_property
+    def reaches(self) -> list[Reach]:
+        """After rows: what each fault reached."""
+        return reach.plan(self.given.faults, self.timeline, self.given.replicas)
+
+    @cached_property
+    def rebalances(self) -> Rebalances:
+        """After rows: when partitions changed hands in each group."""
+        last = self.sums["delivered"].group_by("group").agg(pl.col("last_ns").max())
+        names = self.given.groups
+        return rebalances.find(
+            self.given.group_events,
+            self.given.manifest.ended_ns,
+            {names[group]: at_ns for group, at_ns in last.iter_rows()},
+        )
+
+    @cached_property
+    def beginnings(self) -> pl.DataFrame:
+        """After rows: where groups began that do not read from the start (BEGINNINGS)."""
+        acquired = self.sums["acquired"]
+        handed = pl.concat([self.sums["delivered"].select(acquired.columns), acquired])
+        return beginnings.beginnings(self.given, list(self.partitions.complete), handed)
+
+    @cached_property
+    def waiting(self) -> pl.DataFrame:
+        """After rows: how far groups had come when faults were healed (WAITING)."""
+        return waiting.waiting(self.given, self.beginnings, list(self.partitions.complete))
+
+    @cached_property
+    def begins(self) -> dict[tuple[int, Place], int]:
+        """After messages: by such a group and place, from which offset on anything was for it."""
+        owed = self.sums["owed_from"].iter_rows()
+        from_ = {(group, self.names.located(place)): offset for group, place, offset in owed}
+        return beginnings.begins(self.beginnings, from_, self.partitions.ends, self.names)
+
+    @cached_property
+    def first_acks(self) -> dict[str, int]:
+        """After messages: by fault, the first acknowledgement after it (questions/recovery.py)."""
+        return dict(self.sums["first_acks"].drop_nulls().iter_rows())
+
+    @property
+    def attempted(self) -> list[Attempted]:
+        """After messages: the times in which losses with acks=0 are attributed to a fault."""
+        return [
+            Attempted(one.fault.id, one.fault.effective_ns, self.first_acks.get(one.fault.id))
+            for one in self.reaches
+            if one.fault.effective_ns is not None and one.places
+        ]
+
+    def to_encode(self) -> Known:
+        """What tasks know that encode rows."""
+        given, work = self.given, self.work
+        return Known(
+            self.names,
+            work.parts,
+            work.width_ns,
+            work.step_ns,
+            self.events,
+            committed=self._with("read_committed"),
+            uncommitted=self._with("read_uncommitted"),
+            drained={index for index, drained in enumerate(given.drained) if drained},
+            share_groups=given.share_groups,
+            silent=given.with_acks("0"),
+            acks_1=given.with_acks("1"),
+        )
+
+    def known(self, stage: str) -> Known:
+        """What the tasks of a stage after that know."""
+        names, known = self.names, self.partitions
+        matched = stage not in ("stored", "messages")
+        begins = (
+            [(g, names.code(place), offset) for (g, place), offset in self.begins.items()] if matched else []
+        )
+        return replace(
+            self.to_encode(),
+            complete={names.code(place) for place, done in known.complete.items() if done},
+            complete_topics={names.topics.index(topic) for topic, done in known.topics().items() if done},
+            timeline=self.timeline,
+            extents=known.extents(),
+            under=self.sums["under"] if matched else none("producer", "place", "epoch", "first_ns"),
+            attempted=self.attempted if matched else (),
+            begins=pl.DataFrame(begins, schema=none("group", "place", "offset").schema, orient="row"),
+        )
+
+    def _with(self, isolation: str) -> Collection[int]:
+        return {index for index, known in enumerate(self.given.isolations) if known == isolation}

@@ -1,0 +1,26 @@
+"""The messages of some blocks once more, for what became of keys: who was delivered what, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from kaput.analysis.engine.pieces import Piece, gathered
+from kaput.analysis.runs.run import unpacked
+from kaput.analysis.views.known import Known
+from kaput.analysis.views.rows import DELIVERED, no_rows
+
+
+class Keys:
+    """`log` and `deliveries`: runs of what has an identity; the deliveries' `row` points into `polls`."""
+
+    def __init__(self, pieces: Iterable[Piece], known: Known, _inlets: object, _part: int) -> None:
+        self.known = known
+        self.cases: dict[str, pl.DataFrame] = {}
+        none = no_rows()
+        empty = {"log": none["log"].runs, "deliveries": none["deliveries"].packed().select(DELIVERED)}
+        tables = gathered(pieces, empty)
+        self.log = tables["log"]
+        self.deliveries, polls = unpacked(tables["deliveries"], ("polls",))
+        self.polls = polls["polls"]

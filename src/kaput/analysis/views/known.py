@@ -1,0 +1,50 @@
+"""What every task knows of the run beside its own share of the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from kaput.analysis.engine.pieces import Parts
+from kaput.analysis.facts.partitions import Extent
+from kaput.analysis.facts.reach import Attempted
+from kaput.analysis.facts.timeline import Timeline
+from kaput.analysis.runs.names import Names, Place
+
+
+@dataclass(frozen=True)
+class Known:
+    """`parts`: how many tasks there are; `silence_ns`: from how many ns on silences are exact, `step_ns`: how
+    wide steps are; `events`: group_events (facts/assignments.py).
+
+    Of groups, by number: those with read_committed and read_uncommitted, those that are `drained`, share
+    groups with their limit of deliveries, if that is known. Of producers those with acks=0 (`silent`) and
+    acks=1.
+
+    Once rows are encoded: the places that were read to their end (`complete`), topics all of whose known
+    places were, who led what, how far logs reach. Once messages are matched: `under`, the first
+    acknowledgement of what each epoch stored of a producer (producer, place, epoch, first_ns); `attempted`,
+    when the victims of faults were; `begins`, where groups that do not read from the start began (group,
+    place, offset).
+    """
+
+    names: Names
+    parts: Parts
+    silence_ns: int
+    step_ns: int
+    events: pl.DataFrame
+    committed: Collection[int] = ()
+    uncommitted: Collection[int] = ()
+    drained: Collection[int] = ()
+    share_groups: Mapping[int, int | None] = field(default_factory=dict)
+    silent: Collection[int] = ()
+    acks_1: Collection[int] = ()
+    complete: Collection[int] = ()
+    complete_topics: Collection[int] = ()
+    timeline: Timeline = field(default_factory=Timeline)
+    extents: Mapping[Place, Extent] = field(default_factory=dict)
+    under: pl.DataFrame = field(default_factory=pl.DataFrame)
+    attempted: Sequence[Attempted] = ()
+    begins: pl.DataFrame = field(default_factory=pl.DataFrame)

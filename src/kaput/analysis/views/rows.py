@@ -1,0 +1,149 @@
+"""Stage 1: row groups become runs, which go to the tasks of their messages and to those of their places.
+
+On the way questions are asked that single rows answer by themselves: how many, when, how long it took.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+import polars as pl
+
+from kaput.analysis.engine import steps
+from kaput.analysis.engine.asking import Found, ask, kinds
+from kaput.analysis.engine.pieces import Piece, by_part
+from kaput.analysis.engine.question import Question
+from kaput.analysis.engine.sums import total
+from kaput.analysis.runs import encoding
+from kaput.analysis.runs.columns import ACKED, NAMED
+from kaput.analysis.runs.encoding import Encoded
+from kaput.analysis.runs.names import EVENTS
+from kaput.analysis.runs.run import Ints, whole_us
+from kaput.analysis.runs.tables import Rows as TableRows
+from kaput.analysis.runs.tables import Unit, empty, read
+from kaput.analysis.views.known import Known
+
+DELIVERED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls", "polls_from")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A row group of one `table`, as runs, and what is kept of their rows (runs/encoding.py)."""
+
+    table: str
+    coded: Encoded
+    known: Known
+    cases: dict[str, pl.DataFrame] = field(default_factory=dict)
+
+    @cached_property
+    def acked(self) -> Encoded:
+        """Of sends: those that were acknowledged."""
+        return self.coded.where(ACKED)
+
+    @cached_property
+    def acked_us(self) -> Ints:
+        """How long each of them took, in whole microseconds towards zero."""
+        return whole_us(self.acked.rows["dones"] - self.acked.rows["attempts"])
+
+    @cached_property
+    def graded(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Of sends: how long acknowledgements took, in each step (engine/steps.py: GRADES and LONGEST)."""
+        return steps.graded("acked", self.acked.rows["dones"], self.acked_us, self.known.step_ns)
+
+
+def encode(units: Iterable[Unit], known: Known, questions: Sequence[Question]) -> Iterator[tuple[int, Piece]]:
+    """One task: the pieces that it makes, by the part they go to, and at last what questions found."""
+    yield from encode_rows(((unit.table, read(unit, known.names)) for unit in units), known, questions)
+
+
+def encode_rows(
+    tables: Iterable[tuple[str, TableRows]], known: Known, questions: Sequence[Question]
+) -> Iterator[tuple[int, Piece]]:
+    """The same of rows that have been read."""
+    found = []
+    for table, rows in tables:
+        coded = _ENCODE[table](rows, known)
+        found.append(ask(questions, "rows", Rows(table, coded, known), known.parts).sums)
+        yield from _SPLIT[table](coded, known)
+    if found:
+        yield known.parts.sums, Piece("sums", pickle.dumps(total(found, kinds(questions))))
+
+
+def nothing(known: Known, questions: Sequence[Question]) -> Found:
+    """What is found in no rows."""
+    none = (Rows(table, coded, known) for table, coded in no_rows().items())
+    return Found(total((ask(questions, "rows", view, known.parts).sums for view in none), kinds(questions)))
+
+
+@cache
+def no_rows() -> Mapping[str, Encoded]:
+    """The tables without rows, encoded.
+
+    Not made on import: Spark forks its workers from a process that has imported this, and a fork of a process
+    in which Polars has run anything deadlocks.
+    """
+    return {
+        "sends": encoding.sends(empty("sends")),
+        "log": encoding.log(empty("log")),
+        "deliveries": encoding.deliveries(empty("deliveries"), pl.DataFrame(schema=EVENTS)),
+        "share_events": encoding.share_events(empty("share_events")),
+        "transactions": encoding.transactions(empty("transactions")),
+        "outputs": encoding.outputs(empty("outputs")),
+    }
+
+
+_ENCODE: Mapping[str, Callable[[TableRows, Known], Encoded]] = {
+    "sends": lambda rows, known: encoding.sends(rows),
+    "log": lambda rows, known: encoding.log(rows),
+    "deliveries": lambda rows, known: encoding.deliveries(rows, known.events),
+    "share_events": lambda rows, known: encoding.share_events(rows),
+    "transactions": lambda rows, known: encoding.transactions(rows),
+    "outputs": lambda rows, known: encoding.outputs(rows),
+}
+
+
+def _sends(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
+    yield from by_part(coded.packed(), _message(known), known.parts.messages, "sends")
+
+
+def _log(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
+    runs = coded.runs
+    yield from by_part(runs.filter(NAMED), _message(known), known.parts.messages, "log")
+    yield from by_part(runs, known.parts.place(pl.col("place")), known.parts.places, "log")
+
+
+def _deliveries(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
+    named = coded.packed().filter(NAMED).select(DELIVERED)
+    yield from by_part(named, _message(known), known.parts.messages, "deliveries")
+    runs = coded.runs.drop("row")
+    yield from by_part(runs, known.parts.place(pl.col("place")), known.parts.places, "deliveries")
+
+
+def _share_events(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
+    yield from by_part(coded.runs, known.parts.place(pl.col("place")), known.parts.places, "share_events")
+
+
+def _of_messages(table: str) -> Callable[[Encoded, Known], Iterator[tuple[int, Piece]]]:
+    """What goes to the tasks of messages alone."""
+
+    def split(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
+        yield from by_part(coded.runs, _message(known), known.parts.messages, table)
+
+    return split
+
+
+_SPLIT: Mapping[str, Callable[[Encoded, Known], Iterator[tuple[int, Piece]]]] = {
+    "sends": _sends,
+    "log": _log,
+    "deliveries": _deliveries,
+    "share_events": _share_events,
+    "transactions": _of_messages("transactions"),
+    "outputs": _of_messages("outputs"),
+}
+
+
+def _message(known: Known) -> pl.Expr:
+    return known.parts.message(pl.col("producer"), pl.col("block"))

@@ -1,0 +1,133 @@
+"""What became of every message: stretches of messages of one producer that had the same fate.
+
+Every message (a producer's seq) has one row in sends; the log may have copies of it, members of groups may
+have been given some, and it may be of a transaction. Where all of these are cut at each other's borders, a
+stretch has one fate. The ledger, all fates, and the anomalies that are fates (lost, duplicate, recovered,
+ghost, unseen) are read off here; records of an identity that was never sent are phantoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.runs.columns import COMMITTED
+from kaput.analysis.runs.cutting import MESSAGES, overlay
+from kaput.analysis.runs.run import NULL, Flags, Ints, numbers
+
+
+@dataclass(frozen=True)
+class Messages:
+    """`stretches`: what was sent, a row a stretch (see `messages`). `copies`: the log's records with an
+    identity, cut likewise, and whether that was `sent`. `deliveries`: the same of what members were given;
+    `transactions`: of transactions.
+    """
+
+    stretches: pl.DataFrame
+    copies: pl.DataFrame
+    deliveries: pl.DataFrame
+    transactions: pl.DataFrame
+
+
+def messages(
+    sends: pl.DataFrame,
+    log: pl.DataFrame,
+    deliveries: pl.DataFrame,
+    transactions: pl.DataFrame,
+    groups: Collection[int],
+) -> Messages:
+    """Matches runs of sends, log and deliveries (those with an identity), and transactions, by producer and
+    seq.
+
+    A stretch has the columns of a run of sends, and: `stored`, how many copies of it are visible, `logged`,
+    how many there are at all; `first_place`, `first_offset`, `epoch` of the first copy, visible ones first,
+    then by offset, then place; `borne_out`, whether the log has a copy where the acknowledgement says;
+    `transaction`, `first_seq`, `state`, `whole` of its transaction (runs/encoding.py), null without one;
+    `delivered_G`, how often it was delivered to members of group G.
+    """
+    stretches, copies, delivered, held = overlay([sends, log, deliveries, transactions], MESSAGES)
+    at, part = stretches["part"].to_numpy(), copies["part"].to_numpy()
+    size = _size(stretches, copies, delivered, held)
+    logged = stored = np.bincount(part, minlength=size)
+    if not copies["visible"].all():
+        stored = np.bincount(part[copies["visible"].to_numpy()], minlength=size)
+    sent, borne_out = np.zeros((2, size), bool)
+    sent[at] = True
+    borne_out[part[_as_claimed(copies, stretches, size)]] = True
+    copies = copies.with_columns(sent=pl.Series(sent[part], dtype=pl.Boolean))
+    stretches = stretches.with_columns(
+        *_first_copies(copies, at, bool((logged > 1).any()), size),
+        *_held(held, at, size),
+        stored=pl.Series(stored[at], dtype=pl.Int64),
+        logged=pl.Series(logged[at], dtype=pl.Int64),
+        borne_out=pl.Series(borne_out[at], dtype=pl.Boolean),
+    )
+    group, whose = numbers(delivered["group"]), delivered["part"].to_numpy()
+    often = [np.bincount(whose[group == each], minlength=size)[at] for each in groups]
+    columns = [
+        pl.Series(f"delivered_{each}", times, pl.Int64) for each, times in zip(groups, often, strict=True)
+    ]
+    return Messages(stretches.with_columns(columns), copies, delivered, held)
+
+
+def _size(*frames: pl.DataFrame) -> int:
+    """How many parts there are."""
+    return 1 + max(int(frame["part"].max()) if frame.height else -1 for frame in frames)  # type: ignore[arg-type]
+
+
+def _as_claimed(copies: pl.DataFrame, stretches: pl.DataFrame, size: int) -> Flags:
+    """Which copies stand where the acknowledgement of their message says."""
+    line = np.full(size, -1)
+    line[stretches["part"].to_numpy()] = np.arange(stretches.height)
+    mine = line[copies["part"].to_numpy()]
+    found: Flags = mine >= 0
+    for name in ("place", "offset"):
+        claimed = np.append(numbers(stretches[name]), NULL)
+        found &= claimed[mine] == numbers(copies[name])
+    return found
+
+
+def _first_copies(copies: pl.DataFrame, at: Ints, several: bool, size: int) -> list[pl.Series]:
+    """first_place, first_offset, epoch: of the first copy of each part in `at`."""
+    ordered = copies.sort(~pl.col("visible"), "offset", "place") if several else copies
+    chosen = _first_rows(ordered, at, size)
+    return [
+        ordered[name].gather(chosen).alias(alias)
+        for name, alias in {"place": "first_place", "offset": "first_offset", "epoch": "epoch"}.items()
+    ]
+
+
+def _first_rows(frame: pl.DataFrame, at: Ints, size: int) -> pl.Series:
+    """The number of the first row of each part in `at`, null for none."""
+    line = np.full(size, -1)
+    # Of several, the one that is assigned last stays.
+    line[frame["part"].to_numpy()[::-1]] = np.arange(frame.height)[::-1]
+    return pl.Series(line[at], dtype=pl.Int64).replace(-1, None)
+
+
+def _held(transactions: pl.DataFrame, at: Ints, size: int) -> list[pl.Series]:
+    """transaction, first_seq, state, whole of each part in `at`."""
+    chosen = _first_rows(transactions, at, size)
+    return [transactions[name].gather(chosen) for name in ("transaction", "first_seq", "state", "whole")]
+
+
+def uncommitted() -> pl.Expr:
+    """Of a stretch that has `unread`: nobody promised that it is there, since its transaction was aborted or
+    its outcome is unknown; where no transaction is known, since the log has it and it is not visible.
+    """
+    open_ = (
+        pl.when(pl.col("state").is_null()).then(pl.col("logged") > 0).otherwise(pl.col("state") != COMMITTED)
+    )
+    return (pl.col("stored") == 0) & ~pl.col("unread") & open_
+
+
+def unread(complete: Collection[int], complete_topics: Collection[int]) -> pl.Expr:
+    """Of a stretch: not found, and the partition it went to was not read to its end; where that is not
+    known, some partition of its topic.
+    """
+    elsewhere = ~pl.col("place").is_in(sorted(complete))
+    anywhere = ~pl.col("topic").is_in(sorted(complete_topics))
+    return (pl.col("stored") == 0) & pl.when(pl.col("place").is_null()).then(anywhere).otherwise(elsewhere)

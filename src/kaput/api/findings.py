@@ -1,0 +1,50 @@
+"""Findings in Python: the document (evidence/findings.py) with its run folder, as notebooks show it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import PrivateAttr
+
+from kaput.evidence import findings as document
+from kaput.evidence.findings_file import read_findings
+from kaput.evidence.folder import RunFolder
+
+
+class Findings(document.Findings):
+    """What became of every message of a run, and the verdict. `str()` of it is the report as text."""
+
+    _folder: Path = PrivateAttr()
+
+    @classmethod
+    def of(cls, found: document.Findings, folder: Path) -> Findings:
+        """The same findings, of this run folder."""
+        made = cls(**{name: getattr(found, name) for name in document.Findings.model_fields})
+        made._folder = folder
+        return made
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return self._folder
+
+    def __str__(self) -> str:
+        from kaput.report.terminal import render
+
+        return render(self, self._folder).plain
+
+    def __repr__(self) -> str:
+        from kaput.report.sentences import verdict_sentence
+
+        return f"<kaput.Findings of {self.run.scenario}: {verdict_sentence(self)}>"
+
+    def _repr_html_(self) -> str:
+        from kaput.report.notebook import to_notebook
+
+        return to_notebook(RunFolder(self._folder), self)
+
+
+def load(folder: str | Path) -> Findings:
+    """The findings of a run that was judged: reads its findings.json. Raises UsageError."""
+    path = RunFolder(Path(folder))
+    return Findings.of(read_findings(path.findings_path), path.path)

@@ -1,0 +1,173 @@
+"""`kaput.run` and `kaput.analyze`: a scenario on a real cluster, and recorded evidence, judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from kaput.api.findings import Findings
+from kaput.api.runs import Run
+
+if TYPE_CHECKING:
+    from kaput.evidence.folder import LedgerRows
+    from kaput.java import Java
+    from kaput.runner.run_cluster import ClusterProvider
+    from kaput.scenario.model import Scenario
+
+
+def run(
+    scenario: str | Path | Mapping[str, Any],
+    set: Mapping[str, Any] | None = None,
+    *,
+    seed: int | None = None,
+    runs: str | Path = "runs",
+    kafka_home: str | Path | None = None,
+    page: bool = True,
+    note: Callable[[str], None] = lambda _text: None,
+) -> Run:
+    """Plays a scenario on a cluster of its own and judges it, as `kaput run` does.
+
+    `scenario`: a built-in name, a YAML file, or its content as a dict. `set`: changes to it by their paths,
+    such as `{"workload.producers.0.acks": 1}`. `page`: whether to write report.html. `note` is called with
+    phases and faults as they begin.
+
+    A run that violates a promise is no exception: see `Run.findings.verdict`. Raises UsageError for a mistake
+    in the arguments, LabError if there is nothing to judge, Interrupted.
+    """
+    from kaput.analysis.spark.program import PROGRAM
+    from kaput.api.scratch import Scratch
+    from kaput.cluster.network.reexec import check_inside
+    from kaput.errors import KaputError
+    from kaput.java import find_java
+    from kaput.processes.reaper import reap_orphans
+    from kaput.processes.signals import interrupts
+    from kaput.runner.experiment import Experiment
+    from kaput.runner.folder_setup import check_runs
+
+    name, resolved = _resolved(scenario, set or {})
+    java = find_java()
+    check_runs(Path(runs))
+    if resolved.cluster.network == "namespaces":
+        check_inside()
+    drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+    with _environment_kept(), interrupts(), Scratch() as scratch:
+        reap_orphans()
+        ground = _ground(resolved, java, kafka_home, note)
+        experiment = Experiment(
+            name,
+            resolved,
+            drawn,
+            Path(runs),
+            ground,
+            _Notes(note),
+            on_load=PROGRAM.prepare,
+            on_last_heal=PROGRAM.begin,
+        )
+        try:
+            folder = experiment.run()
+        except KaputError as error:
+            error.add_note(f"what was recorded is in {experiment.folder.path} (kaput.analyze judges it)")
+            raise
+        _judged(folder.path, PROGRAM.session, scratch, "stretches", page)
+    return Run(folder.path)
+
+
+def analyze(
+    folder: str | Path,
+    spark: Any = None,
+    *,
+    ledger: LedgerRows = "stretches",
+    page: bool = True,
+) -> Findings:
+    """Judges a run folder again, whoever wrote it, and writes its findings.json, as `kaput analyze` does.
+
+    `spark`: the SparkSession to use; None: the program's active one, else one of kaput's own, which later
+    calls use, too. `ledger`: what the ledger's rows are. `page`: whether to write report.html.
+
+    Raises EvidenceError naming the file at fault.
+    """
+    from kaput.analysis.spark.program import context_of
+    from kaput.api.scratch import Scratch
+    from kaput.processes.signals import interrupts
+
+    with _environment_kept(), interrupts(), Scratch() as scratch:
+        return _judged(Path(folder), lambda: context_of(spark), scratch, ledger, page)
+
+
+def _judged(path: Path, session: Any, scratch: Any, ledger: LedgerRows, page: bool) -> Findings:
+    from kaput.api.judging import judge, keep_report
+    from kaput.api.sealed import sealed_evidence
+    from kaput.evidence.folder import RunFolder
+
+    evidence = sealed_evidence(RunFolder(path), scratch)
+    found = judge(evidence, session, scratch, ledger)
+    if page:
+        keep_report(evidence.folder, found)
+    return Findings.of(found, path)
+
+
+def _resolved(scenario: str | Path | Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[str, Scenario]:
+    """The scenario with the changes, checked. JSON is YAML, so the values read as they are."""
+    from kaput.scenario.loader import find, resolve
+    from kaput.scenario.source import parse
+
+    if isinstance(scenario, Mapping):
+        name, source = "scenario", parse("scenario", yaml.safe_dump(dict(scenario), sort_keys=False))
+    else:
+        name, source = find(str(scenario))
+    return name, resolve(source, [f"{key}={json.dumps(value)}" for key, value in changes.items()])
+
+
+def _ground(
+    scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
+) -> ClusterProvider:
+    """A cluster of kaput's own; every jar that the run needs is there before it starts."""
+    from kaput.cluster.distribution import from_home, resolve
+    from kaput.runner.own_cluster import OwnClusterProvider
+
+    version = scenario.cluster.kafka
+    cluster = from_home(Path(kafka_home)) if kafka_home else resolve(version, java, note=note)
+    for other in sorted({*scenario.java_versions()} - {version}):
+        resolve(other, java, note=note)
+    return OwnClusterProvider(
+        cluster, java, [resolve(other, java, note=note) for other in scenario.upgrades()]
+    )
+
+
+class _Notes:
+    """A run's progress as lines of text."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self.note = self.phase = note
+
+    def messages(self, attempted: int, acked: int, total: int | None) -> None:
+        """Too often for a line."""
+
+    def drained(self, offsets: int, total: int) -> None:
+        """Too often for a line."""
+
+    def fault(self, step: str, what: str, active: bool) -> None:
+        """A fault has begun or ended."""
+        self.note(f"{'injected' if active else 'healed'}: {what}")
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Owners mark the environment, by which their children are found: later ones are the program's own."""
+    from kaput.processes.records import MARKER
+
+    before = os.environ.get(MARKER)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(MARKER, None)
+        else:
+            os.environ[MARKER] = before

@@ -1,0 +1,46 @@
+"""A temporary directory: created when it is first needed, deleted at the end.
+
+For evidence that comes from a URL, and for whatever cannot be written into its run folder.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+
+class Scratch:
+    """A context manager. `where`: the directory to make it in; None is the system's temporary one."""
+
+    def __init__(self, where: Path | None = None) -> None:
+        self.where = where
+        self._stack = ExitStack()
+        self._made: Path | None = None
+        self._number = 0
+
+    @property
+    def used(self) -> bool:
+        """Whether anything was put there."""
+        return self._made is not None
+
+    def directory(self) -> Path:
+        """A new, empty directory. Raises OSError where there can be none."""
+        from kaput.processes.ownership import Owner
+
+        if self._made is None:
+            owner = self._stack.enter_context(Owner())
+            self._made = owner.own_path(Path(tempfile.mkdtemp(prefix="kaput-scratch-", dir=self.where)))
+        self._number += 1
+        path = self._made / str(self._number)
+        path.mkdir()
+        return path
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)

@@ -1,0 +1,134 @@
+"""How the program ends: every exception becomes a sentence on stderr and an exit status.
+
+0, 1 and 3 are verdicts (0 also any other success); a failure never ends with one of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from kaput.cli.verbs import VerbGroup
+from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError
+from kaput.printable import printable_lines
+
+INTERNAL_ERROR = 70
+VERDICTS = (0, 1, 3)
+# The base of click's usage errors, from whichever click typer brings.
+_ClickUsageError: Any = typer.BadParameter.__bases__[0]
+# Failures of the machine, not of the program.
+_MACHINE = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.EIO,
+    errno.EACCES,
+    errno.EPERM,
+)
+_LONGEST = 500
+_SECRET = re.compile(r"((?:secret|password|token|credential|key)[^=]*=).+", re.IGNORECASE)
+
+
+class _Raised(Exception):
+    """Wraps an exception that click would turn into exit status 1."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class RootGroup(VerbGroup):
+    """The program's verbs; their exceptions reach `status_of` unchanged."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the verb. Raises _Raised for OSError and EOFError."""
+        try:
+            return super().invoke(ctx)
+        except (OSError, EOFError) as error:
+            raise _Raised(error) from error
+
+
+def status_of(program: Callable[[], object]) -> int:
+    """Runs the program and returns its exit status. A failure is one sentence on stderr."""
+    try:
+        try:
+            status = program()
+            return status if isinstance(status, int) else 0
+        except _Raised as raised:
+            raise raised.error from None
+    except KaputError as error:
+        _print(str(error))
+        return error.exit_status
+    except (KeyboardInterrupt, typer.Abort):
+        _print("interrupted")
+        return Interrupted.exit_status
+    except _ClickUsageError as error:
+        error.show()
+        return UsageError.exit_status
+    except MemoryError:
+        _print("the machine failed: out of memory")
+        return LabError.exit_status
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        return _unexpected(error)
+
+
+def _unexpected(error: Exception | SystemExit) -> int:
+    if isinstance(error, SystemExit) and error.code in (None, 0, UsageError.exit_status):
+        return int(error.code or 0)  # how typer's shell completion ends
+    if isinstance(error, OSError) and error.errno in _MACHINE:
+        where = f": {error.filename}" if error.filename else ""
+        _print(f"the machine failed: {error.strerror}{where}")
+        return LabError.exit_status
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, AccountingError):
+        what = f"the analysis is broken, do not trust its numbers: {error}"
+    _print(f"this is a bug in kaput, not a verdict: {what}")
+    trace = "".join(traceback.format_exception(error))
+    path = _saved(trace)
+    where = f"the traceback is in {path}" if path else f"the traceback:\n{trace}"
+    _print(
+        f"{where}\nPlease report the bug with that traceback, the output of `kaput --version` and this "
+        f"command line: {_command_line()}"
+    )
+    return INTERNAL_ERROR
+
+
+def _saved(trace: str) -> Path | None:
+    """The file with the traceback, in the user's log directory; None if it cannot be written."""
+    import platform
+
+    import platformdirs
+
+    from kaput import __version__
+
+    name = f"fault-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}.txt"
+    about = f"kaput {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    try:
+        path = Path(platformdirs.user_log_dir("kaput")) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{about}\n{_command_line()}\n\n{trace}", encoding="utf-8", errors="backslashreplace")
+    except (OSError, RuntimeError):
+        return None
+    return path
+
+
+def _command_line() -> str:
+    """The command line without values that look like secrets, and with very long ones cut off."""
+    import shlex
+
+    return shlex.join(["kaput", *(_SECRET.sub(r"\1...", word)[:_LONGEST] for word in sys.argv[1:])])
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(f"kaput: {printable_lines(text.rstrip())}\n")

@@ -1,0 +1,90 @@
+"""The options of a cluster that kaput starts: the same for `kaput run` and `kaput up`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kaput.cli.verbs import pairs
+
+Brokers = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Number of brokers (default: the scenario's, or 3).")
+]
+Controllers = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Number of dedicated controllers (default: brokers vote)."),
+]
+Racks = Annotated[
+    list[str] | None,
+    typer.Option("--rack", metavar="NAME", help="A rack; brokers are spread over them. Repeatable."),
+]
+Mode = Annotated[
+    str | None, typer.Option(metavar="<kraft|zookeeper>", help="ZooKeeper needs Kafka 3.9 or older.")
+]
+Kafka = Annotated[str | None, typer.Option(metavar="VERSION", help="Kafka version, for example 3.9.2.")]
+Network = Annotated[
+    str | None,
+    typer.Option(metavar="<loopback|namespaces>", help="namespaces: needed for network faults (Linux)."),
+]
+Security = Annotated[
+    str | None, typer.Option(metavar="<none|scram-tls>", help="scram-tls: TLS, SASL/SCRAM and ACLs (KRaft).")
+]
+BrokerConfig = Annotated[
+    list[str] | None,
+    typer.Option("--config", metavar="KEY=VALUE", help="A Kafka broker setting. Repeatable."),
+]
+KafkaHome = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Use this Kafka installation instead of downloaded jars."),
+]
+
+
+def cluster_block(
+    *,
+    brokers: int | None,
+    controllers: int | None,
+    racks: list[str] | None,
+    mode: str | None,
+    kafka: str | None,
+    network: str | None,
+    security: str | None,
+    config: list[str] | None,
+) -> dict[str, Any]:
+    """What was given, as keys of a scenario's `cluster` block. Raises UsageError."""
+    given = {
+        "brokers": brokers, "controllers": controllers, "racks": racks or None, "mode": mode, "kafka": kafka,
+        "network": network, "security": security, "config": pairs("--config", config) or None,
+    }  # fmt: skip
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def as_overrides(cluster: Mapping[str, Any]) -> dict[str, str]:
+    """The same as `--set` would have it, each with the option that gave it, for messages."""
+    config = {f"config.{key}": value for key, value in cluster.get("config", {}).items()}
+    plain = {key: value for key, value in cluster.items() if key != "config"}
+    options = {"racks": "--rack"}
+    found = {}
+    for key, value in {**plain, **config}.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        option = f"--config {key[7:]}={text}" if key in config else f"{options.get(key, f'--{key}')} {text}"
+        found[f"cluster.{key}={text}"] = option
+    return found
+
+
+@contextmanager
+def naming(options: Mapping[str, str]) -> Iterator[None]:
+    """Mistakes in these overrides name the option that gave them, instead of `--set`."""
+    from kaput.errors import UsageError
+
+    try:
+        yield
+    except UsageError as error:
+        text = str(error)
+        for override, option in options.items():
+            text = text.replace(f"--set {override}", option)
+        raise UsageError(text) from None

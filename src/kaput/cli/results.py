@@ -1,0 +1,111 @@
+"""Showing findings: text for people, JSON for programs, and the exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from kaput.api.judging import has_report
+from kaput.cli.judging import exit_status, keep_report
+from kaput.cli.series import Result, Series
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from kaput.console import Console
+    from kaput.evidence.findings import Findings
+    from kaput.evidence.folder import RunFolder
+    from kaput.report.comparison import Entry
+
+
+def show_series(series: Series, as_json: bool, as_list: bool, pages: bool = True) -> None:
+    """Prints every result, writes the report.html files (`pages`), then ends the program with the exception
+    that ended the series, or the worst exit status.
+
+    From worst to best: violated, failed by the lab, inconclusive, held.
+    """
+    try:
+        if series.results or series.failed or (as_json and as_list):
+            _print(series, as_json, as_list)
+            sys.stdout.flush()
+    finally:
+        # Last, so that the text is shown first; also if printing failed.
+        for result in series.results if pages else ():
+            if result.folder.origin is None and not has_report(result.folder):
+                keep_report(result.folder, result.findings)
+    if series.ended is not None:
+        raise series.ended
+    raise typer.Exit(exit_status([r.findings.verdict for r in series.results], failed=bool(series.failed)))
+
+
+def show(results: list[Result], as_json: bool, pages: bool = True) -> None:
+    """The same for runs that were judged now but recorded at any time."""
+    show_series(Series(results), as_json, as_list=len(results) > 1, pages=pages)
+
+
+def _print(series: Series, as_json: bool, as_list: bool) -> None:
+    if as_json:
+        print_json([result.findings.to_json() for result in series.results], as_list)
+        return
+    from kaput.console import Console
+    from kaput.report.terminal import render
+
+    console = Console(soft_wrap=True)
+    for result in series.results:
+        console.print(render(result.findings, result.folder.title))
+    if len(series.results) + len(series.failed) > 1:
+        console.print(table(series.results, series, width_of(console)))
+
+
+def print_json(documents: Sequence[str], as_list: bool) -> None:
+    """One document, or a list of them."""
+    sys.stdout.write("[" + ",\n".join(documents) + "]\n" if as_list else documents[0] + "\n")
+
+
+def table(results: Sequence[Result], series: Series | None = None, width: int | None = None) -> Text:
+    """The runs side by side; for repetitions of a single variant also their statistics."""
+    from kaput.report.comparison import compare
+    from kaput.report.tables import as_text, render_statistics
+
+    text = as_text(compare(entries(results, series)), width)
+    if len(results) > 1 and len({result.variant for result in results}) == 1:
+        text.append("\n").append_text(render_statistics([result.findings for result in results]))
+    return text
+
+
+def width_of(console: Console) -> int | None:
+    """The terminal's width; None for a pipe or a file."""
+    return console.width if console.is_terminal else None
+
+
+def entries(results: Sequence[Result], series: Series | None = None) -> list[Entry]:
+    """The rows of a comparison: judged runs, then those that failed."""
+    from kaput.report.comparison import Entry
+
+    judged = [
+        Entry(
+            result.folder.path.resolve().name,
+            result.variant,
+            result.findings.run.scenario,
+            result.findings.run.varied,
+            result.findings,
+        )
+        for result in results
+    ]
+    failed = [
+        Entry("-", plan.variant, plan.name, plan.varied, None) for plan in (series.failed if series else ())
+    ]
+    return [*judged, *failed]
+
+
+def result_of(folder: RunFolder, findings: Findings) -> Result:
+    """The result of a run recorded at any time; runs with the same name and scenario are repetitions."""
+    try:
+        scenario = folder.scenario_path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        # Without its scenario a run repeats no other one.
+        return Result(folder, findings, folder.title)
+    return Result(folder, findings, f"{findings.run.scenario}\n{scenario}")

@@ -1,0 +1,202 @@
+"""Runs scenarios one after the other in one Spark session, and judges each: what `kaput run`, `demo` and
+`doctor --prove` share.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kaput.analysis.spark.background import Background
+    from kaput.api.scratch import Scratch
+    from kaput.cli.existing_cluster import ExistingClusterOptions
+    from kaput.cli.scenario_choice import Choice
+    from kaput.cli.series import Plan, Result, Series
+    from kaput.dashboard.beside import Beside
+    from kaput.evidence.findings import Findings
+    from kaput.evidence.folder import RunFolder
+    from kaput.java import Java
+    from kaput.runner.run_cluster import ClusterProvider
+    from kaput.scenario.model import Scenario
+
+
+@contextmanager
+def run_all(
+    choices: list[Choice],
+    seed: int | None,
+    repeat: int,
+    runs: Path,
+    kafka_home: Path | None = None,
+    dashboard: bool = False,
+    pages: bool = True,
+    existing: ExistingClusterOptions | None = None,
+) -> Iterator[Series]:
+    """Runs and judges each choice `repeat` times; every mistake is found before anything starts.
+
+    `existing`: the user's own cluster to run on. `dashboard`: whether to serve one while the block lasts.
+    `pages`: whether each run except the last gets its report.html before the next one starts.
+
+    Yields the results before Spark stops, so that they can be shown at once.
+    """
+    from kaput.analysis.spark.background import Background
+    from kaput.api.scratch import Scratch
+    from kaput.cli.series import play
+    from kaput.java import find_java
+    from kaput.processes.reaper import reap_orphans
+    from kaput.processes.signals import interrupts
+    from kaput.runner.folder_setup import check_runs
+
+    java = find_java()
+    check_runs(runs)
+    with _dashboard(runs) if dashboard else nullcontext() as shown:
+        # Browsers are outside the namespace that kaput may start over in, so the dashboard must be, too.
+        with shown.handed_over() if shown else nullcontext():
+            _fetch_others([choice.scenario for choice in choices], java)
+            # kaput does not choose the network of an existing cluster.
+            own = [choice.scenario for choice in choices] if existing is None else []
+            _enter_network(own, java, kafka_home)
+        first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
+        plans = _plans(choices, first_seed, repeat, runs, kafka_home)
+        provider = partial(_provider, java, existing)
+        with interrupts(), Scratch() as scratch, Background(rehearse=True) as spark:
+            reap_orphans()
+            between = _keep if pages else lambda _result: None
+            yield play(plans, lambda plan: run_one(plan, provider, spark, scratch, shown), between=between)
+
+
+def _dashboard(runs: Path) -> AbstractContextManager[Beside]:
+    """A dashboard while the runs last. Raises LabError."""
+    from kaput.dashboard.beside import beside
+
+    return beside(runs)
+
+
+def _keep(result: Result) -> None:
+    """Writes a run's page before the next run, so that users need not wait for the last one."""
+    from kaput.cli.judging import keep_report
+
+    keep_report(result.folder, result.findings)
+
+
+def _plans(
+    choices: list[Choice], first_seed: int, repeat: int, runs: Path, kafka_home: Path | None
+) -> list[Plan]:
+    """All choices once, then all again: whatever changes on the machine meanwhile affects all of them."""
+    from kaput.cli.series import Plan
+
+    every = [(number, index) for number in range(repeat) for index in range(len(choices))]
+    plans = []
+    for at, (number, index) in enumerate(every, 1):
+        choice = choices[index]
+        again = "" if repeat == 1 else f" ({number + 1} of {repeat})"
+        label = choice.name if len(every) == 1 else f"{choice.name} {at}/{len(every)}"
+        plans.append(
+            Plan(
+                choice.title + again,
+                label,
+                choice.name,
+                choice.scenario,
+                choice.varied,
+                str(index),
+                first_seed + number,
+                runs,
+                kafka_home,
+            )
+        )
+    return plans
+
+
+def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
+    """Fetches the jars of Java clients with other versions than the cluster's and of upgrades before anything
+    starts. Raises DistributionError.
+    """
+    from kaput.cli.jars import distribution_for
+
+    wanted = {
+        version
+        for scenario in scenarios
+        for version in {*scenario.java_versions(), *scenario.upgrades()} - {scenario.cluster.kafka}
+    }
+    for version in sorted(wanted):
+        distribution_for(version, java, None)
+
+
+def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
+    """Starts kaput over inside a network namespace if a scenario needs one.
+
+    Jars are fetched first: no other network can be reached from there.
+    """
+    from kaput.cli.jars import distribution_for
+    from kaput.cluster.network.reexec import enter
+    from kaput.errors import DistributionError
+    from kaput.faults.catalogue import CATALOGUE
+
+    if not any(scenario.cluster.network == "namespaces" for scenario in scenarios):
+        return
+    versions = {scenario.cluster.kafka for scenario in scenarios}
+    for version in versions:
+        # A version that cannot be fetched fails only its own runs.
+        with suppress(DistributionError) if len(versions) > 1 else nullcontext():
+            distribution_for(version, java, kafka_home)
+    faults = {step.fault for scenario in scenarios for step in scenario.faults}
+    needs = {need for fault in faults if fault in CATALOGUE for need in CATALOGUE[fault].needs}
+    if any(scenario.cluster.disk_mb for scenario in scenarios):
+        needs.add("tmpfs")
+    enter(sys.argv[1:], needs)
+
+
+def _provider(
+    java: Java, existing: ExistingClusterOptions | None, plan: Plan
+) -> tuple[ClusterProvider, Scenario]:
+    """The cluster for a run, and its scenario as resolved there. Raises LabError, UsageError."""
+    from kaput.cli.jars import distribution_for
+    from kaput.runner.own_cluster import OwnClusterProvider
+
+    if existing is not None:
+        return existing.provider_for(plan.scenario)
+    cluster = distribution_for(plan.scenario.cluster.kafka, java, plan.kafka_home)
+    successors = [distribution_for(version, java, None) for version in plan.scenario.upgrades()]
+    return OwnClusterProvider(cluster, java, successors), plan.scenario
+
+
+def run_one(
+    plan: Plan,
+    provider_of: Callable[[Plan], tuple[ClusterProvider, Scenario]],
+    spark: Background,
+    scratch: Scratch,
+    dashboard: Beside | None = None,
+) -> tuple[RunFolder, Findings]:
+    """One run, judged. If it fails half-way, a message names its evidence. `dashboard`: shows it live."""
+    from kaput.api.sealed import sealed_evidence
+    from kaput.cli.judging import judge_folder
+    from kaput.cli.progress import RunProgress
+    from kaput.errors import KaputError
+    from kaput.runner.experiment import Experiment
+
+    provider, scenario = provider_of(plan)
+    with RunProgress(plan.label) as progress:
+        experiment = Experiment(
+            plan.name,
+            scenario,
+            plan.seed,
+            plan.runs,
+            provider,
+            progress,
+            varied=plan.varied,
+            on_load=spark.prepare,
+            on_last_heal=spark.begin,
+        )
+        if dashboard is not None:
+            progress.note(f"live at {dashboard.live(experiment.folder.path.name)}")
+        try:
+            folder = experiment.run()
+        except KaputError:
+            progress.note(f"the evidence so far is in {experiment.folder.path} (kaput analyze judges it)")
+            raise
+        return folder, judge_folder(sealed_evidence(folder, scratch), spark.session, scratch)

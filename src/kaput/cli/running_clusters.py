@@ -1,0 +1,179 @@
+"""`kaput status`, `grow`, `shell` and `down`: working with a cluster that `kaput up` started."""
+
+from __future__ import annotations
+
+import json as json_library
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kaput.cli.cluster_options import ClusterName, Json, entry_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_DOWN_TIMEOUT_S = 60.0
+_POLL_S = 0.05
+
+
+def status_command(
+    *,
+    cluster: ClusterName = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every second, until Ctrl-C.")] = False,
+    json: Json = False,
+) -> None:
+    """Show brokers, partitions, consumer groups and active faults.
+
+    Example: kaput status --watch
+    """
+    from kaput.operate.registry import call
+
+    def look() -> Any:
+        return call(entry_of(cluster), {"do": "status"})
+
+    if json:
+        typer.echo(json_library.dumps(look(), indent=2))
+    elif watch:
+        _watch(look)
+    else:
+        typer.echo(_text(look()).plain, nl=False)
+
+
+def _watch(look: Any) -> None:
+    from rich.live import Live
+
+    from kaput.console import Console
+    from kaput.errors import Interrupted
+    from kaput.processes.signals import interrupts
+
+    try:
+        with interrupts(), Live(_text(look()), console=Console(), screen=True, auto_refresh=False) as live:
+            while True:
+                time.sleep(1)
+                live.update(_text(look()), refresh=True)
+    except Interrupted:
+        return  # the normal way to end it
+
+
+def _text(status: dict[str, Any]) -> Text:
+    from kaput.report.standing import render
+
+    return render(status)
+
+
+def grow_command(
+    brokers: Annotated[int, typer.Argument(min=1, metavar="N", help="Number of brokers to add.")] = 1,
+    *,
+    cluster: ClusterName = None,
+    json: Json = False,
+) -> None:
+    """Add brokers to a running cluster.
+
+    Partitions stay where they are; kaput reassign moves them.
+
+    Example: kaput grow 2
+    """
+    from kaput.operate.registry import call
+
+    entry = entry_of(cluster)
+    grown: Any = call(entry, {"do": "grow", "brokers": brokers})
+    if json:
+        typer.echo(json_library.dumps(grown))
+    else:
+        ids = ", ".join(map(str, grown["brokers"]))
+        typer.echo(f"{entry.name}: brokers {ids} at {grown['bootstrap_servers']}")
+
+
+def down_command(
+    *,
+    cluster: ClusterName = None,
+    all_: Annotated[bool, typer.Option("--all", help="Stop all running clusters.")] = False,
+    json: Json = False,
+) -> None:
+    """Stop a running cluster and delete everything it left.
+
+    Also cleans up after a cluster whose processes were killed.
+
+    Example: kaput down
+    """
+    from kaput.operate.registry import running
+    from kaput.processes.reaper import reap_orphans
+
+    reap_orphans()
+    names = [entry.name for entry in running()] if all_ else [_name(cluster)]
+    for name in names:
+        text = _down(name)
+        if not json:
+            typer.echo(text)
+    if json:
+        typer.echo(json_library.dumps({"down": names}))
+
+
+def _name(cluster: str | None) -> str:
+    """The name as given, or the running cluster's; what is left of the default one if none is running."""
+    from kaput.operate.registry import DEFAULT_NAME, running
+
+    if cluster is not None:
+        return cluster
+    return entry_of(None).name if running() else DEFAULT_NAME
+
+
+def _down(name: str) -> str:
+    """Stops it, or removes what is left of it; the sentence for the user."""
+    from kaput.operate.registry import directory_of, find
+
+    directory = directory_of(name)
+    entry = directory.entry()
+    if entry is not None and entry.alive:
+        _stop(name)
+        return f"{name}: down"
+    with directory.locked():  # unless it is just being started
+        directory.remove()  # also what is left of one that never came up
+    if entry is None:
+        find(name)
+    return f"{name}: its daemon had already died; nothing of it is left"
+
+
+def _stop(name: str) -> None:
+    from contextlib import suppress
+
+    from kaput.errors import LabError, UsageError
+    from kaput.operate.registry import call, directory_of, find
+
+    entry = find(name)
+    trouble = LabError(
+        f"the daemon of cluster {name} (pid {entry.pid}) still runs after {_DOWN_TIMEOUT_S:.0f} s"
+    )
+    try:
+        call(entry, {"do": "down"})
+    except LabError as error:
+        trouble = error  # unless it is already ending because of another `down`
+    limit = time.monotonic() + _DOWN_TIMEOUT_S
+    while entry.alive:
+        if time.monotonic() > limit:
+            raise trouble
+        time.sleep(_POLL_S)
+    # If another process has taken the name meanwhile, the directory is its own.
+    with suppress(UsageError), directory_of(name).locked():
+        directory_of(name).remove()
+
+
+def shell_command(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="COMMAND", help="A program and its arguments (default: $SHELL)."),
+    ] = None,
+    *,
+    cluster: ClusterName = None,
+) -> None:
+    """Open a shell, or run a program, with access to the cluster.
+
+    BOOTSTRAP_SERVERS holds the brokers' addresses, Kafka's tools are on the PATH, and the shell is inside the
+    cluster's network namespace if it has one.
+
+    Example: kaput shell kafka-topics --describe
+    """
+    from kaput.operate.shell import enter
+
+    enter(entry_of(cluster), command or [])

@@ -1,0 +1,110 @@
+"""The scenarios of `kaput run`: names and tags, each with every combination of varied values.
+
+Everything is read and checked here, before anything starts; all mistakes are reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from kaput.errors import UsageError
+from kaput.scenario.builtin import builtin_names
+from kaput.scenario.loader import find, load_builtin, resolve
+from kaput.scenario.nearest import hint
+from kaput.scenario.variation import Combination, combinations, varied
+
+if TYPE_CHECKING:
+    from kaput.scenario.model import Scenario
+    from kaput.scenario.source import Source
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A scenario with one combination of varied values. `title`: NAME KEY=VALUE ..."""
+
+    name: str
+    scenario: Scenario
+    title: str
+    varied: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+def choose(
+    names: Sequence[str],
+    tags: Sequence[str],
+    overrides: Sequence[str],
+    varies: Sequence[str],
+    *,
+    existing: bool = False,
+) -> list[Choice]:
+    """`existing`: to run on the user's own cluster. Raises UsageError with every mistake, one per line."""
+    combined, mistakes = combinations(varies, overrides)
+    if not names and not tags:
+        raise UsageError("name a scenario (kaput scenarios lists them), or give --tag TAG")
+    sources: list[tuple[str, Source]] = []
+    for name in names:
+        try:
+            sources.append(find(name))
+        except UsageError as error:
+            mistakes.append(str(error))
+    for name in _tagged(tags, mistakes):
+        if name not in names:
+            sources.append(find(name))
+    choices, wrong = _resolved(sources, combined, overrides, existing)
+    mistakes += wrong
+    if mistakes:
+        raise UsageError("\n".join(dict.fromkeys(mistakes)))
+    return choices
+
+
+def _tagged(tags: Sequence[str], mistakes: list[str]) -> list[str]:
+    """The built-in scenarios with any of the tags. An unknown tag is a mistake."""
+    if not tags:
+        return []
+    tags_of = {name: load_builtin(name).tags for name in builtin_names()}
+    known = sorted({tag for each in tags_of.values() for tag in each})
+    mistakes += [
+        f"--tag {tag}: no scenario has this tag; {hint(tag, known)}" for tag in tags if tag not in known
+    ]
+    return [name for name, each in tags_of.items() if set(tags) & set(each)]
+
+
+def _resolved(
+    sources: Sequence[tuple[str, Source]],
+    combined: Sequence[Combination],
+    overrides: Sequence[str],
+    existing: bool,
+) -> tuple[list[Choice], list[str]]:
+    """The choices and every mistake, with the combination it is in unless all have it."""
+    choices: list[Choice] = []
+    mistakes: list[str] = []
+    for name, source in sources:
+        where: dict[str, list[Combination]] = {}
+        for combination in combined:
+            try:
+                scenario = resolve(source, overrides, combination, existing=existing)
+            except UsageError as error:
+                for line in str(error).splitlines():
+                    where.setdefault(line, []).append(combination)
+            else:
+                title = " ".join([name, *combination])
+                choices.append(Choice(name, scenario, title, varied(combination)))
+        mistakes += [
+            _placed(line, name if len(sources) > 1 else "", found, combined) for line, found in where.items()
+        ]
+    return choices, mistakes
+
+
+def _placed(line: str, name: str, found: Sequence[Combination], combined: Sequence[Combination]) -> str:
+    """A mistake with its scenario, if there are several, and with the first combination that has it, unless
+    all combinations with the values it names do.
+    """
+    option = line.startswith("--")
+    text = f"{name}: {line}" if name and option else line
+    named = {change for each in found for change in each if line.startswith(f"--vary {change}: ")}
+    if all(each in found for each in combined if named <= set(each)):
+        return text
+    return f"{text} (with {' '.join(found[0])})"

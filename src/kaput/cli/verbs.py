@@ -1,0 +1,158 @@
+"""What every verb shares: how its help is laid out, and the options that used to have other names."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+DEFAULT_RUNS = Path("runs")
+Runs = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the run folders.")]
+
+
+class Renamed(NamedTuple):
+    """An option under its old name: `option` is the one that replaces it, `words` what to write instead."""
+
+    option: str
+    words: tuple[str, ...]
+
+
+# Old names work for one release, in every verb that has the option and does not use the old name itself.
+RENAMED = {
+    "--option": Renamed("--set", ("--set",)),
+    "-o": Renamed("--set", ("--set",)),
+    "--conf": Renamed("--set", ("--set",)),
+    "--name": Renamed("--cluster", ("--cluster",)),
+    "--despite-offline": Renamed("--allow-offline", ("--allow-offline",)),
+    "--form": Renamed("--line-format", ("--line-format",)),
+    "--no-ledger": Renamed("--ledger", ("--ledger", "none")),
+    "--no-detach": Renamed("--detach", ()),
+    "--no-watch": Renamed("--watch", ()),
+}
+# In the order of `kaput --help`.
+GROUPS = ("Experiments", "Clusters", "Clients and data", "Evidence")
+
+
+class Verb(TyperCommand):
+    """A verb. Examples keep their line breaks, arguments show their names alone."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """`[OPTIONS] RUN_DIR...`: brackets only around what may be left out."""
+        return ["[OPTIONS]", *(_usage(each) for each in self.get_params(ctx) if _is_argument(each))]
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """The description, then the examples."""
+        _write_help(self.help, formatter)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, then options."""
+        records = [(each, each.get_help_record(ctx)) for each in self.get_params(ctx)]
+        shown = [(each, record) for each, record in records if record is not None]
+        _write_section(formatter, "Arguments", [(_name(p), r[1]) for p, r in shown if _is_argument(p)])
+        _write_section(formatter, "Options", [record for p, record in shown if not _is_argument(p)])
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As click does, after old option names were replaced."""
+        known = {name for each in self.get_params(ctx) for name in (*each.opts, *each.secondary_opts)}
+        return super().parse_args(ctx, list(_current(args, known, ctx.allow_interspersed_args)))
+
+
+class VerbGroup(TyperGroup):
+    """Verbs below one name, in the groups that they were given."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """The description, then the examples."""
+        _write_help(self.help, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A section for each group."""
+        verbs = [(name, command) for name, command in self.commands.items() if not command.hidden]
+        limit = formatter.width - 6 - max(len(name) for name, _ in verbs)
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*GROUPS, "Commands")}
+        for name, command in verbs:
+            group = getattr(command, "rich_help_panel", None)
+            sections[group if group in GROUPS else "Commands"].append(
+                (name, command.get_short_help_str(limit))
+            )
+        for title, rows in sections.items():
+            _write_section(formatter, title, rows)
+
+
+def group(help_text: str, *, no_args_is_help: bool = True) -> typer.Typer:
+    """Verbs below one name."""
+    return typer.Typer(cls=VerbGroup, rich_markup_mode=None, no_args_is_help=no_args_is_help, help=help_text)
+
+
+def pairs(option: str, given: list[str] | None) -> dict[str, str]:
+    """KEY=VALUE arguments as a dict. Raises UsageError."""
+    from kaput.errors import UsageError
+
+    found = {}
+    for text in given or []:
+        key, equals, value = text.partition("=")
+        if not (key.strip() and equals):
+            raise UsageError(f"{option} {text}: write KEY=VALUE")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _is_argument(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "argument")
+
+
+def _name(argument: Any) -> str:
+    return str(argument.metavar or argument.name.upper())
+
+
+def _usage(argument: Any) -> str:
+    name = _name(argument) if argument.required else f"[{_name(argument)}]"
+    return name if argument.nargs == 1 else f"{name}..."
+
+
+def _write_section(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
+
+
+def _write_help(text: str | None, formatter: Any) -> None:
+    paragraphs = inspect.cleandoc(text or "").split("\n\n")
+    with formatter.indentation():
+        for paragraph in paragraphs:
+            formatter.write_paragraph()
+            if paragraph.startswith("Example:"):
+                for line in paragraph.splitlines():
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+            else:
+                formatter.write_text(paragraph)
+
+
+def _current(args: list[str], known: set[str], anywhere: bool) -> Iterable[str]:
+    """The arguments with old option names replaced, and a warning for each. `anywhere`: options may follow
+    arguments; otherwise those belong to the program that the verb runs.
+    """
+    for at, word in enumerate(args):
+        if word == "--" or not (anywhere or at == 0):
+            yield from args[at:]
+            return
+        old = _old_name(word)
+        if old is None or old in known or RENAMED[old].option not in known:
+            yield word
+            continue
+        words = RENAMED[old].words
+        instead = " ".join(words) or "nothing: it is the default"
+        sys.stderr.write(f"kaput: {old} is deprecated and goes away in the next release; use {instead}\n")
+        value = word[len(old) :].removeprefix("=")
+        yield from [*words, value] if value else words
+
+
+def _old_name(word: str) -> str | None:
+    """The old option that a word begins with: `--option`, `--option=K=V`, `-o`, `-oK=V`."""
+    if word.partition("=")[0] in RENAMED:
+        return word.partition("=")[0]
+    return word[:2] if word[:2] in RENAMED and not word.startswith("--") else None

@@ -1,0 +1,61 @@
+"""Makes the archive of loaded classes (cds.py): a broker of its own, started and stopped."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.jvm import java_command
+from kaput.cluster.node import Node
+from kaput.cluster.ports import HOST, Ports
+from kaput.cluster.properties import NodeLayout, write_properties
+from kaput.cluster.requests import metadata
+from kaput.cluster.storage import format_storage, new_id
+from kaput.cluster.wire import Endpoint, Unanswered, ask
+from kaput.errors import BrokerError
+from kaput.java import Java
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Cluster as Spec
+
+_START_TIMEOUT_S = 60.0
+_DUMP_TIMEOUT_S = 120.0
+
+
+def make(root: Path, key: str, distribution: Distribution, java: Java) -> None:
+    """One broker, alone, started and stopped in good order; the JVM writes the archive as it exits. None is
+    there afterwards where this Java makes none. Raises LabError.
+    """
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=root) as name, Owner() as owner:
+        ports = Ports()
+        made = Path(name) / "made.jsa"
+        try:
+            broker, controller = ports.reserve(2)
+            layout = NodeLayout(1, "combined", HOST, broker, controller, Path(name) / "1")
+            write_properties(layout, [layout], Spec(brokers=1))
+            format_storage(layout.data, layout.id, new_id(), distribution, java)
+            flags = [f"-XX:ArchiveClassesAtExit={made}"]
+            command = java_command(java, distribution, "kafka.Kafka", [layout.properties], flags=flags)
+            node = Node(owner, layout, command)
+            node.start()
+            _await_answer(node, Endpoint(HOST, broker))
+            node.terminate(_DUMP_TIMEOUT_S)
+        finally:
+            ports.close()
+        if made.is_file():
+            made.chmod(0o644)
+            made.replace(root / f"{key}-{made.stat().st_size}.jsa")
+
+
+def _await_answer(node: Node, endpoint: Endpoint) -> None:
+    limit = time.monotonic() + _START_TIMEOUT_S
+    while time.monotonic() < limit:
+        if not node.running:
+            raise BrokerError(node.deaths[-1] if node.deaths else f"{node.title} ended")
+        try:
+            if ask(endpoint, metadata(), 1.0).brokers:
+                return
+        except Unanswered:
+            time.sleep(0.1)
+    raise BrokerError(f"a first broker did not answer in time; its log ends:\n{node.log_tail()}")

@@ -1,0 +1,153 @@
+"""`python -m kaput.cluster.network.capability_checks`: tries what networks and faults need from the kernel.
+
+Each check prints its name before it starts; the first failure ends the program with the kernel's message. Its
+place: preflight.py runs it in a temporary namespace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaput.cluster import disk
+from kaput.cluster.network.connections import established, tear_down
+from kaput.cluster.network.links import make_bridge, make_link, raise_loopback
+from kaput.cluster.network.packet_filter import KernelFilter
+from kaput.cluster.network.packets import Chain, Hook, Rule
+from kaput.cluster.network.queues import KernelQueue
+from kaput.cluster.network.tools import tool
+from kaput.errors import LabError
+from kaput.processes.mounts import unmount
+
+_HERE, _ELSEWHERE = "127.0.0.1", "10.77.0.1"
+_WAIT_S = 5.0
+FAILED = 3  # the exit status
+
+
+@dataclass(frozen=True)
+class Check:
+    """Something to try, and what is missing if it fails."""
+
+    action: Callable[[], None]
+    missing: str
+
+
+def _nest() -> None:
+    _run("unshare", "--net", "true")
+
+
+def _enter() -> None:
+    _run("nsenter", "-t", str(os.getpid()), "-n", "true")
+
+
+def _make_bridge() -> None:
+    make_bridge("10.77.255.254")
+
+
+def _make_link() -> None:
+    # Both ends are in this namespace, the only one of this process.
+    make_link("kaput1", os.getpid(), _ELSEWHERE)
+
+
+def _filter() -> None:
+    _put("input", Rule("accept", resets=True), Rule("drop", counter="dropped"))
+
+
+def _reject() -> None:
+    _put("input", Rule("reset", tcp=True))
+
+
+def _draw() -> None:
+    _put("input", Rule("drop", share=500))
+
+
+def _redirect() -> None:
+    _put("redirect-input", Rule(begins=True, redirect=2))
+
+
+def _limit() -> None:
+    KernelQueue(None, "kaput1").limit(1e6, 32_000, 100)
+
+
+def _destroy() -> None:
+    with (
+        socket.create_server((_HERE, 9)) as listener,
+        socket.create_connection((_HERE, 9), _WAIT_S) as connection,
+        listener.accept()[0],
+    ):
+        tear_down(os.getpid(), _HERE, established(os.getpid(), [_HERE]))
+        with contextlib.suppress(ConnectionError):
+            connection.recv(1)
+            raise LabError("the connection is still there")
+
+
+def _mount() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        disk.mount(Path(folder), 1)
+        if not unmount(Path(folder)):
+            raise LabError("it cannot be unmounted")
+
+
+ALWAYS = {
+    "lo": Check(lambda: raise_loopback(None), "rights over its own network namespace"),
+    "bridge": Check(_make_bridge, "the kernel's bridges (as root: modprobe bridge)"),
+    "veth": Check(_make_link, "the kernel's veth links (as root: modprobe veth)"),
+    "nested": Check(_nest, "namespaces inside its namespace"),
+    "enter": Check(_enter, "entering namespaces that it created"),
+    "filter": Check(_filter, "the kernel's packet filter (as root: modprobe nf_tables)"),
+}
+# What some faults need in addition, by the names in their `needs`.
+NEEDS = {
+    "reject": Check(_reject, "the packet filter's reject (as root: modprobe nft_reject_ipv4)"),
+    "numgen": Check(_draw, "the packet filter's random numbers (as root: modprobe nft_numgen)"),
+    "destroy": Check(_destroy, "a way to tear down TCP connections (a kernel with CONFIG_INET_DIAG_DESTROY)"),
+    "tbf": Check(_limit, "the kernel's token bucket (as root: modprobe sch_tbf)"),
+    # in its own mount namespace
+    "tmpfs": Check(_mount, "the right to mount its own file system (tmpfs)"),
+    "nat": Check(_redirect, "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)"),
+}
+
+
+def _put(hook: Hook, *rules: Rule) -> None:
+    """Creates a table with these rules, and removes it."""
+    kernel = KernelFilter(None)
+    kernel.put("kaput", [Chain("c", hook, (_ELSEWHERE,), rules)])
+    kernel.counters("kaput")
+    kernel.remove("kaput")
+    kernel.close()
+
+
+def _run(name: str, *arguments: str) -> None:
+    done = subprocess.run(
+        [tool(name), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_WAIT_S,
+        check=False,
+    )
+    if done.returncode:
+        raise LabError(done.stdout)
+
+
+def main(needs: list[str]) -> int:
+    """Runs the checks that are always needed and the named ones; returns 0, or FAILED."""
+    for name, check in (ALWAYS | {need: NEEDS[need] for need in needs}).items():
+        print(f"@{name}", flush=True)  # noqa: T201 - preflight.py reads it
+        try:
+            check.action()
+        except (LabError, OSError, subprocess.SubprocessError) as error:
+            print(error)  # noqa: T201
+            return FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,150 @@
+"""Experiments that reproduce a finding: a small cluster with the same settings, and with the fix.
+
+A pure function from findings to pairs of scenarios; cli/doctor_prove.py runs them. Each is as small as
+possible: one topic, one partition if that is enough, and the one failure that the finding is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from kaput.evidence.findings import Findings
+from kaput.operate.doctor.snapshot import Snapshot, Topic
+from kaput.scenario.builtin import builtin_text
+from kaput.scenario.loader import resolve
+from kaput.scenario.model import Scenario
+from kaput.scenario.source import parse
+
+_STATE = "it is a state of the cluster, not a setting that could be tried elsewhere"
+_SPEED = "it affects performance only"
+_AGE = "a run cannot distinguish deleted records from lost ones: it only reads back the log"
+NO_EXPERIMENT: Mapping[str, str] = {
+    "KP007": _SPEED,
+    "KP008": _SPEED,
+    "KP009": _STATE,
+    "KP010": _STATE,
+    "KP011": _STATE,
+    "KP014": _STATE,
+    "KP015": _AGE,
+    "KP016": "nothing has to fail: the messages are in the wrong topic",
+    "KP019": "nothing has to fail: there is no reader",
+    "KP020": _AGE,
+    "KP022": _SPEED,
+    "KP023": _STATE,
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure to compare; greater is worse."""
+
+    name: str
+    of: Callable[[Findings], float | None]
+
+
+def _count(name: str) -> Callable[[Findings], float | None]:
+    return lambda findings: findings.total(name)
+
+
+LOST = Figure("messages lost", _count("lost"))
+DOUBLED = Figure("messages stored twice", _count("duplicate"))
+WAIT = Figure("longest wait for an acknowledgement, ms", lambda findings: findings.latency_ms.ack.max)
+AGE = Figure("oldest message when it was delivered, ms", lambda findings: findings.latency_ms.end_to_end.max)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """`scenario`: a file in scenarios/ or a built-in; `risk`, `remedy`: changes to it, as for --set."""
+
+    scenario: str
+    figure: Figure
+    remedy: tuple[str, ...]
+    risk: tuple[str, ...] = ()
+
+
+_THREE = (
+    "topics.0.replication-factor=3",
+    "topics.0.assignment=[[1,2,3]]",
+    "topics.0.config.min.insync.replicas=2",
+)
+_ONE_REPLICA = Experiment("one-replica", WAIT, _THREE)
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "KP001": _ONE_REPLICA,
+    "KP002": Experiment("no-slack", WAIT, ("topics.0.config.min.insync.replicas=2",)),
+    "KP003": Experiment("one-in-sync", LOST, ("topics.0.config.min.insync.replicas=2",)),
+    "KP004": Experiment(
+        "unclean-election",
+        LOST,
+        ("topics.0.config.unclean.leader.election.enable=false", "expect={}"),
+        ("expect={}",),
+    ),
+    "KP005": _ONE_REPLICA,  # the topics that such a cluster creates
+    "KP006": Experiment("one-rack", WAIT, ("topics.0.assignment=[[1,3]]",)),
+    "KP012": Experiment("lone-voter", WAIT, ("cluster.controllers=3",)),
+    "KP013": Experiment("lone-voter", WAIT, ("cluster.controllers=3",), ("cluster.controllers=2",)),
+    "KP017": Experiment(
+        "leader-kill-lagging-acks-1", LOST, ("workload.producers.0.acks=all", "expect={}"), ("expect={}",)
+    ),
+    "KP018": Experiment(
+        "leader-kill-lagging-acks-all",
+        DOUBLED,
+        ("workload.producers.0.idempotence=true", "expect={}"),
+        ("expect={}",),
+    ),
+    "KP021": Experiment("internal-topic", AGE, ("cluster.config.offsets.topic.replication.factor=3",)),
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An experiment without and with the fix. `resource`: whose settings it uses; None: its own."""
+
+    id: str
+    resource: str | None
+    as_it_is: Scenario
+    with_remedy: Scenario
+    figure: Figure
+
+
+def pair(number: str, snapshot: Snapshot | None, resource: str | None) -> Pair:
+    """The experiment for a check, with the settings of the topic that it was found in, if any.
+
+    `number` is one of EXPERIMENTS.
+    """
+    experiment = EXPERIMENTS[number]
+    topics = {f"topic {topic.name}": topic for topic in snapshot.topics} if snapshot is not None else {}
+    topic = topics.get(resource or "")
+    risk: Sequence[str] = experiment.risk
+    remedy: Sequence[str] = experiment.remedy
+    if number == "KP002" and topic is not None:
+        risk, remedy = _no_slack(topic)
+    if number == "KP003" and topic is not None and topic.replication_factor == 2:
+        risk, remedy = ("topics.0.replication-factor=2", "topics.0.assignment=[[1,2]]"), _THREE
+    source = parse(f"{experiment.scenario}.yaml", _text(experiment.scenario))
+    return Pair(number, resource, resolve(source, risk), resolve(source, (*risk, *remedy)), experiment.figure)
+
+
+def shown(figure: Figure, as_it_is: Findings, with_remedy: Findings) -> bool:
+    """Whether the fix helps: at most half of the figure is left."""
+    bad, good = figure.of(as_it_is), figure.of(with_remedy)
+    return bad is not None and good is not None and bad > 0 and good <= bad / 2
+
+
+def _no_slack(topic: Topic) -> tuple[Sequence[str], Sequence[str]]:
+    """All replicas required in sync; and one fewer required, or three replicas instead of two."""
+    factor = topic.replication_factor
+    every = list(range(1, factor + 1))
+    risk = (
+        f"cluster.brokers={max(3, factor)}",
+        f"topics.0.replication-factor={factor}",
+        f"topics.0.assignment={[every]}",
+        f"topics.0.config.min.insync.replicas={topic.min_isr}",
+    )
+    return risk, _THREE if factor < 3 else (f"topics.0.config.min.insync.replicas={factor - 1}",)
+
+
+def _text(name: str) -> str:
+    own = files("kaput.operate.doctor") / "scenarios" / f"{name}.yaml"
+    return own.read_text(encoding="utf-8") if own.is_file() else builtin_text(name)

@@ -1,0 +1,155 @@
+"""Reads a partition from one replica, leader or not: the successor of Kafka's simple-consumer-shell.
+
+The broker is asked as Kafka's replica debugger does it. A follower shows new records a moment later (seen
+with Kafka 4.3.1). If the broker is down and belongs to kaput, its files are read instead. Not here: what is
+printed (cli/peek.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kaput.cluster import requests
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.records import Record, read_records
+from kaput.cluster.segments import directory, headers, log_end, segments
+from kaput.cluster.wire import REFUSALS, Endpoint, Refused, Unanswered, ask, trouble
+from kaput.core import TopicPartition
+from kaput.errors import LabError, UsageError
+
+_ANSWER_S = 10.0
+_MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Peek:
+    """A replica's log, from `start` to before `end`, and the records that were requested.
+
+    `leader`: None if there is none; `source`: `broker` or `files`.
+    """
+
+    place: TopicPartition
+    replica: int
+    leader: int | None
+    source: str
+    start: int
+    end: int
+    records: list[Record]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The first offset, counted from the end if negative, and the number of records."""
+
+    offset: int
+    count: int
+
+    def first(self, start: int, end: int) -> int:
+        """The offset to start at."""
+        return max(start, end + self.offset if self.offset < 0 else self.offset)
+
+
+def peek(
+    servers: str,
+    place: TopicPartition,
+    replica: int,
+    wanted: Wanted,
+    folder: Path | None,
+    access: Access = OPEN,
+) -> Peek:
+    """Asks the broker; if it does not answer, reads its files below `folder`, if given.
+
+    Raises UsageError if the broker has no replica of the partition, LabError if neither works.
+    """
+    brokers, leader, replicas = _where(servers, place, access)
+    if replica not in replicas:
+        known = ", ".join(map(str, replicas))
+        raise UsageError(f"broker {replica} has no replica of {place}; its replicas are {known}")
+    try:
+        if replica not in brokers:
+            raise Unanswered(f"broker {replica} is down")
+        return _from_broker(brokers[replica], place, replica, leader, wanted)
+    except Refused:
+        raise
+    except Unanswered:
+        data = None if folder is None else folder / str(replica) / "data"
+        if data is None or not data.is_dir():
+            raise
+        return _from_files(data, place, replica, leader, wanted)
+
+
+def _where(
+    servers: str, place: TopicPartition, access: Access
+) -> tuple[dict[int, Endpoint], int | None, list[int]]:
+    """The brokers that are up, the partition's leader, and its replicas."""
+    why: LabError | None = None
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        if not host or not port.isdigit():
+            raise UsageError(f"{server!r}: write HOST:PORT")
+        try:
+            answer = ask(Endpoint(host, int(port), access), requests.metadata([place[0]]), _ANSWER_S)
+        except Refused:
+            raise
+        except Unanswered as error:
+            why = error
+            continue
+        brokers = {b.node_id: Endpoint(b.host, b.port, access) for b in answer.brokers}
+        found = {p.partition_index: p for topic in answer.topics for p in topic.partitions}
+        if place[1] not in found:
+            for topic in answer.topics:
+                if topic.error_code in REFUSALS:
+                    raise trouble(f"{access.principal} may not see topic {place[0]}", topic.error_code)
+            has = f"it has partitions 0 to {len(found) - 1}" if found else "there is no such topic"
+            raise UsageError(f"{place}: {has}")
+        state = found[place[1]]
+        return brokers, state.leader_id if state.leader_id >= 0 else None, sorted(state.replica_nodes)
+    raise LabError(f"no broker of {servers} answers ({why})")
+
+
+def _from_broker(
+    endpoint: Endpoint, place: TopicPartition, replica: int, leader: int | None, wanted: Wanted
+) -> Peek:
+    start, end = (_offset(endpoint, place, of) for of in (requests.log_starts, requests.log_ends))
+    first = at = wanted.first(start, end)
+    found: list[Record] = []
+    while at < end and len(found) < wanted.count:
+        answer = ask(endpoint, requests.fetch(place, at, _MAX_BYTES), _ANSWER_S)
+        (told,) = answer.responses[0].partitions
+        if told.error_code:
+            raise trouble(f"{place} at broker {replica}", told.error_code)
+        new = [record for record in read_records(bytes(told.records or b"")) if record.offset >= at]
+        found += new
+        # Markers of transactions are no records, and a batch of them is passed over one by one.
+        at = new[-1].offset + 1 if new else at + 1
+    kept = [record for record in found if record.offset >= first][: wanted.count]
+    return Peek(place, replica, leader, "broker", start, end, kept)
+
+
+def _offset(endpoint: Endpoint, place: TopicPartition, of: Callable[[list[TopicPartition]], Any]) -> int:
+    answer = ask(endpoint, of([place]), _ANSWER_S)
+    (told,) = answer.topics[0].partitions
+    if told.error_code:
+        raise trouble(f"{place} at {endpoint.host}:{endpoint.port}", told.error_code)
+    return int(told.offset)
+
+
+def _from_files(data: Path, place: TopicPartition, replica: int, leader: int | None, wanted: Wanted) -> Peek:
+    folder = directory(data, *place)
+    try:
+        files = segments(folder)
+        if not files:
+            raise LabError(f"broker {replica} is down, and has no file of {place}")
+        start, end = int(files[0].stem), log_end(folder)
+        first = wanted.first(start, end)
+        found: list[Record] = []
+        for path, following in zip(files, [*files[1:], None], strict=True):
+            if len(found) < wanted.count and (following is None or int(following.stem) > first):
+                whole = sum(head.size for _, head in headers(path))
+                found += [r for r in read_records(path.read_bytes()[:whole]) if r.offset >= first]
+    except (OSError, ValueError) as error:
+        raise LabError(f"the files of broker {replica} cannot be read: {error}") from None
+    return Peek(place, replica, leader, "files", start, end, found[: wanted.count])

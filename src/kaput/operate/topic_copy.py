@@ -1,0 +1,262 @@
+"""Copies a topic into another one: the successor of Kafka's replay-log-producer.
+
+Records and the positions they reach are one transaction, so consumers that read committed records see each
+record exactly once, however often the replay is killed and restarted. Positions are a group's committed
+offsets in the cluster, each with the count of records copied, so no other state is needed. Not here: progress
+and output (cli/replay.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from kaput.errors import LabError, UsageError
+from kaput.operate.replay_plan import Replay, check
+from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
+from kaput.workload.librdkafka.client_setup import quiet_logger
+
+_ANSWER_S = 30.0
+_BATCH = 2000
+_POLL_S = 0.5
+_TRANSACTION_S = 1.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One partition: records copied in total and in this call, the offset reached, and the offset to
+    reach.
+    """
+
+    copied: int
+    now: int
+    offset: int
+    end: int
+
+
+OnProgress = Callable[[Mapping[int, Progress]], None]
+
+
+def replay(wanted: Replay, tell: OnProgress = lambda _: None) -> dict[int, Progress]:
+    """Copies what the source holds now, starting where an earlier call with the same id ended.
+
+    Keys, values, headers, timestamps, partitions and their order stay the same. Raises UsageError, LabError;
+    what was copied before stays copied, and is not copied again.
+    """
+    check(wanted)
+    try:
+        return _copying(wanted, tell).run()
+    except KafkaException as error:
+        why = error.args[0].str()
+        raise LabError(f"replay {wanted.id} failed: {why}; run it again to continue") from None
+    except NotAuthorizedError as error:
+        raise LabError(str(error)) from None
+
+
+def _copying(wanted: Replay, tell: OnProgress) -> _Copying:
+    """Raises UsageError for settings that librdkafka does not accept."""
+    try:
+        return _Copying(wanted, tell)
+    except KafkaException as error:
+        raise UsageError(f"--config: {error.args[0].str()}") from None
+
+
+class _Copying:
+    """One call of `replay`."""
+
+    def __init__(self, wanted: Replay, tell: OnProgress) -> None:
+        self._wanted, self._tell = wanted, tell
+        common = {"bootstrap.servers": wanted.servers, **(wanted.config or {})}
+        self._authorization = AuthorizationErrors(common)
+        self._consumer = Consumer(
+            {
+                **common,
+                "group.id": wanted.id,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+            },
+            logger=quiet_logger(),
+        )
+        self._producer = Producer(
+            # The last producer with this id wins; the transaction of an earlier one is aborted.
+            {
+                "linger.ms": 5,
+                **common,
+                "transactional.id": wanted.id,
+                "partitioner": "consistent",
+                "error_cb": self._authorization.on_error,
+            },
+            logger=quiet_logger(),
+        )
+        self._state: dict[int, Progress] = {}
+        self._failed: KafkaError | None = None
+
+    def run(self) -> dict[int, Progress]:
+        """Copies everything."""
+        try:
+            partitions = self._partitions()
+            # Before positions are read: from now on no earlier call with this id can commit.
+            self._producer.init_transactions(_ANSWER_S)
+            self._begin(partitions)
+            began, sent = time.monotonic(), 0
+            while any(one.offset < one.end for one in self._state.values()):
+                sent += self._copy(began, sent)
+                self._tell(self._state)
+            return self._state
+        finally:
+            self._consumer.close()
+
+    def _partitions(self) -> list[int]:
+        """The source's partitions; the target must have at least as many. Raises UsageError."""
+        found = {}
+        for topic in (self._wanted.source, self._wanted.target):
+            known = self._authorization.describe_topic(self._producer, topic, _ANSWER_S)
+            if known.error is not None:
+                raise UsageError(f"{topic}: {known.error.str()}")
+            found[topic] = sorted(known.partitions)
+        source, target = found[self._wanted.source], found[self._wanted.target]
+        if len(target) < len(source):
+            raise UsageError(
+                f"{self._wanted.source} has {len(source)} partitions, and {self._wanted.target} "
+                f"{len(target)}: add partitions, so that every record keeps its partition"
+            )
+        return source
+
+    def _begin(self, partitions: list[int]) -> None:
+        """Finds where each partition continues, and where it ends."""
+        source = self._wanted.source
+        places = [TopicPartition(source, partition) for partition in partitions]
+        assigned = []
+        for at in self._consumer.committed(places, _ANSWER_S):
+            low, high = self._consumer.get_watermark_offsets(at, _ANSWER_S)
+            known = at.offset >= 0
+            if known and at.offset < low:
+                raise LabError(
+                    f"{source}/{at.partition}: records {at.offset:,} to {low - 1:,} were deleted before they "
+                    "were copied; a replay with another --id copies what is left"
+                )
+            if at.offset > high:
+                raise LabError(
+                    f"{source}/{at.partition} ends at {high:,}, but {at.offset:,} were copied before: "
+                    "the topic was deleted and created again; start with another --id"
+                )
+            offset = at.offset if known else low
+            self._state[at.partition] = Progress(_count(at.metadata) if known else 0, 0, offset, high)
+            assigned.append(TopicPartition(source, at.partition, offset if high else OFFSET_BEGINNING))
+        self._consumer.assign(assigned)
+
+    def _copy(self, began: float, sent: int) -> int:
+        """One transaction; returns the number of records copied."""
+        messages = self._gather(began, sent)
+        changed = self._after(messages)
+        if changed == self._state:
+            return 0
+        self._producer.begin_transaction()
+        try:
+            copies = [message for message in messages if self._is_wanted(message)]
+            for message in copies:
+                self._produce(message)
+            positions = [
+                TopicPartition(self._wanted.source, partition, one.offset, metadata=f"copied {one.copied}")
+                for partition, one in changed.items()
+                if one != self._state[partition]
+            ]
+            self._producer.send_offsets_to_transaction(
+                positions, self._consumer.consumer_group_metadata(), _ANSWER_S
+            )
+            self._producer.commit_transaction(_ANSWER_S)
+        except BaseException:
+            self._producer.abort_transaction(_ANSWER_S)
+            raise
+        if self._failed is not None:
+            raise KafkaException(self._failed)
+        self._state = changed
+        return len(copies)
+
+    def _gather(self, began: float, sent: int) -> list[Message]:
+        """The messages of at most a second, as many as the rate allows."""
+        limit = time.monotonic() + _TRANSACTION_S
+        found: list[Message] = []
+        while len(found) < _BATCH and time.monotonic() < limit:
+            room = _BATCH - len(found)
+            if self._wanted.rate is not None:
+                due = int((time.monotonic() - began) * self._wanted.rate) - sent - len(found)
+                room = min(room, due)
+                if room < 1:
+                    time.sleep(min(0.05, 1 / self._wanted.rate))
+                    continue
+            new = self._consumer.consume(room, _POLL_S)
+            found += new
+            if not new or all(message.error() is not None for message in new):
+                break
+        return found
+
+    def _after(self, messages: list[Message]) -> dict[int, Progress]:
+        """The state after these messages. Raises KafkaException for an error among them."""
+        state = dict(self._state)
+        for message in messages:
+            partition = message.partition()
+            error = message.error()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+            assert partition is not None
+            one = state[partition]
+            if error is not None:
+                # A partition may end with transaction markers, which consumers do not see.
+                offset = min(one.end, max(one.offset, message.offset() or 0))
+                state[partition] = Progress(one.copied, one.now, offset, one.end)
+            elif self._is_wanted(message):
+                offset = (message.offset() or 0) + 1
+                state[partition] = Progress(one.copied + 1, one.now + 1, offset, one.end)
+            else:
+                state[partition] = Progress(one.copied, one.now, one.end, one.end)
+        return state
+
+    def _is_wanted(self, message: Message) -> bool:
+        """Whether it was in the partition at the start."""
+        partition, offset = message.partition(), message.offset()
+        if message.error() is not None or partition is None or offset is None:
+            return False
+        return offset < self._state[partition].end
+
+    def _produce(self, message: Message) -> None:
+        kind, timestamp = message.timestamp()
+        partition = message.partition()
+        assert partition is not None
+        while True:
+            try:
+                self._producer.produce(
+                    self._wanted.target,
+                    message.value(),
+                    message.key(),
+                    partition,
+                    on_delivery=self._delivered,
+                    timestamp=timestamp if kind else 0,
+                    headers=message.headers(),
+                )
+                break
+            except BufferError:
+                self._producer.poll(_POLL_S)
+        self._producer.poll(0)
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        self._failed = self._failed or error
+
+
+def _count(metadata: str | None) -> int:
+    """How many records of a partition earlier calls copied."""
+    words = (metadata or "").split()
+    return int(words[1]) if len(words) == 2 and words[0] == "copied" and words[1].isdigit() else 0

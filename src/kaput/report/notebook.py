@@ -1,0 +1,41 @@
+"""Findings as a cell's output in a notebook: the verdict, the timeline as an image, and the report as text.
+
+No scripts: notebooks that are not trusted, and pages that show them, remove these.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from html import escape
+
+from kaput.errors import UsageError
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+from kaput.printable import printable
+from kaput.report.headline import headline
+from kaput.report.terminal import render
+
+_COLORS = {"held": "#1a7f37", "violated": "#b42318", "inconclusive": "#9a6700"}
+
+
+def to_notebook(folder: RunFolder, findings: Findings) -> str:
+    """The HTML of one run."""
+    head = headline(findings)
+    text = escape(render(findings, folder.path).plain)
+    return (
+        f'<p><b style="color: {_COLORS[findings.verdict]}">{escape(printable(head.verdict))}</b>: '
+        f"{escape(printable(findings.run.scenario))}, {escape(printable(head.summary))}</p>"
+        f"{_timeline(folder, findings)}"
+        f"<details><summary>The whole report</summary><pre>{text}</pre></details>"
+    )
+
+
+def _timeline(folder: RunFolder, findings: Findings) -> str:
+    """The image; nothing if the run has none."""
+    from kaput.report.images import to_svg
+
+    try:
+        svg = b64encode(to_svg([(folder, findings)]).encode()).decode()
+    except UsageError:
+        return ""
+    return f'<img alt="Timeline of the run" style="max-width: 100%" src="data:image/svg+xml;base64,{svg}">'

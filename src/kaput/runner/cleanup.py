@@ -1,0 +1,106 @@
+"""Undoes what a run created and broke in an existing cluster: at its end, or after a SIGKILL.
+
+Heals first, then deletes groups and topics. Topics are deleted only by the id they were created with.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.existing import ExistingCluster
+from kaput.cluster.existing_admin import ExistingAdmin
+from kaput.errors import LabError
+from kaput.runner.cleanup_journal import Journal, PendingHeal, read_journal
+
+_HEAL_S = 120.0
+_ASK_S = 60.0  # killed members stay in their group until their session times out
+
+
+def clean_up(
+    journal: Journal,
+    cluster: ExistingCluster,
+    admin_of: Callable[[ExistingCluster, float], ExistingAdmin] = ExistingAdmin,
+) -> list[str]:
+    """Undoes what is left; a sentence for everything that could not be undone, with what to do about it."""
+    created = journal.created
+    if created.nothing:
+        return []
+    failures = [text for heal in list(created.pending_heals) if (text := _heal(heal, journal))]
+    try:
+        cluster.refresh()
+        if cluster.cluster_id != created.cluster_id:
+            raise LabError(f"{created.bootstrap_servers} is now another cluster ({cluster.cluster_id})")
+        with admin_of(cluster, _ASK_S) as admin:
+            failures += _delete(admin, journal)
+    except LabError as error:
+        failures.append(f"{_named(journal)} may be left in {created.bootstrap_servers}: {error}")
+    if not created.nothing and created.topics | created.groups:
+        failures.append("the run folder lists what is left: kaput cleanup RUN_DIR tries again")
+    return failures
+
+
+def clean_up_folder(folder: Path) -> list[str]:
+    """The same later, from RUN_DIR/made.json. Raises UsageError."""
+    created = read_journal(folder)
+    access = Access.read(Path(created.command_config)) if created.command_config else OPEN
+    return clean_up(Journal(folder, created), ExistingCluster(created.bootstrap_servers, access))
+
+
+def _heal(heal: PendingHeal, journal: Journal) -> str | None:
+    for words in heal.heals:
+        try:
+            done = subprocess.run(
+                words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_HEAL_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"{heal.step} is not healed: {shlex.join(words)}: {error}"
+        if done.returncode != 0:
+            return f"{heal.step} is not healed: {shlex.join(words)} ended with exit status {done.returncode}"
+    journal.heal_done(heal.step)
+    return None
+
+
+def _delete(admin: ExistingAdmin, journal: Journal) -> list[str]:
+    created, failures = journal.created, list[str]()
+
+    def tried(undo: Callable[[], None]) -> bool:
+        try:
+            undo()
+        except LabError as error:
+            failures.append(str(error))
+            return False
+        return True
+
+    for group, keys in list(created.groups.items()):
+        if tried(lambda: admin.delete_group(group, keys)):  # noqa: B023 - called at once
+            del created.groups[group]
+    known = {name: found for name, found in created.topics.items() if found is not None}
+    if tried(lambda: admin.delete_topics(known)):
+        for name in known:
+            del created.topics[name]
+    for name in list(created.topics):
+        if not tried(lambda: _forget_unconfirmed(admin, name)):  # noqa: B023 - called at once
+            continue
+        del created.topics[name]
+    journal.note()
+    return failures
+
+
+def _forget_unconfirmed(admin: ExistingAdmin, name: str) -> None:
+    """Handles a topic whose creation was not confirmed: if it exists, it may belong to somebody else."""
+    if admin.ids([name]):
+        raise LabError(
+            f"topic {name} may belong to this run or to somebody else: kaput ended before its creation was "
+            "confirmed. "
+            f"To delete it: kafka-topics --delete --topic {name}"
+        )
+
+
+def _named(journal: Journal) -> str:
+    created = journal.created
+    parts = [f"topic {name}" for name in created.topics] + [f"group {name}" for name in created.groups]
+    return ", ".join(parts) or "nothing"

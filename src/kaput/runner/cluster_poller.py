@@ -1,0 +1,110 @@
+"""Who leads and who is in sync, by looking again and again: where the cluster's own records are out of reach.
+
+What is seen has happened between the look before and this one: an event's time is the moment of the look
+that saw it, and `within_ns` says how much earlier it may have been. An epoch that began and ended between two
+looks has an event without a leader, because nobody knows who that was.
+Its place: existing_cluster.py opens it; its events become the cluster_events table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from kaput.cluster.admin import PartitionState
+from kaput.cluster.events import POLLING, ClusterEvent
+from kaput.cluster.existing_admin import ExistingAdmin
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.runner.sampling import Sampler
+
+POLL_S = 0.2
+_NOBODY = -1
+
+
+class Poller(Sampler):
+    """Looks from entering to leaving the block, and once more when `events` are asked for."""
+
+    def __init__(self, admin: ExistingAdmin, topics: Sequence[str], every_s: float = POLL_S) -> None:
+        self._admin, self._topics = admin, list(topics)
+        self._looked_ns: int | None = None
+        self._partitions: Mapping[TopicPartition, PartitionState] = {}
+        self._brokers: frozenset[int] = frozenset()
+        self._events: list[ClusterEvent] = []
+        super().__init__("polling", every_s, at_once=True)
+
+    def look(self) -> None:
+        """Notes what is different from the last look; nothing where nobody answers."""
+        began = time.time_ns()
+        try:
+            seen = self._admin.seen(self._topics)
+        except LabError:
+            return
+        at_ns = time.time_ns()
+        within = at_ns - (began if self._looked_ns is None else self._looked_ns)
+        self._events += changes(self._partitions, seen.partitions, at_ns, within)
+        self._events += comings(self._brokers, seen.brokers, at_ns, within)
+        self._partitions = {**self._partitions, **_not_older(self._partitions, seen.partitions)}
+        self._brokers, self._looked_ns = seen.brokers, began
+
+    def events(self) -> list[ClusterEvent]:
+        """Everything so far; nothing is looked at any more."""
+        self.stop()
+        self.look()
+        return self._events
+
+
+def changes(
+    before: Mapping[TopicPartition, PartitionState],
+    now: Mapping[TopicPartition, PartitionState],
+    at_ns: int,
+    within_ns: int,
+) -> list[ClusterEvent]:
+    """What became of partitions from one look to the next."""
+    found: list[ClusterEvent] = []
+    for place, state in now.items():
+        old = before.get(place)
+        leader = _NOBODY if state.leader is None else state.leader
+        epoch = state.leader_epoch
+        if old is None or epoch > old.leader_epoch:
+            next_epoch = epoch if old is None else old.leader_epoch + 1
+            found += [
+                _event("leader", place, None, n, None, at_ns, within_ns) for n in range(next_epoch, epoch)
+            ]
+            found.append(_event("leader", place, leader, epoch, state.isr, at_ns, within_ns))
+        elif epoch == old.leader_epoch and state.leader != old.leader:
+            found.append(_event("leader", place, leader, epoch, state.isr, at_ns, within_ns))
+        elif epoch == old.leader_epoch and set(state.isr) != set(old.isr):
+            found.append(_event("isr", place, leader, epoch, state.isr, at_ns, within_ns))
+    return found
+
+
+def _event(
+    kind: str,
+    place: TopicPartition,
+    leader: int | None,
+    epoch: int,
+    isr: list[int] | None,
+    at_ns: int,
+    within_ns: int,
+) -> ClusterEvent:
+    return ClusterEvent(kind, None, *place, leader, epoch, isr, at_ns, POLLING, None, within_ns)
+
+
+def comings(before: frozenset[int], now: frozenset[int], at_ns: int, within_ns: int) -> list[ClusterEvent]:
+    """Which brokers take part in the cluster again, or no more."""
+    came = [("unfenced", broker) for broker in sorted(now - before)]
+    gone = [("fenced", broker) for broker in sorted(before - now)]
+    nothing = (None, None, None, None, None)
+    return [ClusterEvent(kind, b, *nothing, at_ns, POLLING, None, within_ns) for kind, b in came + gone]
+
+
+def _not_older(
+    before: Mapping[TopicPartition, PartitionState], now: Mapping[TopicPartition, PartitionState]
+) -> dict[TopicPartition, PartitionState]:
+    """Those that are not from before what was seen already: only some brokers may have answered."""
+    return {
+        place: state
+        for place, state in now.items()
+        if place not in before or state.leader_epoch >= before[place].leader_epoch
+    }

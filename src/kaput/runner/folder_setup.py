@@ -1,0 +1,91 @@
+"""The opening of a run folder: a fresh directory, the recorder's hold, the resolved scenario, a manifest that
+says `recording`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+import confluent_kafka
+import psutil
+import yaml
+from pydantic import JsonValue
+
+import kaput
+from kaput.errors import EvidenceError, UsageError
+from kaput.evidence.folder import Manifest, RunFolder, replace_text
+from kaput.evidence.recording import Hold, hold_to_record
+from kaput.runner.git_commit import commit
+from kaput.scenario.model import Scenario
+
+
+def check_runs(runs: Path) -> None:
+    """Whether run folders can be made below RUNS, before anything starts; makes none. Raises UsageError."""
+    there = runs.absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise UsageError(f"{runs}: cannot be a directory of run folders: {there} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(f"{runs}: nothing can be made in {there} (no right to write); choose another --runs")
+
+
+def open_folder(
+    runs: Path,
+    name: str,
+    scenario: Scenario,
+    seed: int,
+    versions: Mapping[str, str | None],
+    varied: Mapping[str, JsonValue] | None = None,
+) -> tuple[RunFolder, Manifest, Hold]:
+    """Makes RUNS/TIME-NAME-ID with scenario and manifest, held for as long as the run is recorded.
+
+    `versions`: of what it runs on; `varied`: the settings that --vary gave it.
+
+    Raises UsageError where RUNS cannot be written.
+    """
+    run_id = uuid.uuid4()
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+    folder = RunFolder(runs.resolve() / f"{stamp}-{name}-{run_id.hex[:6]}")
+    manifest = Manifest(
+        run_id=run_id,
+        scenario=name,
+        seed=seed,
+        varied=dict(varied or {}),
+        state="recording",
+        mode=scenario.cluster.mode,
+        versions={
+            "kaput": kaput.__version__,
+            **({"kaput-commit": known} if (known := commit()) else {}),
+            **versions,
+            "python": platform.python_version(),
+            "librdkafka": confluent_kafka.libversion()[0],
+            "confluent-kafka": confluent_kafka.version(),
+        },
+        host={
+            "system": platform.platform(),
+            "cores": os.cpu_count(),
+            "memory_bytes": psutil.virtual_memory().total,
+        },
+        started_ns=time.time_ns(),
+    )
+    try:
+        folder.path.mkdir(parents=True)
+        hold = hold_to_record(folder.path, "kaput run")
+        replace_text(folder.scenario_path, resolved(scenario))
+        folder.write_manifest(manifest)
+    except OSError as error:
+        raise UsageError(f"{folder.path}: cannot be made ({error.strerror}); choose another --runs") from None
+    except EvidenceError as error:
+        raise UsageError(f"{error}: choose another --runs") from None
+    return folder, manifest, hold
+
+
+def resolved(scenario: Scenario) -> str:
+    """The text of scenario.yaml."""
+    return yaml.safe_dump(scenario.dump(), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,57 @@
+"""Samples of who leads each partition and which replicas are in its ISR, where that has changed in a second.
+
+For those who look on while the run is recorded; what is judged comes from the cluster's own records
+(cluster/event_log.py), which no sample can be as exact as. Its place: experiment.py opens it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from kaput.cluster.admin import PartitionState
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
+from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
+
+NOBODY = -1
+
+
+class OffsetSource(Protocol):
+    """What is asked of the cluster: cluster.admin.Admin."""
+
+    def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
+        """Every partition of the topics."""
+
+
+class LeaderSampler(Sampler):
+    """Records into `recorder` from entering to leaving the block."""
+
+    def __init__(
+        self, admin: OffsetSource, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
+    ) -> None:
+        self._admin, self._topics, self._recorder = admin, list(topics), recorder
+        self._known: Mapping[TopicPartition, PartitionState] = {}
+        super().__init__("leaders", every_s, at_once=True)
+
+    def look(self) -> None:
+        """A row for each partition that is another than at the last sample; none where nobody answers."""
+        try:
+            states = self._admin.partitions(self._topics)
+        except LabError:
+            return
+        at_ns = time.time_ns()
+        for place, state in states.items():
+            if self._known.get(place) != state:
+                labels = [
+                    ("topic", place.topic),
+                    ("partition", str(place.partition)),
+                    ("leader_epoch", str(state.leader_epoch)),
+                    ("isr", ",".join(map(str, sorted(state.isr)))),
+                ]
+                leader = NOBODY if state.leader is None else state.leader
+                self._recorder.row(at_ns, SOURCE, "leader", labels, float(leader))
+        self._known = states
+        self._recorder.flush()

@@ -1,0 +1,161 @@
+"""A cluster that kaput starts for a run, and ends with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+
+from kaput.cluster.access import Access
+from kaput.cluster.admin import Admin
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.event_log import collect_cluster_events
+from kaput.cluster.events import Collected
+from kaput.cluster.lab import Cluster
+from kaput.cluster.network.interface import Network
+from kaput.cluster.node import Node
+from kaput.core import TopicPartition
+from kaput.evidence.folder import RunFolder
+from kaput.faults.commands import Commands
+from kaput.java import Java
+from kaput.processes.ownership import Owner
+from kaput.runner.progress import Progress
+from kaput.scenario.model import Scenario
+from kaput.scenario.vocabulary import CLIENT_USER
+
+
+@dataclass(frozen=True)
+class OwnClusterProvider:
+    """Runs brokers of this distribution on this Java."""
+
+    distribution: Distribution
+    java: Java
+    successors: Sequence[Distribution] = ()  # versions that nodes are upgraded to
+
+    @property
+    def versions(self) -> Mapping[str, str | None]:
+        """For the manifest."""
+        return {"kafka": self.distribution.version, "java": self.java.text}
+
+    def run_cluster(
+        self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
+    ) -> RunOnOwnCluster:
+        """The scenario's cluster, which runs inside its `with` block."""
+        spec = scenario.cluster
+        cluster = Cluster(
+            owner,
+            spec,
+            self.distribution,
+            self.java,
+            folder.brokers,
+            progress.note,
+            successors=self.successors,
+        )
+        return RunOnOwnCluster(cluster)
+
+
+class RunOnOwnCluster:
+    """A whole cluster of real nodes, for one run."""
+
+    commands: Commands | None = None
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def __enter__(self) -> RunOnOwnCluster:
+        self._cluster.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._cluster.__exit__(kind, error, trace)
+
+    @property
+    def nodes(self) -> Mapping[int, Node]:
+        """All nodes, including those added later."""
+        return self._cluster.nodes
+
+    @property
+    def network(self) -> Network:
+        """Of the scenario's kind."""
+        return self._cluster.network
+
+    @property
+    def distribution(self) -> Distribution:
+        """Of the brokers."""
+        return self._cluster.distribution
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Every broker."""
+        return self._cluster.bootstrap_servers
+
+    def access(self, user: str = CLIENT_USER) -> Access:
+        """The credentials of that user."""
+        return self._cluster.access(user)
+
+    def broker_ids(self) -> list[int]:
+        """Of every broker now."""
+        return sorted(self._cluster.broker_endpoints)
+
+    def admin(self, timeout_s: float = 15.0) -> Admin:
+        """Asks this cluster."""
+        return Admin(self._cluster, timeout_s)
+
+    def prepare(self, admin: Admin, scenario: Scenario) -> Scenario:
+        """The scenario's topics, and the settings of its groups. Raises LabError."""
+        admin.create_topics(scenario.topics)
+        configure_groups(admin, scenario)
+        return scenario
+
+    def watch(self, stack: ExitStack, topics: Sequence[str]) -> None:
+        """Nothing: the cluster records everything itself."""
+
+    def start_offsets(self) -> Mapping[TopicPartition, int]:
+        """Every partition is new."""
+        return {}
+
+    def grow(self, count: int) -> list[int]:
+        """Adds brokers; their ids. Raises LabError."""
+        return self._cluster.grow(count)
+
+    def upgrade(self, node: int, version: str) -> None:
+        """Makes a node start in that version next time. Raises LabError."""
+        self._cluster.upgrade(node, version)
+
+    def restart_all(self, timeout_s: float) -> None:
+        """Starts every node that is down, and waits for every broker. Raises LabError."""
+        for node in self._cluster.nodes.values():
+            if not node.running:
+                # It died without a fault: already reported, but its data must be read.
+                node.start()
+        self._cluster.wait_ready(timeout_s)
+
+    def events(self) -> Collected:
+        """What the cluster itself recorded."""
+        return collect_cluster_events(self._cluster)
+
+    def clean_up(self) -> None:
+        """Does nothing: the whole cluster ends."""
+
+    def lifecycle(self) -> list[tuple[str, int, int]]:
+        """Of every node."""
+        return self._cluster.lifecycle
+
+    def troubles(self) -> list[str]:
+        """Sentences about nodes that died on their own."""
+        return self._cluster.troubles()
+
+
+def configure_groups(admin: Admin, scenario: Scenario) -> None:
+    """Settings of share groups at the brokers. Raises LabError."""
+    for group in scenario.workload.groups:
+        if group.type == "share":
+            admin.set_group_config(group.id, share_config(group.group_config))
+
+
+def share_config(given: Mapping[str, bool | int | float | str]) -> dict[str, bool | int | float | str]:
+    """The settings of a share group: by default it would start at the end of the log."""
+    return {"share.auto.offset.reset": "earliest", **given}

@@ -1,0 +1,102 @@
+"""The cluster of a run: kaput's own (own_cluster.py), or an existing one (existing_cluster.py).
+
+experiment.py plays a scenario on it through this interface only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Protocol
+
+from kaput.cluster.access import Access
+from kaput.cluster.admin import Admin
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.events import Collected
+from kaput.cluster.network.interface import Network
+from kaput.cluster.node import Node
+from kaput.core import TopicPartition
+from kaput.evidence.folder import RunFolder
+from kaput.faults.commands import Commands
+from kaput.processes.ownership import Owner
+from kaput.runner.progress import Progress
+from kaput.scenario.model import Scenario
+from kaput.scenario.vocabulary import CLIENT_USER
+
+
+class RunCluster(AbstractContextManager[object], Protocol):
+    """A cluster that can be used from entering to leaving its block."""
+
+    @property
+    def nodes(self) -> Mapping[int, Node]:
+        """The nodes that kaput runs; none on an existing cluster."""
+
+    @property
+    def network(self) -> Network:
+        """Between them."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """For clients."""
+
+    @property
+    def distribution(self) -> Distribution | None:
+        """Its jars, which Java clients can use as well; None if unknown."""
+
+    @property
+    def commands(self) -> Commands | None:
+        """Runs the scenario's commands, if it may have any."""
+
+    def access(self, user: str = CLIENT_USER) -> Access:
+        """The credentials of that user."""
+
+    def broker_ids(self) -> list[int]:
+        """The ids of all brokers at the start."""
+
+    def admin(self, timeout_s: float = 15.0) -> Admin:
+        """Another admin client, as a context manager."""
+
+    def prepare(self, admin: Admin, scenario: Scenario) -> Scenario:
+        """Creates what the scenario needs; the scenario with effective settings. Raises LabError."""
+
+    def watch(self, stack: ExitStack, topics: Sequence[str]) -> None:
+        """Observes the cluster from now on, if `events` depends on that."""
+
+    def start_offsets(self) -> Mapping[TopicPartition, int]:
+        """The first offset of this run in each partition, if not 0."""
+
+    def grow(self, count: int) -> list[int]:
+        """Adds brokers; their ids. Raises LabError."""
+
+    def upgrade(self, node: int, version: str) -> None:
+        """Makes a node start in that version next time. Raises LabError."""
+
+    def restart_all(self, timeout_s: float) -> None:
+        """Brings every node up, including nodes that died without a fault. Raises LabError after the
+        timeout.
+        """
+
+    def events(self) -> Collected:
+        """Changes of leaders, in-sync replicas and brokers."""
+
+    def clean_up(self) -> None:
+        """Deletes what the run created, after every client has ended and the block was left."""
+
+    def lifecycle(self) -> list[tuple[str, int, int]]:
+        """(started or stopped, node id, at_ns) of the nodes that kaput runs."""
+
+    def troubles(self) -> list[str]:
+        """Sentences about nodes that died on their own."""
+
+
+class ClusterProvider(Protocol):
+    """Makes the cluster of a run. `versions` are for the manifest."""
+
+    @property
+    def versions(self) -> Mapping[str, str | None]:
+        """Of Kafka and Java."""
+
+    def run_cluster(
+        self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
+    ) -> RunCluster:
+        """The cluster for one run."""

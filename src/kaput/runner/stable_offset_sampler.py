@@ -1,0 +1,48 @@
+"""Samples of last stable offsets, where a run has transactions: how far readers with read_committed may read.
+
+With each the high watermark: what lies between is held back by a transaction that is open. Its place:
+experiment.py opens it; the analysis finds what stood still (analysis/questions/standstills.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
+from kaput.runner.sampling import SOURCE, Sampler
+
+STABLE_S = 0.25  # transactions may time out after seconds
+
+
+class OffsetSource(Protocol):
+    """What is asked of the cluster: cluster.admin.Admin."""
+
+    def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
+        """(last stable offset, high watermark), of those whose leaders answer right now."""
+
+
+class StableSampler(Sampler):
+    """Records into `recorder` from entering to leaving the block."""
+
+    def __init__(
+        self, admin: OffsetSource, topics: Sequence[str], recorder: Recorder, every_s: float = STABLE_S
+    ) -> None:
+        self._admin, self._topics, self._recorder = admin, topics, recorder
+        super().__init__("stable", every_s)
+
+    def look(self) -> None:
+        """Both offsets of each partition; none of those where nobody answers."""
+        try:
+            found = self._admin.reachable_stable_offsets(self._topics)
+        except LabError:
+            return
+        at_ns = time.time_ns()
+        for (topic, partition), (stable, watermark) in found.items():
+            labels = [("topic", topic), ("partition", str(partition))]
+            for name, value in (("last_stable_offset", stable), ("high_watermark", watermark)):
+                self._recorder.row(at_ns, SOURCE, name, labels, float(value))
+        self._recorder.flush()

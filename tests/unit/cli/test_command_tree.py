@@ -1,0 +1,115 @@
+"""Every verb's help, by walking the tree of commands: complete, uncut at 80 columns, in the same words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from kaput.cli.main import app
+from kaput.cli.verbs import GROUPS, RENAMED
+
+FORBIDDEN = re.compile(r"\b(said|told|nobody|whoever|let in|stands|who is|elsewise)\b", re.IGNORECASE)
+METAVARS = re.compile(r"[A-Z][A-Z0-9_/:=.,]*|<[a-z0-9|-]+>|KEY=V1,V2,\.\.\.|HOST:PORT,\.\.\.")
+# Nothing to print as JSON: they become another program, serve pages, or print another format.
+WITHOUT_JSON = {
+    "shell", "inside", "dashboard", "export", "sequence generate", "scenarios schema",
+}  # fmt: skip
+
+
+def _walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    yield " ".join(path), command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _walk(below, (*path, name))
+
+
+TREE = dict(_walk(typer.main.get_command(app)))
+VERBS = {path: command for path, command in TREE.items() if not hasattr(command, "commands")}
+
+
+def help_of(path: str) -> str:
+    """As printed on a terminal of 80 columns."""
+    result = CliRunner().invoke(app, [*path.split(), "--help"], terminal_width=80, env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def options_of(path: str) -> list[Any]:
+    """Its options, but for --help and shell completion."""
+    return [each for each in TREE[path].params if each.param_type_name == "option"]
+
+
+@pytest.mark.parametrize("path", TREE)
+def test_help_fits_a_terminal_and_uses_plain_words(path: str) -> None:
+    """No line beyond 80 columns, no summary cut, no Python type, no odd word."""
+    text = help_of(path)
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    assert [line for line in text.splitlines() if re.search(r"[a-z]\.\.\.$", line)] == []
+    assert not re.search(r"<(list|str|int|float|path|uuid)\b", text, re.IGNORECASE)
+    assert FORBIDDEN.findall(text) == []
+
+
+@pytest.mark.parametrize("path", TREE)
+def test_everything_has_an_example_that_calls_it(path: str) -> None:
+    """`Example: kaput VERB ...`, on lines of its own."""
+    examples = [line.strip() for line in help_of(path).splitlines() if "Example: " in line]
+    assert any(line.startswith(f"Example: kaput {path}".strip()) for line in examples)
+
+
+@pytest.mark.parametrize("path", TREE)
+def test_every_option_and_argument_is_explained(path: str) -> None:
+    """With a sentence, and with a name for its value that other verbs would use."""
+    for each in TREE[path].params:
+        assert each.help and each.help.rstrip()[-1] == ".", each.name
+        assert not getattr(each, "is_flag", False) or each.metavar is None
+    for name in re.findall(r"^  (?:-\S+, )?--[a-z-]+ (\S+)", help_of(path), re.MULTILINE):
+        assert METAVARS.fullmatch(name) or name == "/", name
+
+
+@pytest.mark.parametrize("path", VERBS)
+def test_results_are_available_as_json(path: str) -> None:
+    """With `--json`; `--format` where there are more formats."""
+    names = {name for each in options_of(path) for name in each.opts}
+    assert ("--json" in names) is (path not in WITHOUT_JSON)
+
+
+def test_all_verbs_are_in_a_group() -> None:
+    """The sections of `kaput --help`, in order, with every verb in one of them."""
+    text = help_of("")
+    titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
+    assert titles == ["Options", *GROUPS]
+    shown = re.findall(r"^  (\w+)  ", text, re.MULTILINE)
+    assert sorted(shown) == sorted(path for path in TREE if path and " " not in path)
+
+
+@pytest.mark.parametrize("path", ["run", "up"])
+def test_run_and_up_take_the_same_cluster_options(path: str) -> None:
+    """What describes a cluster that kaput starts."""
+    names = {name for each in options_of(path) for name in each.opts}
+    assert names >= {
+        "--brokers", "--controllers", "--rack", "--mode", "--kafka", "--network", "--security", "--config",
+        "--kafka-home",
+    }  # fmt: skip
+
+
+def test_arguments_have_the_same_names_everywhere() -> None:
+    """RUN_DIR for run folders, SCENARIO for scenarios."""
+    names = {"run_dir": "RUN_DIR", "scenario": "SCENARIO", "files": "FILE", "command": "COMMAND"}
+    arguments = [
+        each for command in VERBS.values() for each in command.params if each.param_type_name == "argument"
+    ]
+    assert all(each.metavar == names.get(each.name, each.metavar) for each in arguments)
+    assert {each.metavar for each in arguments} == {
+        "SCENARIO", "RUN_DIR", "FAULT", "ID", "N", "COMMAND", "SOURCE", "TARGET", "TOPIC/PARTITION", "TOOL",
+        "ARG", "FILE",
+    }  # fmt: skip
+
+
+def test_old_names_are_only_understood_where_they_were_used() -> None:
+    """No option is still declared under its old name, but `--name` of `kaput up`."""
+    declared = {(path, name) for path in VERBS for each in options_of(path) for name in each.opts}
+    assert {(path, name) for path, name in declared if name in RENAMED} == {("up", "--name")}

@@ -1,0 +1,62 @@
+"""The options of a cluster that kaput starts, as `kaput run` turns them into changes of the scenario."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from kaput.cli.main import app
+from kaput.cli.new_cluster import as_overrides, cluster_block, naming
+from kaput.cli.scenario_choice import choose
+from kaput.cli.verbs import pairs
+from kaput.errors import UsageError
+
+
+def block(**given: object) -> dict[str, object]:
+    """As the command line gives it."""
+    names = ("brokers", "controllers", "racks", "mode", "kafka", "network", "security", "config")
+    return cluster_block(**{**dict.fromkeys(names), **given})  # type: ignore[arg-type]
+
+
+def test_the_options_change_the_scenarios_cluster() -> None:
+    """The same as `--set cluster. ...` would."""
+    cluster = block(brokers=5, racks=["a", "b"], kafka="3.9.2", config=["num.io.threads=2"])
+    (choice,) = choose(["noop"], [], list(as_overrides(cluster)), [])
+    spec = choice.scenario.cluster
+    assert (spec.brokers, spec.racks, spec.kafka) == (5, ["a", "b"], "3.9.2")
+    assert spec.config["num.io.threads"] == yaml.safe_load("2")
+
+
+def test_what_is_not_given_is_left_to_the_scenario() -> None:
+    """No option, no change."""
+    assert block() == {} and as_overrides({}) == {}
+
+
+def test_a_mistake_names_the_option_and_not_what_it_became() -> None:
+    """`--mode`, not `--set cluster.mode`."""
+    options = as_overrides(block(mode="raft"))
+    with pytest.raises(UsageError, match="--mode raft: ") as error, naming(options):
+        choose(["noop"], [], list(options), [])
+    assert "--set" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["--brokers", "3"], "--brokers"),
+        (["--config", "a=1"], "--config"),
+        (["--rack", "a"], "--rack"),
+        (["--kafka-home", "/opt"], "--kafka-home"),
+    ],
+)
+def test_an_existing_cluster_cannot_be_changed(words: list[str], option: str) -> None:
+    """It is the user's own."""
+    with pytest.raises(UsageError, match=f"{option} is for clusters that kaput starts"):
+        app(["run", "noop", "--bootstrap-servers", "127.0.0.1:1", *words], standalone_mode=False)
+
+
+@pytest.mark.parametrize("text", ["a", "=1", " =1"])
+def test_a_pair_without_key_or_value_is_refused(text: str) -> None:
+    """With the option that it was given to."""
+    with pytest.raises(UsageError, match=f"--set {text}: write KEY=VALUE"):
+        pairs("--set", [text])

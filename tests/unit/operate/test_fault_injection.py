@@ -1,0 +1,130 @@
+"""Faults on demand: proven, listed, healed; and what no such cluster can do is refused before anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from fakes.world import World
+from kaput.errors import FaultError, UsageError
+from kaput.operate.fault_injection import FaultInjector
+from kaput.scenario.model import Cluster
+
+
+def breaking(world: World, **cluster: object) -> FaultInjector:
+    """Of a world of doubles."""
+    spec = Cluster.model_validate({"controllers": 1, "network": "namespaces", **cluster})
+    return FaultInjector(world.nodes, world.network, world.admin, lambda: spec, seed=1)  # type: ignore[arg-type]
+
+
+def test_a_fault_is_active_until_it_is_healed() -> None:
+    """Its id, whom it hit and its proof are there from the beginning."""
+    world = World("kill")
+    lab = breaking(world)
+    injected = lab.inject("kill", "broker 1", {})
+    assert (injected.id, injected.brokers) == ("1-kill", [1])
+    assert "process gone" in injected.proof and injected.effective_ns >= injected.injected_ns
+    assert lab.active == [injected] and not world.node.running
+    healed = lab.heal("1-kill")
+    assert lab.active == [] and world.node.running
+    assert healed.healed_ns >= injected.effective_ns and "was started again" in healed.proof
+
+
+def test_ids_are_never_given_twice() -> None:
+    """Healed or not."""
+    lab = breaking(World("kill"))
+    first = lab.inject("kill", "broker 1", {})
+    lab.heal(first.id)
+    assert lab.inject("kill", "broker 1", {}).id == "2-kill"
+
+
+def test_what_does_not_bite_is_an_error_and_undone() -> None:
+    """With its proof; nothing is active."""
+    world = World("kill")
+    world.node.survives = True
+    lab = breaking(world)
+    with pytest.raises(FaultError, match=r"kill broker 1 did not take effect: .*still running"):
+        lab.inject("kill", "broker 1", {})
+    assert lab.active == []
+
+
+def test_what_somebody_else_undid_did_not_last() -> None:
+    """The error says what was seen; the fault is over all the same."""
+    world = World("kill")
+    lab = breaking(world)
+    lab.inject("kill", "broker 1", {})
+    world.node.start()
+    with pytest.raises(FaultError, match=r"did not last until it was healed: .*started by something else"):
+        lab.heal("1-kill")
+    assert lab.active == []
+
+
+def test_a_heal_that_does_nothing_is_an_error() -> None:
+    """No heal is claimed that nobody saw."""
+    world = World("kill")
+    lab = breaking(world)
+    lab.inject("kill", "broker 1", {})
+    world.node.fails = True
+    with pytest.raises(FaultError, match="not confirmed to be healed"):
+        lab.heal("1-kill")
+
+
+def test_unknown_faults_to_heal_get_the_nearest() -> None:
+    """Or that there is none."""
+    lab = breaking(World("kill"))
+    with pytest.raises(UsageError, match=r"no fault 1-kill is active$"):
+        lab.heal("1-kill")
+    lab.inject("kill", "broker 1", {})
+    with pytest.raises(UsageError, match="did you mean 1-kill"):
+        lab.heal("1-kil")
+
+
+@pytest.mark.parametrize(
+    ("fault", "target", "options", "cluster", "said"),
+    [
+        ("kil", "any", {}, {}, "did you mean kill"),
+        ("kill", "broker 9", {}, {}, "no such broker: 9; brokers are 1 to 3"),
+        ("kill", "brocker 1", {}, {}, "target"),
+        ("kill", "any", {"delay": "1s"}, {}, "kill takes no delay"),
+        ("delay", "any", {}, {"network": "loopback"}, "write cluster.network: namespaces"),
+        ("delay", "any", {"delay": "soon"}, {}, "delay: "),
+        ("disk-full", "any", {}, {}, "write cluster.disk-mb"),
+        ("leave", "member 1 of g", {}, {}, "without a scenario, faults can only hit nodes"),
+        ("kill", "any member of g", {}, {}, "without a scenario, faults can only hit nodes"),
+        ("pause", "producer 0", {}, {}, "without a scenario, faults can only hit nodes"),
+        (
+            "kill",
+            "transaction-coordinator-of producer 0",
+            {},
+            {},
+            "without a scenario, faults can only hit nodes",
+        ),
+    ],
+)
+def test_mistakes_are_refused_before_anything_happens(
+    fault: str, target: str, options: Mapping[str, object], cluster: dict[str, object], said: str
+) -> None:
+    """In the words of a scenario's mistakes."""
+    world = World("kill")
+    with pytest.raises(UsageError, match=said):
+        breaking(world, **cluster).inject(fault, target, options)
+    assert all(node.running for node in world.nodes.values())
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("leader-of orders/99", "leader-of orders/99: orders has partitions 0 to 0"),
+        ("followers-of orders/1", "followers-of orders/1: orders has partitions 0 to 0"),
+        ("leader-of order/0", "there is no topic order; did you mean orders?"),
+        ("leader-of nope/0", "there is no topic nope$"),
+    ],
+)
+def test_a_partition_that_is_not_there_is_refused_at_once(target: str, why: str) -> None:
+    """With those that are; nothing is waited for, and nothing is broken."""
+    world = World("kill")
+    lab = breaking(world)
+    with pytest.raises(UsageError, match=why):
+        lab.inject("kill", target, {})
+    assert lab.active == [] and world.node.running

@@ -1,0 +1,27 @@
+"""What is not listed is not taken for something that is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaput.errors import LabError
+from kaput.operate.authorization import hidden_resources
+
+
+def test_who_may_describe_the_cluster_sees_all() -> None:
+    """And so does everybody where there are no rules, or nobody says."""
+    assert hidden_resources("User:kaput", ["ALTER", "DESCRIBE"], False) is None
+    assert hidden_resources("User:kaput", None, False) is None
+
+
+def test_a_principal_that_sees_a_part_gets_a_sentence_about_the_rest() -> None:
+    """Who, and what is missing."""
+    said = hidden_resources("User:app", ["IDEMPOTENT_WRITE"], True)
+    hidden = "groups, and topics this user may not describe"
+    assert said == f"{hidden}: User:app is not allowed to Describe the cluster"
+
+
+def test_a_principal_that_sees_nothing_gets_an_error() -> None:
+    """That would be a clean bill of health."""
+    with pytest.raises(LabError, match="User:nobody is not allowed to Describe the cluster or any"):
+        hidden_resources("User:nobody", [], False)

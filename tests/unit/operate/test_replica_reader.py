@@ -1,0 +1,78 @@
+"""The files of a broker that is down, and what is asked of a replica."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fakes.segments import batch, write_segment
+from kaput.cli.main import app
+from kaput.core import TopicPartition
+from kaput.errors import LabError, UsageError
+from kaput.operate.replica_reader import Wanted, _from_files
+
+PLACE = TopicPartition("orders", 0)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Offsets 3 to 8 in two segments."""
+    replica = tmp_path / "orders-0"
+    write_segment(replica, 3, batch(3, [b"3", b"4"]), batch(5, [b"5"]))
+    write_segment(replica, 6, batch(6, [b"6", b"7", b"8"]), batch(9, [b"torn"])[:-1])
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("offset", "count", "offsets"),
+    [(0, 99, range(3, 9)), (4, 3, [4, 5, 6]), (-2, 10, [7, 8]), (-99, 1, [3]), (9, 5, []), (6, 0, [])],
+)
+def test_from_the_files(data: Path, offset: int, count: int, offsets: list[int]) -> None:
+    """From an offset on, or so many before the end, across segments; what is torn is not there."""
+    found = _from_files(data, PLACE, 1, None, Wanted(offset, count))
+    assert (found.start, found.end, found.source) == (3, 9, "files")
+    assert [record.offset for record in found.records] == list(offsets)
+    assert [record.value for record in found.records] == [str(offset).encode() for offset in offsets]
+
+
+def test_a_replica_without_files(tmp_path: Path) -> None:
+    """Nobody tells."""
+    with pytest.raises(LabError, match="has no file of orders/0"):
+        _from_files(tmp_path, PLACE, 1, None, Wanted(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        (["peek", "orders", "--replica", "1", "--bootstrap-servers", "x:1"], "is not a partition"),
+        (["peek", "orders/0", "--replica", "1", "--bootstrap-servers", "localhost"], "write HOST:PORT"),
+        (["replay", "a", "a", "--bootstrap-servers", "127.0.0.1:1"], "into itself"),
+        (["replay", "a", "__consumer_offsets", "--bootstrap-servers", "127.0.0.1:1"], "is internal to Kafka"),
+        (
+            ["replay", "a", "__transaction_state", "--bootstrap-servers", "127.0.0.1:1"],
+            "is internal to Kafka",
+        ),
+        *(
+            (
+                ["replay", "a", "b", "--config", f"{key}=x", "--bootstrap-servers", "127.0.0.1:1"],
+                f"--config {key}",
+            )
+            for key in ("group.id", "transactional.id", "isolation.level", "bootstrap.servers")
+        ),
+        (
+            ["replay", "a", "b", "--config", "nope=1", "--bootstrap-servers", "127.0.0.1:1"],
+            '--config: No such configuration property: "nope"',
+        ),
+        (
+            ["replay", "a", "b", "--config", "acks=many", "--bootstrap-servers", "127.0.0.1:1"],
+            '--config: Invalid value for configuration property "request.required.acks"',
+        ),
+        (["replay", "a", "b", "--config", "x", "--bootstrap-servers", "127.0.0.1:1"], "write KEY=VALUE"),
+    ],
+)
+def test_mistakes(arguments: list[str], wrong: str) -> None:
+    """Each in a sentence, before anybody is asked."""
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, UsageError) and wrong in str(result.exception)

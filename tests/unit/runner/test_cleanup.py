@@ -1,0 +1,157 @@
+"""What a run has made in a cluster of others is unmade: that, nothing else, and what cannot be is said."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+
+from kaput.errors import EvidenceError, LabError
+from kaput.runner.cleanup import clean_up, clean_up_folder
+from kaput.runner.cleanup_journal import CreatedResources, Journal, PendingHeal, read_journal
+
+MINE, THEIRS = uuid.uuid4(), uuid.uuid4()
+
+
+class Cluster:
+    """Topics by their ids, groups; `refuses` names what may not be deleted."""
+
+    def __init__(self, cluster_id: str | None = "c", refuses: str = "", mute: bool = False) -> None:
+        self.cluster_id, self.refuses, self.mute = cluster_id, refuses, mute
+        self.topics = {"mine": MINE, "theirs": THEIRS}
+        self.groups = {"billing", "others"}
+        self.configs: list[tuple[str, list[str]]] = []
+
+    def refresh(self) -> None:
+        if self.mute:
+            raise LabError("kafka:9092 cannot be reached: refused")
+
+    # As an admin.
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def ids(self, names: list[str]) -> dict[str, uuid.UUID]:
+        return {name: self.topics[name] for name in names if name in self.topics}
+
+    def delete_topics(self, ids: dict[str, uuid.UUID]) -> None:
+        if self.refuses in ids:
+            raise LabError(f"topic {self.refuses} cannot be deleted: TOPIC_AUTHORIZATION_FAILED")
+        self.topics = {name: found for name, found in self.topics.items() if found not in ids.values()}
+
+    def delete_group(self, group: str, config: list[str]) -> None:
+        if group == self.refuses:
+            raise LabError(f"group {group} cannot be deleted: NON_EMPTY_GROUP")
+        self.groups.discard(group)
+        self.configs.append((group, config))
+
+
+def cleaned(kept: Journal, cluster: Cluster) -> list[str]:
+    """What could not be undone."""
+    return clean_up(kept, cluster, lambda _cluster, _timeout_s: cluster)  # type: ignore[arg-type, return-value]
+
+
+def journal(tmp_path: Path, **more: Any) -> Journal:
+    """Of a run that made a topic and a group."""
+    given = {"topics": {"mine": MINE}, "groups": {"billing": []}} | more
+    kept = Journal(tmp_path, CreatedResources(bootstrap_servers="kafka:9092", cluster_id="c", **given))
+    kept.note()
+    return kept
+
+
+def test_what_was_made_is_gone_and_nothing_else(tmp_path: Path) -> None:
+    """Also from the note of it."""
+    cluster, kept = Cluster(), journal(tmp_path)
+    assert cleaned(kept, cluster) == []
+    assert (set(cluster.topics), cluster.groups) == ({"theirs"}, {"others"})
+    assert read_journal(tmp_path).nothing
+
+
+def test_a_topic_that_somebody_has_made_anew_is_theirs(tmp_path: Path) -> None:
+    """It has the name, and another id."""
+    cluster, kept = Cluster(), journal(tmp_path, topics={"theirs": MINE}, groups={})
+    assert cleaned(kept, cluster) == [] and "theirs" in cluster.topics
+
+
+def test_a_topic_of_unknown_origin_is_left_and_said(tmp_path: Path) -> None:
+    """kaput was killed before it heard whether its own was made; what is not there needs nothing."""
+    cluster, kept = Cluster(), journal(tmp_path, topics={"mine": None, "never": None}, groups={})
+    (said, hint) = cleaned(kept, cluster)
+    assert said.startswith("topic mine may belong to this run or to somebody else")
+    assert "kafka-topics --delete --topic mine" in said and "kaput cleanup RUN_DIR" in hint
+    assert "mine" in cluster.topics and list(read_journal(tmp_path).topics) == ["mine"]
+
+
+@pytest.mark.parametrize("refuses", ["mine", "billing"])
+def test_what_cannot_be_deleted_stays_noted(tmp_path: Path, refuses: str) -> None:
+    """The rest is deleted all the same; the next time only that is left."""
+    cluster, kept = Cluster(refuses=refuses), journal(tmp_path)
+    assert cleaned(kept, cluster)[0].startswith(("topic mine cannot", "group billing cannot"))
+    left = read_journal(tmp_path)
+    assert [*left.topics, *left.groups] == [refuses]
+    cluster.refuses = ""
+    assert cleaned(kept, cluster) == [] and read_journal(tmp_path).nothing
+
+
+def test_another_cluster_at_that_address_is_left_alone(tmp_path: Path) -> None:
+    """Its topics have nothing to do with the run."""
+    cluster, kept = Cluster(cluster_id="d"), journal(tmp_path)
+    said = cleaned(kept, cluster)
+    assert "topic mine, group billing may be left in kafka:9092: kafka:9092 is now another cluster" in said[0]
+    assert "mine" in cluster.topics and not read_journal(tmp_path).nothing
+
+
+def test_a_cluster_out_of_reach_is_said(tmp_path: Path) -> None:
+    """With what is left there."""
+    said = cleaned(journal(tmp_path), Cluster(mute=True))
+    assert (
+        said[0]
+        == "topic mine, group billing may be left in kafka:9092: kafka:9092 cannot be reached: refused"
+    )
+
+
+def test_what_is_broken_is_healed_first(tmp_path: Path) -> None:
+    """In the words that were noted; a heal that fails stays noted and is said."""
+    mark = tmp_path / "mended"
+    heals = [
+        PendingHeal(step="1-command", brokers=[1], heals=[["touch", str(mark)]]),
+        PendingHeal(step="2-command", brokers=[1]),
+    ]
+    kept = journal(tmp_path, pending_heals=heals)
+    assert cleaned(kept, Cluster()) == [] and mark.exists() and read_journal(tmp_path).nothing
+    kept = journal(tmp_path, pending_heals=[PendingHeal(step="1-command", brokers=[1], heals=[["false"]])])
+    assert cleaned(kept, Cluster())[0] == "1-command is not healed: false ended with exit status 1"
+    assert [each.step for each in read_journal(tmp_path).pending_heals] == ["1-command"]
+
+
+def test_heals_that_an_earlier_version_noted_are_known(tmp_path: Path) -> None:
+    """It called them `owed`."""
+    noted = {"bootstrap_servers": "kafka:9092", "owed": [{"step": "1-command", "brokers": [1], "heals": []}]}
+    (tmp_path / "made.json").write_text(json.dumps(noted))
+    assert [each.step for each in read_journal(tmp_path).pending_heals] == ["1-command"]
+
+
+def test_a_share_group_loses_its_settings(tmp_path: Path) -> None:
+    """Those that it was given."""
+    cluster = Cluster()
+    cleaned(journal(tmp_path, groups={"billing": ["share.auto.offset.reset"]}), cluster)
+    assert cluster.configs == [("billing", ["share.auto.offset.reset"])]
+
+
+def test_a_folder_of_another_kind_of_run_is_refused(tmp_path: Path) -> None:
+    """There is nothing to clean up, or nothing that can be read."""
+    with pytest.raises(
+        EvidenceError, match=r"made\.json: cannot be read .* is this the folder of a run with"
+    ):
+        clean_up_folder(tmp_path)
+    (tmp_path / "made.json").write_text("{}")
+    with pytest.raises(EvidenceError, match=r"made\.json: malformed"):
+        clean_up_folder(tmp_path)

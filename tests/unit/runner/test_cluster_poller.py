@@ -1,0 +1,105 @@
+"""What two looks at a cluster tell of what happened between them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from kaput.cluster.admin import PartitionState
+from kaput.cluster.existing_admin import Seen
+from kaput.errors import LabError
+from kaput.runner.cluster_poller import Poller, changes, comings
+from waiting import eventually
+
+PLACE = ("orders", 0)
+FIRST = PartitionState(1, [1, 2, 3], [1, 2, 3], 4)
+
+
+def told(before: PartitionState | None, now: PartitionState) -> list[tuple[object, ...]]:
+    """(kind, leader, epoch, isr) of each event."""
+    found = changes({PLACE: before} if before else {}, {PLACE: now}, 900, 200)
+    assert all((e.at_ns, e.within_ns, e.source) == (900, 200, "polling") for e in found)
+    assert all((e.topic, e.partition) == PLACE for e in found)
+    return [(e.kind, e.leader, e.leader_epoch, e.isr) for e in found]
+
+
+def test_the_first_look_tells_who_leads() -> None:
+    """Whatever was before that is nobody's business."""
+    assert told(None, FIRST) == [("leader", 1, 4, [1, 2, 3])]
+
+
+def test_nothing_new_is_nothing() -> None:
+    """The order in which an ISR is told means nothing."""
+    assert told(FIRST, PartitionState(1, [1, 2, 3], [3, 2, 1], 4)) == []
+
+
+def test_a_new_leader_and_a_smaller_isr_are_told() -> None:
+    """Also that nobody leads."""
+    assert told(FIRST, PartitionState(2, [1, 2, 3], [2, 3], 5)) == [("leader", 2, 5, [2, 3])]
+    assert told(FIRST, PartitionState(1, [1, 2, 3], [1, 3], 4)) == [("isr", 1, 4, [1, 3])]
+    assert told(FIRST, PartitionState(None, [1, 2, 3], [1], 5)) == [("leader", -1, 5, [1])]
+
+
+def test_an_epoch_that_nobody_saw_is_told_without_its_leader() -> None:
+    """Somebody led in between, and a loss may be due to him."""
+    found = told(FIRST, PartitionState(1, [1, 2, 3], [1, 2, 3], 7))
+    assert found == [("leader", None, 5, None), ("leader", None, 6, None), ("leader", 1, 7, [1, 2, 3])]
+
+
+def test_what_an_old_broker_tells_is_no_news() -> None:
+    """It may answer alone."""
+    assert told(FIRST, PartitionState(3, [1, 2, 3], [3], 3)) == []
+
+
+def test_brokers_come_and_go() -> None:
+    """As the cluster itself sees them."""
+    found = comings(frozenset({1, 2}), frozenset({2, 3}), 900, 200)
+    assert [(e.kind, e.broker, e.at_ns, e.within_ns) for e in found] == [
+        ("unfenced", 3, 900, 200),
+        ("fenced", 1, 900, 200),
+    ]
+
+
+class _Cluster:
+    """Answers with its views, one after the other, then with the last one; an error among them is raised."""
+
+    def __init__(self, *views: PartitionState | LabError) -> None:
+        self.views, self.asked = list(views), 0
+
+    def seen(self, topics: list[str]) -> Seen:
+        self.asked += 1
+        view = self.views.pop(0) if len(self.views) > 1 else self.views[0]
+        if isinstance(view, LabError):
+            raise view
+        return Seen(frozenset({1, 2, 3}), {PLACE: view})
+
+
+def test_a_time_reaches_back_to_the_last_answer() -> None:
+    """While nobody answers anything may happen; and an older view in between changes nothing."""
+    second = PartitionState(2, [1, 2, 3], [2, 3], 5)
+    cluster = _Cluster(FIRST, LabError("nobody"), LabError("nobody"), second, FIRST, second)
+    poller = Poller(cluster, ["orders"], every_s=3600)  # type: ignore[arg-type]
+    begin = time.time_ns()
+    poller.look()
+    answered = time.time_ns()
+    time.sleep(0.02)
+    for _ in range(5):
+        poller.look()
+    with poller:
+        found = [event for event in poller.events() if event.kind == "leader"]
+    assert [event.leader for event in found] == [1, 2]
+    change = found[1]
+    assert (
+        change.within_ns is not None and begin <= change.at_ns - change.within_ns <= answered < change.at_ns
+    )
+
+
+def test_it_looks_until_it_is_asked() -> None:
+    """By itself, and once more at the end."""
+    cluster = _Cluster(FIRST)
+    with Poller(cluster, ["orders"], every_s=0.01) as poller:  # type: ignore[arg-type]
+        assert eventually(lambda: cluster.asked > 2, 60)
+        asked = cluster.asked
+        poller.events()
+        assert cluster.asked > asked
+        assert "polling" not in {thread.name for thread in threading.enumerate()}, "it still looks"

@@ -1,0 +1,108 @@
+"""A scenario's commands as real processes: what they are told, what they may take, and what they leave."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kaput.cluster.wire import Endpoint
+from kaput.errors import LabError
+from kaput.faults.commands import CommandResult
+from kaput.processes.ownership import Owner
+from kaput.processes.records import MARKER
+from kaput.runner.cleanup_journal import CreatedResources, Journal, read_journal
+from kaput.runner.command_runner import CommandRunner
+from waiting import eventually
+
+KNOWN = {"topic": "orders", "partition": "3"}
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Iterator[CommandRunner]:
+    """Of a cluster with brokers 1 and 2."""
+    endpoints = {1: Endpoint("kafka-1", 9092), 2: Endpoint("kafka-2", 9093)}
+    journal = Journal(tmp_path, CreatedResources(bootstrap_servers="kafka-1:9092"))
+    with Owner() as owner:
+        yield CommandRunner(owner, tmp_path / "commands", "kafka-1:9092", lambda: endpoints, journal)
+
+
+def run(
+    runner: CommandRunner, line: str, kind: str = "inject", broker: int = 2, timeout_s: float = 60
+) -> CommandResult:
+    """One command of step 1."""
+    return runner.run("1-command", kind, broker, line, KNOWN, timeout_s)
+
+
+def test_a_command_is_told_whom_it_is_about(runner: CommandRunner, tmp_path: Path) -> None:
+    """In its words and in its environment; what it says is kept."""
+    ran = run(
+        runner,
+        "sh -c 'echo {broker} {host}:{port} {topic}/{partition}; echo $KAPUT_HOST $KAPUT_STEP >&2; exit 3'",
+    )
+    assert ran == CommandResult(3, "kafka-2 1-command")
+    kept = (tmp_path / "commands" / "1-command-inject-2.txt").read_text().splitlines()
+    assert kept[0].startswith("$ sh -c ") and kept[1:3] == ["2 kafka-2:9093 orders/3", "kafka-2 1-command"]
+    assert kept[3].startswith("(exit status 3, ")
+    assert run(runner, "true") == CommandResult(0)
+    assert len((tmp_path / "commands" / "1-command-inject-2.txt").read_text().splitlines()) == 6
+
+
+def test_one_that_takes_too_long_is_ended_with_its_children(runner: CommandRunner, tmp_path: Path) -> None:
+    """Nothing of it goes on."""
+    pid = tmp_path / "pid"
+    ran = run(runner, f"sh -c 'sleep 600 & echo $! > {pid}; echo slow; wait'", timeout_s=1)
+    assert ran == CommandResult(None, "slow") and ran.how("heal") == "heal took too long and was ended: slow"
+    assert eventually(lambda: not _runs(int(pid.read_text())), 60)
+
+
+def test_what_a_command_leaves_running_stays(tmp_path: Path) -> None:
+    """A heal may start a broker: that is not kaput's to be ended, as what kaput starts itself is."""
+    pid = tmp_path / "pid"
+    with Owner() as owner:
+        own = CommandRunner(
+            owner,
+            tmp_path / "c",
+            "a:1",
+            lambda: {1: Endpoint("a", 1)},
+            Journal(tmp_path, CreatedResources(bootstrap_servers="a:1")),
+        )
+        own.run("1-command", "heal", 1, f"sh -c 'sleep 600 > /dev/null 2>&1 & echo $! > {pid}'", {}, 60)
+    left = int(pid.read_text())
+    try:
+        assert _runs(left) and MARKER not in psutil.Process(left).environ()
+    finally:
+        os.kill(left, signal.SIGKILL)
+
+
+def test_a_program_that_is_not_there_is_said(runner: CommandRunner) -> None:
+    """As the lab's trouble, which is a fault that did not bite."""
+    with pytest.raises(LabError, match=r"inject of 1-command cannot be started: .*no-such-program"):
+        run(runner, "no-such-program {broker}")
+    with pytest.raises(LabError, match="node 101 is not a broker, so its address is unknown"):
+        run(runner, "true", broker=101)
+
+
+def test_what_is_broken_is_on_disk(runner: CommandRunner, tmp_path: Path) -> None:
+    """With the words that heal it, until it is healed."""
+    runner.add_pending_heal("1-command", [1, 2], "start '{host} {broker}'", KNOWN)
+    runner.add_pending_heal("2-command", [1], "", KNOWN)
+    created = read_journal(tmp_path)
+    assert [(heal.step, heal.heals) for heal in created.pending_heals] == [
+        ("1-command", [["start", "kafka-1 1"], ["start", "kafka-2 2"]]),
+        ("2-command", []),
+    ]
+    runner.heal_done("1-command")
+    runner.heal_done("2-command")
+    assert read_journal(tmp_path).nothing
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

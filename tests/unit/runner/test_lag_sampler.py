@@ -1,0 +1,61 @@
+"""Lag is sampled while a run records: of every partition that answers, and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
+from kaput.runner.lag_sampler import LagSampler
+from waiting import eventually
+
+
+class _Cluster:
+    """Partition 1 of orders has no commit, partition 2 no leader."""
+
+    def __init__(self, answers: bool = True) -> None:
+        self.answers, self.asked = answers, 0
+
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        self.asked += 1
+        if not self.answers:
+            raise LabError("no coordinator")
+        return {TopicPartition("orders", 0): 7, TopicPartition("orders", 2): 1}
+
+    def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        return {TopicPartition(topic, partition): 10 for topic in topics for partition in (0, 1)}
+
+
+def _rows(path: Path) -> list[tuple[str, dict[str, str], float]]:
+    with pa.ipc.open_stream(path / "evidence" / "samples" / "lag.arrows") as stream:
+        rows = stream.read_all().to_pylist()
+    return [(row["name"], dict(row["labels"]), row["value"]) for row in rows]
+
+
+def test_a_sample_of_each_partition_that_answers(tmp_path: Path) -> None:
+    """Committed offset, log end and lag; a group that has committed nothing has all before it."""
+    with Recorder(tmp_path, "samples", "lag") as recorder:
+        LagSampler(_Cluster(), {"billing": ["orders"]}, recorder).sample("billing", ["orders"])
+    labels = [{"group": "billing", "topic": "orders", "partition": p} for p in ("0", "1")]
+    assert _rows(tmp_path) == [
+        ("log_end_offset", labels[0], 10.0),
+        ("committed_offset", labels[0], 7.0),
+        ("lag", labels[0], 3.0),
+        ("log_end_offset", labels[1], 10.0),
+        ("lag", labels[1], 10.0),
+    ]
+
+
+def test_where_nobody_answers_there_is_no_sample(tmp_path: Path) -> None:
+    """And the sampler goes on, until it is left."""
+    cluster = _Cluster(answers=False)
+    with (
+        Recorder(tmp_path, "samples", "lag") as recorder,
+        LagSampler(cluster, {"billing": ["orders"]}, recorder, every_s=0.01),
+    ):
+        assert eventually(lambda: cluster.asked > 2, 10)
+    assert _rows(tmp_path) == []

@@ -1,0 +1,90 @@
+"""The fixtures' cluster is what marker and ini key say, under their names of today and of before."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+
+class FakeLab:
+    """A lab without brokers. `started`: what each was asked for; `died`: sentences about dead brokers."""
+
+    started: ClassVar[list[dict[str, Any]]] = []
+    died: ClassVar[list[str]] = []
+
+    def __init__(self, scenario: str | None = None, *, folder: object, **cluster: Any) -> None:
+        self.started.append({**cluster, **({"scenario": scenario} if scenario else {})})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to stop."""
+
+    def troubles(self) -> list[str]:
+        return self.died
+
+
+@pytest.fixture(autouse=True)
+def _no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaput.operate.lab.lab", FakeLab)
+    monkeypatch.setattr(FakeLab, "started", [])
+    monkeypatch.setattr(FakeLab, "died", [])
+
+
+def ran(pytester: pytest.Pytester, test: str, *options: str) -> pytest.RunResult:
+    """The result of a test file with these lines."""
+    pytester.makepyfile(f"import pytest\n{test}")
+    return pytester.runpytest_inprocess("--strict-markers", "-p", "no:xdist", *options)
+
+
+def test_a_marker_gives_a_test_its_cluster(pytester: pytest.Pytester) -> None:
+    """Its arguments are those of kaput.lab; without it there are none."""
+    marked = "@pytest.mark.kafka_cluster('noop', brokers=1)\ndef test_it(kafka_lab): pass\n"
+    result = ran(pytester, f"{marked}def test_other(kafka_lab): pass\n", "-W", "error")
+    result.assert_outcomes(passed=2)
+    assert FakeLab.started == [{"scenario": "noop", "brokers": 1}, {}]
+
+
+def test_an_ini_key_gives_all_tests_their_cluster(pytester: pytest.Pytester) -> None:
+    """It is started once, and its values are YAML."""
+    pytester.makeini("[pytest]\nkaput_cluster =\n    brokers=5\n    racks=[a, b]\n")
+    tests = "def test_one(kafka_lab_shared): pass\ndef test_two(kafka_lab_shared): pass\n"
+    ran(pytester, tests, "-W", "error").assert_outcomes(passed=2)
+    assert FakeLab.started == [{"brokers": 5, "racks": ["a", "b"]}]
+
+
+def test_the_old_marker_works_with_a_warning(pytester: pytest.Pytester) -> None:
+    """It names what to write instead."""
+    result = ran(pytester, "@pytest.mark.kafka_lab(brokers=2)\ndef test_it(kafka_lab): pass\n")
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*DeprecationWarning: *use @pytest.mark.kafka_cluster*"])
+    assert FakeLab.started == [{"brokers": 2}]
+
+
+def test_the_old_ini_key_works_with_a_warning(pytester: pytest.Pytester) -> None:
+    """It names what to write instead."""
+    pytester.makeini("[pytest]\nkafka_lab_shared =\n    brokers=2\n")
+    result = ran(pytester, "def test_it(kafka_lab_shared): pass\n")
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*DeprecationWarning: *use kaput_cluster*"])
+    assert FakeLab.started == [{"brokers": 2}]
+
+
+def test_a_line_that_is_no_setting_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    """It is quoted with its key, and no cluster is started."""
+    pytester.makeini("[pytest]\nkaput_cluster = brokers\n")
+    result = ran(pytester, "def test_it(kafka_lab_shared): pass\n")
+    result.stdout.fnmatch_lines(["*kaput_cluster: brokers is not KEY=VALUE*"])
+    assert not FakeLab.started
+
+
+def test_a_broker_that_died_fails_the_test(pytester: pytest.Pytester) -> None:
+    """The test itself passed; its result is worth little."""
+    FakeLab.died.append("broker 2 ended by itself")
+    result = ran(pytester, "def test_it(kafka_lab): pass\n")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*broker 2 ended by itself*"])

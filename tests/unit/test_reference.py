@@ -1,0 +1,63 @@
+"""Pages and files that are made from the code say what the code says."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kaput.evidence.schemas import TABLES
+from kaput.scenario.steps import FaultName
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    """scripts/reference.py as a module."""
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["reference"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_pages_are_up_to_date(reference: ModuleType) -> None:
+    """If this fails: make reference."""
+    stale = [path for path, text in reference.pages().items() if path.read_text(encoding="utf-8") != text]
+    assert not stale, f"make reference; out of date: {stale}"
+
+
+def test_every_fault_is_listed_with_what_confirms_it(reference: ModuleType) -> None:
+    """Each word of a scenario's `fault` has a heading; all but noop have a proof."""
+    page = (ROOT / "docs" / "FAULTS.md").read_text(encoding="utf-8")
+    sections = {part.partition(":")[0]: part for part in page.split("\n### ")[1:]}
+    assert sections.keys() == set(FaultName.__args__)  # type: ignore[attr-defined]
+    unproven = [name for name, part in sections.items() if "Confirmed by: nothing" in part]
+    assert unproven == ["noop"]
+
+
+def test_every_column_has_a_text() -> None:
+    """And no text says `None`: a nullable column says what null means."""
+    columns = [column for table in TABLES.values() for column in table.columns]
+    assert all(column.about for column in columns)
+    assert all(column.null != "" for column in columns)
+
+
+def test_the_glossary_is_sorted() -> None:
+    """Both of its tables, without regard to case, hyphens and underscores; and no word is in it twice."""
+    page = (ROOT / "docs" / "GLOSSARY.md").read_text(encoding="utf-8")
+    tables = [
+        [line[2:].partition(" | ")[0] for line in part.splitlines() if line.startswith("| ")][2:]
+        for part in page.split("\n## ")[1:]
+    ]
+    assert len(tables) == 2 and all(len(words) > 10 for words in tables)
+    for words in tables:
+        plain = [re.sub("[^a-z0-9 ]", "", re.sub("[_-]", " ", word.lower())) for word in words]
+        assert plain == sorted(plain)
+    assert not set(tables[0]) & set(tables[1])
