@@ -12,7 +12,7 @@ from kaput.analysis.engine.question import Question, Told, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.timeline import Change, Timeline
 from kaput.core import MS, TopicPartition
-from kaput.evidence.findings_parts import PartitionState, PartitionTable, When
+from kaput.evidence.findings_parts import PartitionSnapshot, PartitionTable, When
 from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _taking_hold(injected_ns: int, effective_ns: int | None) -> int:
 
 def _state(
     place: TopicPartition, replicas: Sequence[int], changes: Sequence[Change], at_ns: int
-) -> PartitionState:
+) -> PartitionSnapshot:
     """The partition as the events before that moment leave it."""
     known: dict[str, int | list[int] | None] = {"leader": None, "leader_epoch": None, "isr": None}
     for change in changes:
@@ -73,7 +73,7 @@ def _state(
             "isr": None if change.isr is None else list(change.isr),
         }
         known |= {name: value for name, value in told.items() if value is not None}
-    return PartitionState.model_validate(
+    return PartitionSnapshot.model_validate(
         {"topic": place[0], "partition": place[1], "replicas": list(replicas), **known}
     )
 
