@@ -1,7 +1,7 @@
-"""The lab: a whole cluster of real nodes, from nothing to ready, and away again without a trace.
+"""The lab: starts a whole cluster of real nodes, and removes it without a trace.
 
-Configs and logs stay in the given folder, data does not. Not here: topics and questions to the cluster
-(admin.py), what it wrote into its metadata log (metadata_log.py).
+Configs and logs stay in the given folder, data does not. Not here: topics and other requests (admin.py), the
+metadata log (metadata_log.py).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ MAIN = "kafka.Kafka"
 
 
 class Cluster:
-    """A cluster between entering and leaving the block; `note` is told what takes long.
+    """A cluster between entering and leaving the block; `note` gets messages about slow steps.
 
-    `successors`: what its nodes may be upgraded to.
+    `successors`: versions its nodes may be upgraded to.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Cluster:
             self._provision()
             self.wait_ready(self._ready_timeout_s)
         except BaseException:
-            # __exit__ is not called for a block that was never entered.
+            # __exit__ is not called if __enter__ fails.
             self._leave()
             raise
         return self
@@ -84,12 +84,12 @@ class Cluster:
 
     @property
     def distribution(self) -> Distribution:
-        """What nodes are started with now; what it reads, older nodes may have written."""
+        """The version that nodes start with now; it can also read data of older nodes."""
         return self._versions.current
 
     @property
     def broker_endpoints(self) -> dict[int, Endpoint]:
-        """Where each broker serves clients."""
+        """The brokers' addresses for clients."""
         return {
             p.id: Endpoint(p.host, p.broker_port, p.access)
             for p in self._layouts
@@ -98,7 +98,7 @@ class Cluster:
 
     @property
     def controller_endpoints(self) -> dict[int, Endpoint]:
-        """Where each voter of the metadata quorum serves the others."""
+        """The addresses of the metadata quorum's voters."""
         return {
             p.id: Endpoint(p.host, p.controller_port, p.inside)
             for p in self._layouts
@@ -107,7 +107,7 @@ class Cluster:
 
     @property
     def zookeeper_endpoints(self) -> dict[int, Endpoint]:
-        """Where each ZooKeeper node serves brokers; empty in KRaft mode."""
+        """The ZooKeeper nodes' addresses; empty in KRaft mode."""
         return {
             p.id: Endpoint(p.host, p.zookeeper_ports[0])
             for p in self._layouts
@@ -120,7 +120,7 @@ class Cluster:
         return ",".join(f"{at.host}:{at.port}" for at in self.broker_endpoints.values())
 
     def access(self, user: str = CLIENT_USER) -> Access:
-        """How a client is let in; the same for every user where the cluster has no security."""
+        """A client's security settings; the same for all users without security."""
         return self._security.access(user)
 
     @property
@@ -135,21 +135,20 @@ class Cluster:
 
     @property
     def broker_folders(self) -> dict[int, Path]:
-        """Where each broker's config and logs are."""
+        """The folders with each broker's config and logs."""
         return {p.id: p.folder for p in self._layouts if p.broker_port is not None}
 
     def wait_ready(self, timeout_s: float) -> None:
-        """Waits until every broker answers and knows every broker as alive.
+        """Waits until every broker answers and sees all brokers as alive.
 
-        Raises BrokerError when time runs out, and at once when a node dies.
+        Raises BrokerError after the timeout, and at once if a node dies.
         """
         ready.wait(self.nodes, lambda: self.broker_endpoints, timeout_s)
 
     def grow(self, count: int) -> list[int]:
-        """That many more brokers, ready when this returns; none of them votes in the metadata quorum.
+        """Adds that many brokers, ready when this returns; returns their ids. None of them votes.
 
-        Their ids, from the highest one of a broker on. Raises LabError; then either all of them run and
-        belong to the cluster, or none.
+        Raises LabError; then either all of them run and belong to the cluster, or none.
         """
         first = max(self.broker_endpoints) + 1
         added = self._layouts_for(dict.fromkeys(range(first, first + count), "broker"))
@@ -167,7 +166,7 @@ class Cluster:
         return [layout.id for layout in added]
 
     def _forget(self, layouts: Sequence[NodeLayout]) -> None:
-        """As if they had never been added."""
+        """Removes them as if they had never been added."""
         self._layouts = [layout for layout in self._layouts if layout not in layouts]
         for layout in layouts:
             node = self.nodes.pop(layout.id, None)
@@ -177,7 +176,7 @@ class Cluster:
             remove_tree(layout.scratch)
 
     def upgrade(self, node_id: int, version: str) -> None:
-        """A node is of that version from its next start on. Raises LabError where it cannot be."""
+        """Upgrades a node from its next start on. Raises LabError for an unknown version."""
         self._versions.become(version)
         node = self.nodes[node_id]
         node.upgrade(self.network.command(node_id, self._command(node.layout)))
@@ -187,7 +186,7 @@ class Cluster:
         return [death for node in self.nodes.values() for death in node.deaths]
 
     def shutdown(self) -> None:
-        """Ends every node at once: nobody will read its data again."""
+        """Kills all nodes: their data is no longer needed."""
         running = [node for node in self.nodes.values() if node.running]
         for node in running:
             node.expect_down()
@@ -217,12 +216,12 @@ class Cluster:
         self._layouts = self._layouts_for(roles(self._spec))
         self.network.join([layout.id for layout in self._layouts])
         self._add(self._layouts)
-        # Brokers without ZooKeeper would have to wait for it.
+        # Brokers would have to wait for ZooKeeper.
         for node in sorted(self.nodes.values(), key=lambda node: node.role != "zookeeper"):
             node.start()
 
     def _add(self, layouts: Sequence[NodeLayout]) -> None:
-        """Nodes that are not started yet, with what they need on their disks."""
+        """Creates nodes with their files, without starting them."""
         for layout in layouts:
             self._prepare(layout)
             command = self.network.command(layout.id, self._command(layout))
@@ -231,7 +230,7 @@ class Cluster:
             )
 
     def _prepare(self, layout: NodeLayout) -> None:
-        """Writes what the node is told, and what must be on its disk before its first start."""
+        """Writes the node's settings and formats its storage."""
         layout.folder.mkdir(parents=True, exist_ok=True)
         self._owner.own_path(layout.data)
         self._owner.own_path(layout.scratch)
@@ -253,7 +252,7 @@ class Cluster:
             zookeeper.await_departure(self.zookeeper_endpoints, layout.id)
 
     def _command(self, layout: NodeLayout) -> list[str]:
-        # Codecs unpack their libraries there, and would leave them in /tmp after a SIGKILL.
+        # Codecs unpack native libraries there; in /tmp they would survive a SIGKILL.
         scratch = f"-Djava.io.tmpdir={layout.scratch}"
         if layout.role == "zookeeper":
             flags = (*zookeeper.FLAGS, scratch)

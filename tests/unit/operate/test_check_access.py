@@ -92,7 +92,7 @@ def test_who_only_hangs_up_is_no_refusal() -> None:
     """The next server is asked; who cannot be asked at all is for others to say."""
     with node(mute) as first, node(mute) as second:
         check_access(f"{first},{second}", OPEN)
-    with node(mute) as first, node(tls_alone) as second, pytest.raises(Refused, match=f"{second} requires TLS"):
+    with node(mute) as first, node(tls_alone) as second, pytest.raises(Refused, match="requires TLS"):
         check_access(f"{first},{second}", OPEN)
 
 
