@@ -105,7 +105,7 @@ def test_a_version_that_nobody_has_leaves_nothing(tmp_path: Path) -> None:
     def nothing(modules: Sequence[Module], into: Path) -> None:
         raise DistributionError("not found in the repository (is the network up?): x")
 
-    with pytest.raises(DistributionError, match=r"Kafka 9\.9\.9 is not available: not found in the repository"):
+    with pytest.raises(DistributionError, match=r"Kafka 9\.9\.9 is not available: not found"):
         make_lock("9.9.9", "kafka", nothing)
     assert find_lock("9.9.9") is None
     assert [path for path in (tmp_path / "cache" / "kaput" / "jars").rglob("*") if path.is_file()] == []
