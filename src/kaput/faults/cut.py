@@ -1,4 +1,4 @@
-"""cut: the target and those whom `from` names hear nothing of each other, or in one direction only."""
+"""cut: no packets between the target and the parties in `from`, or in one direction only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""partition: the targets on one side, every other node on the other; each side is whole in itself."""
+"""partition: the targets on one side, every other node on the other; each side stays connected internally."""
 
 from __future__ import annotations
 

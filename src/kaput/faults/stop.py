@@ -1,4 +1,4 @@
-"""stop: SIGTERM, a clean shutdown as in maintenance. Heals by a restart."""
+"""stop: SIGTERM, a clean shutdown as for maintenance. Healed by a restart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMEOUT_S = 60
 
 
 class Stop(HealedByRestart):
-    """Proof: the process has ended by itself after SIGTERM, and none took its place until the restart.
+    """Proof: the process has ended after SIGTERM, and no other one took its place until the restart.
 
     Takes effect when the signal is sent.
     """

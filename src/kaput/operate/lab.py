@@ -83,7 +83,7 @@ class Lab:
         self._found: tuple[Java, Distribution] | None = None
         self._cluster: Cluster
         self._admin: Admin
-        self._breaking: FaultInjector
+        self._faults: FaultInjector
         self._stack = ExitStack()
         self._growing = threading.Lock()
 
@@ -117,8 +117,8 @@ class Lab:
             cluster = stack.enter_context(Cluster(owner, self._spec, distribution, java, folder, self._note))
             admin = stack.enter_context(Admin(cluster, READY_TIMEOUT_S))
             self._cluster, self._admin = cluster, admin
-            self._breaking = FaultInjector(cluster.nodes, cluster.network, admin, lambda: self._spec)
-            stack.callback(self._breaking.abandon)
+            self._faults = FaultInjector(cluster.nodes, cluster.network, admin, lambda: self._spec)
+            stack.callback(self._faults.abandon)
             admin.create_topics(self._topics)
             self._stack = stack.pop_all()
         return self
@@ -168,7 +168,7 @@ class Lab:
     @property
     def active_faults(self) -> list[InjectedFault]:
         """What is broken now."""
-        return self._breaking.active
+        return self._faults.active
 
     def create_topic(
         self,
@@ -256,14 +256,14 @@ class Lab:
     def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
         """Breaks something until `heal`, or until the cluster ends. See `fault`, which also heals."""
         given = {key.rstrip("_").replace("_", "-"): value for key, value in options.items()}
-        return self._breaking.inject(fault, target, given)
+        return self._faults.inject(fault, target, given)
 
     def heal(self, fault: InjectedFault | str) -> Healed:
         """Heals an active fault, given itself or its id. Does not wait until every broker is back.
 
         Raises UsageError if no such fault is active, FaultError if its end is not confirmed.
         """
-        return self._breaking.heal(fault if isinstance(fault, str) else fault.id)
+        return self._faults.heal(fault if isinstance(fault, str) else fault.id)
 
     @contextmanager
     def fault(self, fault: str, target: str = "any", **options: object) -> Iterator[InjectedFault]:
@@ -293,5 +293,5 @@ class Lab:
         self._settle()
 
     def _settle(self) -> None:
-        if not self._breaking.active:
+        if not self._faults.active:
             self._cluster.wait_ready(READY_TIMEOUT_S)

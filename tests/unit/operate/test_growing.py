@@ -58,7 +58,7 @@ def cluster() -> GrowingCluster:
 def grown(cluster: GrowingCluster) -> Lab:
     """A lab around it."""
     made = lab(brokers=3)
-    made._cluster, made._breaking = cluster, NoFaults()  # type: ignore[assignment]
+    made._cluster, made._faults = cluster, NoFaults()  # type: ignore[assignment]
     return made
 
 
@@ -79,7 +79,7 @@ def test_nothing_is_added_while_brokers_do_not_reach_each_other(grown: Lab, clus
     cluster.apart = True
     with pytest.raises(BrokerError, match="not ready after 5 s"):
         grown.grow()
-    grown._breaking.active = [InjectedFault("1-isolate", "isolate", "broker 1", [1], 0, 0, "")]  # type: ignore[misc]
+    grown._faults.active = [InjectedFault("1-isolate", "isolate", "broker 1", [1], 0, 0, "")]  # type: ignore[misc]
     with pytest.raises(
         UsageError, match=r"not every broker reaches every other one .active faults: 1-isolate; kaput fault"
     ):

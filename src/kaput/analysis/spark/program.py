@@ -34,7 +34,14 @@ class ProgramSession:
 
     def session(self) -> SparkContext:
         """The session, waited for. Raises JavaError."""
-        return self._theirs() or self._ours().session()
+        theirs = self._theirs()
+        if theirs is not None:
+            return theirs
+        found = self._ours().session()
+        if found._jsc is None:  # the program has stopped it
+            self.close()
+            found = self._ours().session()
+        return found
 
     def close(self) -> None:
         """Stops kaput's own; the next call starts another one."""

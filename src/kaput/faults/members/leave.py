@@ -1,4 +1,4 @@
-"""leave: a member goes in good order, and the group divides its partitions anew."""
+"""leave: a member leaves cleanly, and the group reassigns its partitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kaput.faults.stop import Stop
 
 
 class Leave(Down):
-    """Proof: the process has ended after SIGTERM, and others own the partitions that it had."""
+    """Proof: the process has ended after SIGTERM, and other members own its partitions."""
 
     name = "leave"
     ends = Stop

@@ -1,0 +1,77 @@
+"""Which Spark a program's calls use: what it passes, what it has, else kaput's own, started once."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+from pyspark import SparkContext
+
+from kaput.analysis.spark import program
+from kaput.analysis.spark.program import ProgramSession, context_of
+from kaput.errors import UsageError
+
+
+class FakeBackground:
+    """A session that is there at once. `made`: all of them."""
+
+    made: list[FakeBackground]
+
+    def __init__(self) -> None:
+        self.context = SimpleNamespace(_jsc=object())
+        self.closed = False
+        self.made.append(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.closed = True
+
+    def session(self) -> Any:
+        return self.context
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> ProgramSession:
+    """Of a program that has no session of its own."""
+    monkeypatch.setattr(program, "Background", FakeBackground)
+    monkeypatch.setattr(FakeBackground, "made", [], raising=False)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(program.atexit, "register", lambda _call: None)
+    return ProgramSession()
+
+
+def test_kaputs_own_session_is_started_once(own: ProgramSession) -> None:
+    """Later calls use it; after it was closed there is another one."""
+    assert own.session() is own.session()
+    own.close()
+    assert FakeBackground.made[0].closed
+    own.session()
+    assert len(FakeBackground.made) == 2
+
+
+def test_a_session_that_the_program_has_stopped_is_replaced(own: ProgramSession) -> None:
+    """The first one is closed before the next one starts."""
+    own.session()._jsc = None
+    assert own.session()._jsc is not None
+    assert [made.closed for made in FakeBackground.made] == [True, False]
+
+
+def test_the_programs_own_session_is_used(own: ProgramSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is started beside it, not even for a run."""
+    theirs = SimpleNamespace(_jsc=object())
+    monkeypatch.setattr(SparkContext, "_active_spark_context", theirs)
+    own.prepare()
+    own.begin()
+    assert own.session() is theirs and not FakeBackground.made
+
+
+def test_a_spark_connect_session_is_refused() -> None:
+    """It has no context to run the analysis with."""
+    connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(UsageError, match="Spark Connect"):
+        context_of(connected)
+    classic = type("SparkSession", (), {"__module__": "pyspark.sql.session", "sparkContext": "theirs"})()
+    assert context_of(classic) == "theirs"

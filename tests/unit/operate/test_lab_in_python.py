@@ -1,0 +1,73 @@
+"""The lab in Python: faults in its spelling, in two calls or in a block, and jars ahead of time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fakes.world import World
+from kaput.cluster.distribution import Distribution
+from kaput.errors import UsageError
+from kaput.java import Java
+from kaput.operate.fault_injection import FaultInjector
+from kaput.operate.lab import Lab, lab
+
+
+class WholeCluster:
+    """A cluster whose brokers are all there. `waits`: how often that was waited for."""
+
+    waits = 0
+
+    def wait_ready(self, timeout_s: float) -> None:
+        self.waits += 1
+
+
+@pytest.fixture
+def world() -> World:
+    """Three brokers, and a network that packets can be dropped in."""
+    return World("isolate")
+
+
+@pytest.fixture
+def made(world: World) -> Lab:
+    """A lab around it."""
+    found = lab(brokers=3, controllers=1, network="namespaces")
+    faults = FaultInjector(world.nodes, world.network, world.admin, lambda: found.spec, seed=1)  # type: ignore[arg-type]
+    found._faults, found._cluster = faults, WholeCluster()  # type: ignore[assignment]
+    return found
+
+
+def test_a_fault_is_injected_and_healed_in_two_calls(made: Lab) -> None:
+    """By itself or by its id; its options are in Python's spelling, and what is not active is a mistake."""
+    cut = made.inject("cut", "broker 1", from_="controllers", how="drop")
+    assert (cut.fault, cut.brokers, made.active_faults) == ("cut", [1], [cut])
+    assert made.heal(cut).id == cut.id and not made.active_faults
+    again = made.inject("isolate", "broker 2")
+    assert made.heal(again.id).id == again.id
+    with pytest.raises(UsageError, match=f"no fault {cut.id} is active"):
+        made.heal(cut)
+
+
+def test_a_block_waits_for_the_cluster_and_heal_does_not(made: Lab) -> None:
+    """Once, after the last fault of several has been healed."""
+    made.heal(made.inject("isolate", "broker 1"))
+    assert made._cluster.waits == 0  # type: ignore[attr-defined]
+    with made.fault("isolate", "broker 1"), made.fault("isolate", "broker 2"):
+        assert [each.brokers for each in made.active_faults] == [[1], [2]]
+    assert made._cluster.waits == 1  # type: ignore[attr-defined]
+
+
+def test_jars_may_be_fetched_ahead_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From another source, whose version the lab then has."""
+    java = Java(Path("java"), 17, "17.0.1", "")
+    monkeypatch.setattr("kaput.operate.lab.find_java", lambda: java)
+    wanted = []
+
+    def home(version: str, found: Java) -> Distribution:
+        wanted.append((version, found))
+        return Distribution("4.2.0", (), "home")
+
+    made = lab(kafka="4.3.1")
+    made.fetch(home)
+    assert wanted == [("4.3.1", java)] and made.spec.kafka == "4.2.0"
