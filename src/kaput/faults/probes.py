@@ -73,7 +73,7 @@ def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) ->
 
 def endpoint(node: int, scene: Scene) -> Endpoint:
     """Where the node listens: for clients, or for other nodes if it is a controller or ZooKeeper."""
-    place = scene.nodes[node].place
+    place = scene.nodes[node].layout
     ports = (place.broker_port, place.controller_port, *(place.zookeeper_ports or ()))
     port = next(port for port in ports if port is not None)
     return Endpoint(place.host, port, place.access if place.broker_port is not None else place.inside)

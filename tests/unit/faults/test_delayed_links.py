@@ -539,7 +539,7 @@ def test_brokers_and_controllers_are_asked_what_they_know(
     world.told = {"from_": ("broker 2",)}
     effect = world.inject()
     assert effect.bit and effect.proof.endswith("response time 0 ms before and 40 ms now"), effect.proof
-    assert asked == [(Endpoint(node.place.host, port, access), request_of, pytest.approx(limit_s))] * 10
+    assert asked == [(Endpoint(node.layout.host, port, access), request_of, pytest.approx(limit_s))] * 10
 
 
 class _Guarded(FakeNode):
