@@ -13,20 +13,20 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from kaput.cluster import disk, ready, zookeeper
+from kaput.cluster import disk, ready
 from kaput.cluster.access import Access
 from kaput.cluster.distribution import Distribution
+from kaput.cluster.mode import KraftMode
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node
-from kaput.cluster.properties import NodeLayout, Role, roles, write_properties
+from kaput.cluster.properties import NodeLayout, Role, roles
 from kaput.cluster.security import FOLDER as SECRETS
 from kaput.cluster.security import Unsecured, secured
-from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.versions import Versions
 from kaput.cluster.wire import Endpoint
-from kaput.errors import LabError
+from kaput.cluster.zookeeper.mode import ZookeeperMode
 from kaput.java import Java
 from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import Owner
@@ -35,7 +35,7 @@ from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.vocabulary import CLIENT_USER
 
 READY_TIMEOUT_S = 60.0
-MAIN = "kafka.Kafka"
+_MODES = {"kraft": KraftMode, "zookeeper": ZookeeperMode}
 
 
 class Cluster:
@@ -62,7 +62,7 @@ class Cluster:
         self.network: Network = Namespaces(owner) if spec.network == "namespaces" else Loopback()
         self._layouts: list[NodeLayout] = []
         self._lock = threading.Lock()
-        self._cluster_id = new_id()
+        self.metadata_mode = _MODES[spec.mode](spec, java)
         self._security = Unsecured()
         self.nodes: dict[int, Node] = {}
         self.lifecycle: list[tuple[str, int, int]] = []  # (started or stopped, node id, at_ns)
@@ -206,9 +206,7 @@ class Cluster:
                 self.network.close()
 
     def _provision(self) -> None:
-        if self.mode == "zookeeper" and self.distribution.major >= 4:
-            version = self.distribution.version
-            raise LabError(f"Kafka {version} has no ZooKeeper mode; use 3.9 or older, or write mode: kraft")
+        self.metadata_mode.check(self.distribution)
         if self._spec.security != "none":
             secrets = self._owner.own_path(self._folder / SECRETS)
             self._security = secured(self._spec, self.distribution, secrets)
@@ -216,8 +214,7 @@ class Cluster:
         self._layouts = self._layouts_for(roles(self._spec))
         self.network.join([layout.id for layout in self._layouts])
         self._add(self._layouts)
-        # Brokers would have to wait for ZooKeeper.
-        for node in sorted(self.nodes.values(), key=lambda node: node.role != "zookeeper"):
+        for node in self.metadata_mode.start_order(self.nodes.values()):
             node.start()
 
     def _add(self, layouts: Sequence[NodeLayout]) -> None:
@@ -225,9 +222,8 @@ class Cluster:
         for layout in layouts:
             self._prepare(layout)
             command = self.network.command(layout.id, self._command(layout))
-            self.nodes[layout.id] = Node(
-                self._owner, layout, command, self._on_event, partial(self._before_restart, layout)
-            )
+            before_restart = partial(self._before_restart, layout)
+            self.nodes[layout.id] = Node(self._owner, layout, command, self._on_event, before_restart)
 
     def _prepare(self, layout: NodeLayout) -> None:
         """Writes the node's settings and formats its storage."""
@@ -237,28 +233,16 @@ class Cluster:
         layout.scratch.mkdir()
         if self._spec.disk_mb is not None and layout.broker_port is not None:
             disk.mount(layout.data, self._spec.disk_mb)
-        if layout.role == "zookeeper":
-            zookeeper.write_zookeeper(layout, self._layouts)
-            return
-        write_properties(layout, self._layouts, self._spec, self._security.admit(layout))
-        if self._spec.mode == "kraft":
-            spec, records = self._spec, self._security.records
-            format_storage(
-                layout.data, layout.id, self._cluster_id, self.distribution, self.java, spec.features, records
-            )
+        self.metadata_mode.prepare(layout, self._layouts, self._security, self.distribution)
 
     def _before_restart(self, layout: NodeLayout) -> None:
-        if self.mode == "zookeeper" and layout.role == "broker":
-            zookeeper.await_departure(self.zookeeper_endpoints, layout.id)
+        self.metadata_mode.before_restart(layout, self.zookeeper_endpoints)
 
     def _command(self, layout: NodeLayout) -> list[str]:
         # Codecs unpack native libraries there; in /tmp they would survive a SIGKILL.
         scratch = f"-Djava.io.tmpdir={layout.scratch}"
-        if layout.role == "zookeeper":
-            flags = (*zookeeper.FLAGS, scratch)
-            return self._versions.command(zookeeper.MAIN, [layout.properties], zookeeper.HEAP, flags)
-        flags = (*(zookeeper.BROKER_FLAGS if self.mode == "zookeeper" else ()), scratch)
-        return self._versions.command(MAIN, [layout.properties], None, flags)
+        main, heap, flags = self.metadata_mode.command(layout)
+        return self._versions.command(main, [layout.properties], heap, (*flags, scratch))
 
     def _layouts_for(self, wanted: Mapping[int, Role]) -> list[NodeLayout]:
         free = iter(self.network.ports(3 * len(wanted)))

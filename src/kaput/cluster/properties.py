@@ -6,7 +6,7 @@ replica lag, elections) keep Kafka's defaults, because they are what is measured
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -64,31 +64,25 @@ def roles(spec: Cluster) -> dict[int, Role]:
 
 
 def write_properties(
-    layout: NodeLayout, plan: list[NodeLayout], spec: Cluster, security: Mapping[str, str] = _NONE
+    layout: NodeLayout,
+    plan: list[NodeLayout],
+    spec: Cluster,
+    security: Mapping[str, str] = _NONE,
+    identity: Callable[[NodeLayout, list[NodeLayout]], dict[str, str]] | None = None,
 ) -> None:
-    """Writes the server.properties of a broker or controller. `security`: settings of security.py's."""
-    identity = _zookeeper_identity if spec.mode == "zookeeper" else _kraft_identity
+    """Writes the server.properties of a broker or controller. `security`: settings of security.py's.
+
+    `identity`: the node's id and addresses in its mode (default: KRaft).
+    """
     settings = {
         **_lab_settings(spec),
-        **identity(layout, plan),
+        **(identity or _kraft_identity)(layout, plan),
         **_rack(layout, spec),
         **security,
         **_texts(spec),
     }
     layout.folder.mkdir(parents=True, exist_ok=True)
     layout.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-
-
-def _zookeeper_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:
-    ensemble = [f"{p.host}:{p.zookeeper_ports[0]}" for p in plan if p.zookeeper_ports is not None]
-    return {
-        "broker.id": str(layout.id),
-        "zookeeper.connect": ",".join(ensemble),
-        # All nodes start together; Kafka's default is the session timeout, which may be short.
-        "zookeeper.connection.timeout.ms": "60000",
-        "listeners": f"PLAINTEXT://{layout.host}:{layout.broker_port}",
-        "log.dirs": str(layout.data),
-    }
 
 
 def _kraft_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from kaput.cluster.events import ClusterEvent
 from kaput.cluster.lab import Cluster
 from kaput.cluster.requests import metadata
 from kaput.cluster.wire import ask
-from kaput.cluster.znodes import Znode, read_znode
+from kaput.cluster.zookeeper.znodes import Znode, read_znode
 from kaput.errors import LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
