@@ -73,10 +73,15 @@ def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) ->
 
 def endpoint(node: int, scene: Scene) -> Endpoint:
     """Where the node listens: for clients, or for other nodes if it is a controller or ZooKeeper."""
+<<<<<<< HEAD
     place = scene.nodes[node].layout
     ports = (place.broker_port, place.controller_port, *(place.zookeeper_ports or ()))
+=======
+    layout = scene.nodes[node].layout
+    ports = (layout.broker_port, layout.controller_port, *(layout.zookeeper_ports or ()))
+>>>>>>> main
     port = next(port for port in ports if port is not None)
-    return Endpoint(place.host, port, place.access if place.broker_port is not None else place.inside)
+    return Endpoint(layout.host, port, layout.access if layout.broker_port is not None else layout.inside)
 
 
 def _connects(path: Path, scene: Scene, timeout_s: float) -> bool:
