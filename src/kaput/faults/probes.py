@@ -73,13 +73,8 @@ def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) ->
 
 def endpoint(node: int, scene: Scene) -> Endpoint:
     """Where the node listens: for clients, or for other nodes if it is a controller or ZooKeeper."""
-<<<<<<< HEAD
-    place = scene.nodes[node].layout
-    ports = (place.broker_port, place.controller_port, *(place.zookeeper_ports or ()))
-=======
     layout = scene.nodes[node].layout
     ports = (layout.broker_port, layout.controller_port, *(layout.zookeeper_ports or ()))
->>>>>>> main
     port = next(port for port in ports if port is not None)
     return Endpoint(layout.host, port, layout.access if layout.broker_port is not None else layout.inside)
 
