@@ -1,6 +1,6 @@
 """The lab: starts a whole cluster of real nodes, and removes it without a trace.
 
-Configs and logs stay in the given folder, data does not. Not here: topics and other requests (admin.py), the
+Configs and logs stay in the given folder, data does not. Not here: topics and other requests (admin/), the
 metadata log (metadata_log.py).
 """
 

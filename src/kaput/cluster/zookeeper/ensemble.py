@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, Broadcaster
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, Broadcaster
 from kaput.cluster.wire import Endpoint
 from kaput.cluster.zookeeper.znodes import read_znode
 from kaput.errors import LabError

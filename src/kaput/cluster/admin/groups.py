@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from kaput.cluster import requests
-from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, Broadcaster
+from kaput.cluster.admin import requests
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, Broadcaster
 from kaput.cluster.wire import Endpoint, Refused, ask, error_name, trouble
 from kaput.cluster.zookeeper.ensemble import Ensemble
 from kaput.core import TopicPartition

@@ -1,6 +1,6 @@
 """Levels of Kafka's features, such as metadata.version: the active level, and what the nodes support.
 
-Its place: admin.py provides the nodes.
+Its place: cluster_admin.py provides the nodes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kaput.cluster.broadcast import ANSWER_TIMEOUT_S
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S
 from kaput.cluster.protocol import ApiVersionsRequest, UpdateFeaturesRequest
 from kaput.cluster.wire import Endpoint, ask, trouble
 from kaput.errors import LabError

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from kaput.cluster import features, requests
-from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
-from kaput.cluster.group_admin import GroupAdmin
+from kaput.cluster.admin import features, requests
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.admin.groups import GroupAdmin
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.errors import LabError
