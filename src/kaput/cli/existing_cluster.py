@@ -27,9 +27,9 @@ class ExistingClusterOptions:
         Raises UsageError, and LabError if the cluster does not answer.
         """
         from kaput.cluster.access import OPEN, Access
+        from kaput.cluster.admin.authorization import check_access
+        from kaput.cluster.admin.existing import ExistingAdmin
         from kaput.cluster.existing import ExistingCluster
-        from kaput.cluster.existing_admin import ExistingAdmin
-        from kaput.operate.authorization import check_access
         from kaput.runner.cluster_facts import check_unused, collect_facts, with_cluster_facts
         from kaput.runner.existing_cluster import ExistingClusterProvider
 

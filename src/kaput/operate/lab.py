@@ -22,10 +22,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from kaput.cluster.admin import Admin, PartitionState
+from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.lab import Cluster
 from kaput.cluster.network.reexec import check_inside
-from kaput.cluster.requests import metadata
 from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.java import Java, find_java
