@@ -86,7 +86,7 @@ def analyze(
     ledger: LedgerRows = "stretches",
     page: bool = True,
 ) -> Findings:
-    """Judges a run folder again, whoever wrote it, and writes its findings.json, as `kaput analyze` does.
+    """Judges a run folder, from any writer, and writes its findings.json, as `kaput analyze` does.
 
     `spark`: the SparkSession to use; None: the program's active one, else one of kaput's own, which later
     calls use, too. `ledger`: what the ledger's rows are. `page`: whether to write report.html.

@@ -56,7 +56,7 @@ def lab(
     `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `racks=["a", "b"]`, `controllers=1`,
     `kafka="4.3.1"`, `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a
     file: its cluster and topics are taken. `folder`: where configs and logs of the brokers stay; without it
-    they go with the cluster. `note` is told what takes long. Raises UsageError for a mistake in any of these.
+    they are deleted with it. `note` is called with what takes long. Raises UsageError for any mistake.
     """
     found = loader.load(str(scenario))[1] if scenario is not None else None
     given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
@@ -140,21 +140,21 @@ class Lab:
 
     @property
     def client_properties(self) -> Path | None:
-        """With `security="scram-tls"`: how clients are let in, in Java's names (--command-config). It holds a
-        password, and can be read by nobody else. None where everybody is let in.
+        """With `security="scram-tls"`: the client properties file (--command-config). It contains a password,
+        and only its owner can read it. None without security.
         """
         return self._cluster.access().path
 
     def client_settings(self, user: str = CLIENT_USER) -> dict[str, str]:
-        """What a client of librdkafka needs to be told to reach the brokers as that user: `kaput`, who may do
-        everything, or `nobody`, who may do nothing. With a password where there is security.
+        """Settings of a librdkafka client that connects as this user: `kaput`, which may do everything, or
+        `nobody`, which may do nothing. With security they contain a password.
         """
         if user not in USERS:
             raise UsageError(f"there is no user {user}; {hint(user, USERS)}")
         return {"bootstrap.servers": self.bootstrap_servers, **self._cluster.access(user).librdkafka()}
 
     def cluster_id(self) -> str | None:
-        """As Kafka has it; None where no broker says."""
+        """Kafka's id of the cluster; None if no broker answers."""
         for endpoint in self._cluster.broker_endpoints.values():
             with suppress(Unanswered):
                 return str(ask(endpoint, metadata(), _REACHED_S).cluster_id)
@@ -167,7 +167,7 @@ class Lab:
 
     @property
     def active_faults(self) -> list[InjectedFault]:
-        """What is broken now."""
+        """The faults that are active now."""
         return self._faults.active
 
     def create_topic(
@@ -179,7 +179,7 @@ class Lab:
         assignment: list[list[int]] | None = None,
     ) -> None:
         """Returns when every partition has a leader and its full ISR. `replication_factor`: 3, or as many
-        as there are brokers, unless told. Raises UsageError, and LabError with Kafka's reason.
+        as there are brokers, by default. Raises UsageError, and LabError with Kafka's reason.
         """
         factor = replication_factor or (len(assignment[0]) if assignment else min(3, self._spec.brokers))
         try:
@@ -195,7 +195,7 @@ class Lab:
         self._admin.create_topics([topic])
 
     def grow(self, count: int = 1) -> list[int]:
-        """That many more brokers, ready when this returns; their ids.
+        """Adds brokers, which are ready when this returns; their ids.
 
         Raises UsageError while a node is down, paused or out of reach, LabError where they do not come up:
         then those that run all the same are brokers of the cluster.
@@ -242,11 +242,11 @@ class Lab:
         return self._admin.controller_id()
 
     def log(self, broker: int) -> Path:
-        """All that a broker has said."""
+        """A broker's log file."""
         return self._cluster.nodes[broker].log
 
     def troubles(self) -> list[str]:
-        """Sentences about brokers that ended without having been told to."""
+        """Sentences about brokers that died on their own."""
         return self._cluster.troubles()
 
     def status(self) -> dict[str, Any]:
