@@ -11,7 +11,7 @@ from typing import Any
 from fakes.clock import FakeClock
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.network.loopback import Loopback
-from kaput.cluster.properties import Place, Role
+from kaput.cluster.properties import NodeLayout, Role
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.scenario.options import Options
@@ -47,9 +47,9 @@ class FakeNode:
         return f"{self.role} {self.id}"
 
     @property
-    def place(self) -> Place:
+    def layout(self) -> NodeLayout:
         port = None if self.role == "controller" else 9092
-        return Place(self.id, self.role, f"10.77.0.{self.id}", port, 9093, self.folder)
+        return NodeLayout(self.id, self.role, f"10.77.0.{self.id}", port, 9093, self.folder)
 
     @property
     def log(self) -> Path:

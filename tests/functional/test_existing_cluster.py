@@ -82,9 +82,7 @@ def test_a_run_on_it_is_judged_and_leaves_nothing(kaput: Kaput, keeper: Standing
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.count("lost") == 0 and result.findings["totals"]["acked"] == 2000
     fault = result.fault("command")
-    assert (
-        fault["bit"] and "does not answer, as was seen" in fault["proof"] and fault["election_ms"] is not None
-    )
+    assert fault["bit"] and "does not answer, seen" in fault["proof"] and fault["election_ms"] is not None
     events = result.rows("cluster_events")
     assert {event["source"] for event in events} == {"polling"} and all(
         event["within_ns"] for event in events

@@ -103,7 +103,7 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: Connection, tm
     throttled = cluster.configs("topic", ["orders"], REPLICAS)["orders"]
     assert throttled[REPLICAS[1]] is not None
     assert cluster.configs("broker", ["1"], RATES)["1"] == dict.fromkeys(RATES, "2000000")
-    assert "--resume goes on" in call(*three, "--yes", status=2)
+    assert "--resume continues" in call(*three, "--yes", status=2)
     said = json.loads(call("reassign", "--resume", "--yes", "--throttle", FAST, "--json"))
     assert said["applied"] is True
     assert not list(tmp_path.glob(f"kaput/reassignments/{plan['cluster_id']}.json"))
@@ -172,7 +172,7 @@ def test_a_fix_finishes_what_was_killed(lab: Lab, cluster: Connection, tmp_path:
 
     assert eventually(lambda: left_behind() == {"broker 2", "topic orders"}, 30)
     said = _said("doctor", "--fix", "--yes", "--fail-on", "never", at=lab, env=env)
-    assert "replication without a throttle" in said["fixed"]
+    assert "remove leftover replication throttles" in said["fixed"]
     assert eventually(lambda: left_behind() == set(), 30)
 
 

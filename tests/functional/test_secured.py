@@ -181,17 +181,17 @@ def test_who_has_no_rights_is_refused_by_every_verb(standing: Standing) -> None:
     here = standing.state / "here.yaml"
     here.write_text(_HERE)
     said = kaput("run", str(here), "--runs", str(standing.state / "runs"), *asked, status=4)
-    assert "User:nobody has no right: topic bills cannot be looked at" in said
+    assert "User:nobody is not authorized: topic bills cannot be described" in said
     wrong = standing.state / "wrong.properties"
     wrong.write_text(_PASSWORD.sub('password="wrong"', nobody.read_text()))
     for verb in (["doctor"], ["peek", "orders/0", "--replica", "1"]):
         said = kaput(*verb, *asked[:3], str(wrong), status=4)
-        assert "does not let User:nobody in: " in said and "wrong" not in said.replace(str(wrong), "")
+        assert "refused User:nobody: " in said and "wrong" not in said.replace(str(wrong), "")
 
 
 @pytest.mark.tools
 def test_secrets_of_a_standing_cluster_stay_secret(standing: Standing) -> None:
-    """In no process, no log, no card; and a client of one's own is let in by what the lab hands out."""
+    """In no process, no log, no entry; and any client can sign in with what the lab provides."""
     folder = Path(card_of(standing)["client_properties"]).parent
     known = passwords(folder)
     assert shown_in_processes(known) == [] and telling(standing.state, known) == []

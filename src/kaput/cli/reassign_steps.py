@@ -55,9 +55,9 @@ class Reassignment:
     def plan_rollback(self, path: Path) -> list[Move]:
         """The moves back to the assignment in a file; active reassignments are reversed."""
         from kaput.operate.reassign import planning
-        from kaput.operate.reassign.moves import read_kafkas
+        from kaput.operate.reassign.moves import read_kafka_json
 
-        of, wanted = read_kafkas(path)
+        of, wanted = read_kafka_json(path)
         return planning.rollback(self._view, self._connection.sizes(self._view.partitions), wanted, of)
 
     def show(self, moves: list[Move], plan_file: Path | None) -> None:
@@ -66,10 +66,12 @@ class Reassignment:
 
         from kaput.console import Console
         from kaput.errors import UsageError
-        from kaput.operate.reassign.moves import as_kafkas
+        from kaput.operate.reassign.moves import to_kafka_json
         from kaput.report.reassignment import render
 
-        document = as_kafkas(((move.place, move.after) for move in moves), self._view.cluster_id)
+        document = to_kafka_json(
+            ((move.topic_partition, move.after) for move in moves), self._view.cluster_id
+        )
         self._document = {
             **document,
             "copies": sum(len(m.adding) for m in moves),

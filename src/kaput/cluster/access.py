@@ -1,9 +1,8 @@
-"""How a client is let into a cluster: over TLS or not, as whom, by which proof; in each client's own words.
+"""Security settings of a client: TLS, user and SASL mechanism, in the names of each client library.
 
-Whoever talks to brokers is given one `Access`: kaput's own questions (wire.py), librdkafka's clients
-(workload), kafka-python (the doctor), Java's tools (by the file). Its source are settings in Java's names, as
-operators have them in files (--command-config). What is secret in it stands in that file alone: it is in no
-repr, no message, no order of a client and no command line.
+Everything that connects to brokers gets an `Access`: kaput's own requests (wire.py), librdkafka's clients
+(workload), kafka-python (the doctor), Java's tools (as a file). Its source is a file with Java's names
+(--command-config). Secrets stay in that file: they are in no repr, message, client spec or command line.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 from kaput.errors import UsageError
 
-# Java's name, and what librdkafka calls it.
+# Java's names, and librdkafka's.
 _LIBRDKAFKAS = {
     "security.protocol": "security.protocol",
     "sasl.mechanism": "sasl.mechanism",
@@ -30,7 +29,7 @@ _LIBRDKAFKAS = {
     "ssl.keystore.key": "ssl.key.pem",
     "ssl.key.password": "ssl.key.password",
 }
-# The same for kafka-python.
+# Java's names, and kafka-python's.
 _KAFKA_PYTHONS = {
     "security.protocol": "security_protocol",
     "sasl.mechanism": "sasl_mechanism",
@@ -45,55 +44,57 @@ _CHECKS_NAMES = "ssl.endpoint.identification.algorithm"
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """`properties`: client settings in Java's names. `path`: the file that they stand in, if any."""
+    """`properties`: client settings in Java's names. `path`: their file, if any."""
 
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     path: Path | None = None
 
     @classmethod
     def read(cls, path: Path) -> Access:
-        """From a Java properties file. Raises UsageError naming the file, and the line where there is one."""
+        """Reads a Java properties file. Raises UsageError naming the file, and the line if possible."""
         return cls(read_properties(path), path)
 
     @property
     def user(self) -> str | None:
-        """Who signs in; None for nobody, or where a certificate says it."""
+        """The user that signs in; None without SASL."""
         return self._in_jaas.get("username")
 
     @property
     def principal(self) -> str:
-        """How brokers call it in ACLs, as far as it can be told from here."""
+        """The principal in ACLs, as far as it is known here."""
         if self.user is not None:
             return f"User:{self.user}"
-        return "who the certificate says" if "ssl.keystore.location" in self.properties else "User:ANONYMOUS"
+        return (
+            "the certificate's principal" if "ssl.keystore.location" in self.properties else "User:ANONYMOUS"
+        )
 
     @property
     def protocol(self) -> str:
-        """Kafka's name of what is spoken on the connection."""
+        """security.protocol"""
         return self.properties.get("security.protocol", "PLAINTEXT").upper()
 
     @property
     def mechanism(self) -> str | None:
-        """The mechanism of SASL by which it signs in; None where it does not."""
+        """The SASL mechanism; None without SASL."""
         if not self.protocol.startswith("SASL"):
             return None
         return self.properties.get("sasl.mechanism", "GSSAPI")  # Kafka's default
 
     def librdkafka(self) -> dict[str, str]:
-        """In librdkafka's names. Raises UsageError for a store that is not in PEM."""
+        """The settings for librdkafka. Raises UsageError for a store that is not in PEM format."""
         self._check_stores()
         found = {name: self.properties[key] for key, name in _LIBRDKAFKAS.items() if key in self.properties}
         if "ssl.certificate.location" in found:
-            found["ssl.key.location"] = found["ssl.certificate.location"]  # in PEM one file has both
+            found["ssl.key.location"] = found["ssl.certificate.location"]  # a PEM file has both
         found |= {f"sasl.{key}": value for key, value in self._in_jaas.items()}
         if self.properties.get(_CHECKS_NAMES) == "":
             found[_CHECKS_NAMES] = "none"
         return found
 
     def kafka_python(self) -> dict[str, Any]:
-        """In kafka-python's names. Raises UsageError for a store that is not in PEM.
+        """The settings for kafka-python. Raises UsageError for a store that is not in PEM format.
 
-        Settings that only a producer or a consumer has are left out.
+        Settings that only producers or consumers have are left out.
         """
         self._check_stores()
         given = {name: self.properties[key] for key, name in _KAFKA_PYTHONS.items() if key in self.properties}
@@ -106,7 +107,7 @@ class Access:
 
     @cached_property
     def tls(self) -> ssl.SSLContext | None:
-        """For a socket of one's own; None where nothing is encrypted. Raises UsageError."""
+        """The TLS context; None without TLS. Raises UsageError."""
         if not self.protocol.endswith("SSL"):
             return None
         self._check_stores()
@@ -133,7 +134,7 @@ class Access:
 
     @cached_property
     def _in_jaas(self) -> dict[str, str]:
-        """username and password."""
+        """The user name and password."""
         found = _IN_JAAS.findall(self.properties.get("sasl.jaas.config", ""))
         return {key: re.sub(r"\\(.)", r"\1", value) for key, value in found}
 
@@ -144,20 +145,20 @@ class Access:
     def _check_stores(self) -> None:
         for store in ("ssl.truststore.type", "ssl.keystore.type"):
             if (kind := self.properties.get(store)) not in (None, "PEM"):
-                raise UsageError(f"{self._where}{store}={kind}: kaput reads PEM alone: {store}=PEM")
+                raise UsageError(f"{self._where}{store}={kind}: kaput only reads PEM: {store}=PEM")
 
 
-OPEN = Access()  # a cluster that lets everybody in
+OPEN = Access()  # a cluster without security
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """A Java properties file of lines KEY=VALUE. Raises UsageError naming the file and the line."""
+    """Reads a Java properties file of KEY=VALUE lines. Raises UsageError naming the file and line."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from None
     found: dict[str, str] = {}
-    # A line that ends in a backslash goes on in the next one.
+    # A line that ends with a backslash continues in the next one.
     for number, line in enumerate(re.sub(r"\\\n\s*", "", text).splitlines(), 1):
         word = line.strip()
         if not word or word[0] in "#!":
@@ -170,7 +171,7 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def write_secret(path: Path, text: str) -> Path:
-    """A new file that nobody but its owner can read, not even for a moment. Raises OSError."""
+    """Creates a file that only its owner can ever read. Raises OSError."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
     return path

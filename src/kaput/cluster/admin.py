@@ -1,7 +1,7 @@
-"""Questions to a running cluster, each with a deadline, whoever of its nodes is dead, paused or cut off.
+"""Admin requests to a running cluster, each with a deadline, even if nodes are dead, paused or cut off.
 
-Brokers are asked all at once and the newest answer counts, because the one that a client library happens to
-be connected to may be the one that is paused. Not here: what clients of the workload do.
+All brokers are asked at once and the newest answer counts, because the one that a client library happens to
+be connected to may be paused. Not here: clients of the workload.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Request = Callable[[Sequence[TopicPartition]], Any]
 
 @dataclass(frozen=True)
 class PartitionState:
-    """A partition as the cluster sees it; leader None where there is none. Epochs count from 0."""
+    """A partition; `leader` is None if there is none. Epochs count from 0."""
 
     leader: int | None
     replicas: list[int]
@@ -34,15 +34,15 @@ class PartitionState:
 
 
 class Admin(GroupAdmin):
-    """Asks one cluster. Every method raises LabError with a sentence when `timeout_s` has passed in vain."""
+    """Requests to one cluster. Every method raises LabError after `timeout_s`."""
 
     def create_topics(self, topics: Sequence[Topic]) -> None:
         """Creates them; returns when every broker sees every partition with a leader and its full ISR."""
         if not topics:
             return
         names = {topic.name for topic in topics}
-        answer = self._asker.ask_any(
-            self._passing_on(),
+        answer = self._broadcaster.ask_any(
+            self._controller_proxies(),
             lambda: requests.create_topics(topics, self._timeout_s),
             "create topics",
             self._timeout_s,
@@ -51,14 +51,16 @@ class Admin(GroupAdmin):
             if result.error_code:
                 what = f"topic {result.name} cannot be created"
                 raise self._trouble(what, result.error_code, result.error_message)
-        self._asker.retry(
+        self._broadcaster.retry(
             lambda: self._all_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
         )
 
     def add_partitions(self, topic: str, count: int) -> None:
-        """Gives a topic so many partitions; returns when the controller has decided. Raises LabError."""
-        answer = self._asker.ask_any(
-            self._passing_on(),
+        """Increases a topic's partitions to `count`; returns when the controller has decided. Raises
+        LabError.
+        """
+        answer = self._broadcaster.ask_any(
+            self._controller_proxies(),
             lambda: requests.create_partitions(topic, count, self._timeout_s),
             f"add partitions to {topic}",
             self._timeout_s,
@@ -69,9 +71,11 @@ class Admin(GroupAdmin):
                 raise self._trouble(what, result.error_code, result.error_message)
 
     def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
-        """Gives partitions these replicas; returns when the controller has accepted. Raises LabError."""
-        answer = self._asker.ask_any(
-            self._passing_on(),
+        """Reassigns partitions to these replicas; returns when the controller has accepted. Raises
+        LabError.
+        """
+        answer = self._broadcaster.ask_any(
+            self._controller_proxies(),
             lambda: requests.alter_reassignments(wanted, self._timeout_s),
             "reassign partitions",
             self._timeout_s,
@@ -84,8 +88,8 @@ class Admin(GroupAdmin):
             raise self._trouble(what, p.error_code, p.error_message)
 
     def raise_feature(self, name: str) -> tuple[int, int]:
-        """Lets the cluster work with the highest level of a feature that all its nodes know; the levels
-        before and after, as a broker tells them. Raises LabError.
+        """Raises a feature to the highest level that all nodes support; returns the levels before and after.
+        Raises LabError.
         """
         brokers = self._cluster.broker_endpoints
         nodes = [*brokers.values(), *self._cluster.controller_endpoints.values()]
@@ -94,15 +98,17 @@ class Admin(GroupAdmin):
             highest, now = features.common_level(nodes, name), features.level(nodes[0], name)
             if now < highest:
                 features.raise_level(nodes[0], name, highest)
-                # Brokers learn of it a moment later.
-                raise LabError(f"{name} is {now} still, not {highest}")
+                # Brokers learn it a moment later.
+                raise LabError(f"{name} is still {now}, not {highest}")
             return now
 
-        before = self._asker.retry(lambda: features.level(nodes[0], name), f"the level of {name}")
-        return before, self._asker.retry(raised, f"{name} to be raised")
+        before = self._broadcaster.retry(lambda: features.level(nodes[0], name), f"the level of {name}")
+        return before, self._broadcaster.retry(raised, f"{name} to be raised")
 
-    def _passing_on(self) -> Mapping[int, Endpoint]:
-        """Whom to tell what the controller is to do: in ZooKeeper mode brokers do not pass it on."""
+    def _controller_proxies(self) -> Mapping[int, Endpoint]:
+        """The brokers that forward requests to the controller: in ZooKeeper mode only the controller
+        itself.
+        """
         brokers = self._cluster.broker_endpoints
         if not self._zookeepers:
             return brokers
@@ -110,7 +116,7 @@ class Admin(GroupAdmin):
         return {controller: brokers[controller]}
 
     def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
-        """Every partition of the topics: the newest that any broker knows."""
+        """Every partition of the topics, in the newest state that any broker knows."""
         names = sorted(set(topics))
 
         def look() -> dict[TopicPartition, PartitionState]:
@@ -119,25 +125,23 @@ class Admin(GroupAdmin):
                 raise LabError("no broker answered")
             return newest(views, names)
 
-        return self._asker.retry(look, f"metadata of {', '.join(names)}")
+        return self._broadcaster.retry(look, f"metadata of {', '.join(names)}")
 
     def topics(self) -> list[str]:
-        """The names of every topic that any broker knows, Kafka's own included."""
+        """The names of all topics that any broker knows, including internal ones."""
 
         def look() -> list[str]:
-            views = self._asker.ask_all(self._cluster.broker_endpoints, requests.every_topic)
+            views = self._broadcaster.ask_all(self._cluster.broker_endpoints, requests.every_topic)
             if not views:
                 raise LabError("no broker answered")
             return sorted({topic.name for view in views.values() for topic in view.topics})
 
-        return self._asker.retry(look, "the topics")
+        return self._broadcaster.retry(look, "the topics")
 
     def controller_id(self) -> int:
-        """The leader of the metadata quorum, as the quorum itself knows it; in ZooKeeper mode the broker
-        that ZooKeeper has as the controller.
-        """
+        """The leader of the metadata quorum, from the quorum itself; in ZooKeeper mode from ZooKeeper."""
         look = self._controller_broker if self._zookeepers else self._quorum_leader
-        return self._asker.retry(look, "the controller")
+        return self._broadcaster.retry(look, "the controller")
 
     def zookeepers(self) -> list[int]:
         """The ZooKeeper nodes. Raises LabError in KRaft mode."""
@@ -146,7 +150,7 @@ class Admin(GroupAdmin):
         return sorted(self._zookeepers)
 
     def answers(self, node: int) -> bool:
-        """Whether this node itself answers a request right now; asked once."""
+        """Whether this node answers a request right now."""
         try:
             if node in self._zookeepers:
                 read_znode(self._zookeepers[node], "/controller", ANSWER_TIMEOUT_S)
@@ -160,25 +164,25 @@ class Admin(GroupAdmin):
         return True
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end offset that consumers are shown."""
+        """The end offsets that consumers see."""
         return self._ends(list(places), requests.watermarks)
 
     def stable_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end offset that consumers with read_committed are shown: the last stable offset."""
+        """The end offsets that read_committed consumers see: the last stable offsets."""
         return self._ends(list(places), requests.stable_offsets)
 
     def log_end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The leader's own end, which may lie above the high watermark."""
+        """The leaders' log ends, which may be above the high watermark."""
         return self._ends(list(places), requests.log_ends)
 
     def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
-        """The leaders' own ends of every partition of the topics, of those that answer right now."""
+        """The log ends of all partitions of the topics whose leaders answer right now."""
         return self._reachable(topics, requests.log_ends)
 
     def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
-        """(last stable offset, high watermark) of every partition, of those whose leaders answer right now.
+        """(last stable offset, high watermark) of all partitions whose leaders answer right now.
 
-        The watermark is asked for first: what is below the one and above the other has been held back.
+        The watermark is read first: records between the two were held back by open transactions.
         """
         watermarks = self._reachable(topics, requests.watermarks)
         stable = self._reachable(topics, requests.stable_offsets)
@@ -189,7 +193,9 @@ class Admin(GroupAdmin):
         for place, state in self.partitions(topics).items():
             if state.leader is not None and state.leader in self._cluster.broker_endpoints:
                 by_leader.setdefault(state.leader, []).append(place)
-        asked = [self._asker.submit(self._ends_of, leader, led, request) for leader, led in by_leader.items()]
+        asked = [
+            self._broadcaster.submit(self._ends_of, leader, led, request) for leader, led in by_leader.items()
+        ]
         ends: dict[TopicPartition, int] = {}
         for future in asked:
             with suppress(LabError):
@@ -198,23 +204,23 @@ class Admin(GroupAdmin):
 
     def _quorum_leader(self) -> int:
         leaders = []
-        asked = self._asker.ask_all(self._cluster.controller_endpoints, requests.describe_quorum)
+        asked = self._broadcaster.ask_all(self._cluster.controller_endpoints, requests.describe_quorum)
         for answer in asked.values():
-            # Only the leader answers without an error; one that was cut off has an older epoch.
+            # Only a leader answers without an error; one that was cut off has an older epoch.
             if answer.error_code == 0 and answer.topics[0].partitions[0].error_code == 0:
                 state = answer.topics[0].partitions[0]
                 leaders.append((state.leader_epoch, state.leader_id))
         if not leaders:
-            raise LabError("no voter leads the metadata quorum")
+            raise LabError("the metadata quorum has no leader")
         return int(max(leaders)[1])
 
     def _controller_broker(self) -> int:
         asked = [
-            self._asker.submit(read_znode, endpoint, "/controller", ANSWER_TIMEOUT_S)
+            self._broadcaster.submit(read_znode, endpoint, "/controller", ANSWER_TIMEOUT_S)
             for endpoint in self._zookeepers.values()
         ]
         found = [future.result() for future in asked if future.exception() is None]
-        # A node may lag behind the others: the latest writing counts.
+        # A node may lag behind the others: the latest write counts.
         newest = max((node for node in found if node), key=lambda node: node.changed_zxid, default=None)
         if newest is None:
             raise LabError("ZooKeeper has no controller" if found else "no ZooKeeper node answered")
@@ -233,11 +239,12 @@ class Admin(GroupAdmin):
                     raise LabError(f"{place} has no leader")
                 by_leader.setdefault(leader, []).append(place)
             asked = [
-                self._asker.submit(self._ends_of, leader, led, request) for leader, led in by_leader.items()
+                self._broadcaster.submit(self._ends_of, leader, led, request)
+                for leader, led in by_leader.items()
             ]
             return {place: end for future in asked for place, end in future.result().items()}
 
-        return self._asker.retry(look, "end offsets")
+        return self._broadcaster.retry(look, "end offsets")
 
     def _ends_of(
         self, leader: int, places: list[TopicPartition], request: _Request
@@ -261,7 +268,7 @@ class Admin(GroupAdmin):
                     raise LabError(f"{topic}/{p} has leader {state.leader} and ISR {state.isr}")
 
     def _views(self, names: list[str], latecomers_s: float) -> dict[int, Any]:
-        return self._asker.ask_all(
+        return self._broadcaster.ask_all(
             self._cluster.broker_endpoints,
             lambda: requests.metadata(names),
             latecomers_s,
@@ -269,7 +276,7 @@ class Admin(GroupAdmin):
 
 
 def newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, PartitionState]:
-    """Of each partition the view with the highest leader epoch; of equal ones the leader's own."""
+    """For each partition the view with the highest leader epoch; if equal, the leader's own."""
     best: dict[TopicPartition, tuple[tuple[int, bool], PartitionState]] = {}
     for broker, view in views.items():
         for topic in view.topics:
@@ -282,5 +289,5 @@ def newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, P
                     best[place] = (age, state)
     missing = set(names) - {topic for topic, _ in best}
     if missing:
-        raise LabError(f"no broker knows the topic {', '.join(sorted(missing))}")
+        raise LabError(f"no broker knows topic {', '.join(sorted(missing))}")
     return {place: state for place, (_, state) in sorted(best.items())}

@@ -10,7 +10,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
 from kaput.cluster.node import Node
 from kaput.cluster.ports import HOST, Ports
-from kaput.cluster.properties import Place, write_properties
+from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Endpoint, Unanswered, ask
@@ -32,12 +32,12 @@ def make(root: Path, key: str, distribution: Distribution, java: Java) -> None:
         made = Path(name) / "made.jsa"
         try:
             broker, controller = ports.reserve(2)
-            place = Place(1, "combined", HOST, broker, controller, Path(name) / "1")
-            write_properties(place, [place], Spec(brokers=1))
-            format_storage(place.data, place.id, new_id(), distribution, java)
+            layout = NodeLayout(1, "combined", HOST, broker, controller, Path(name) / "1")
+            write_properties(layout, [layout], Spec(brokers=1))
+            format_storage(layout.data, layout.id, new_id(), distribution, java)
             flags = [f"-XX:ArchiveClassesAtExit={made}"]
-            command = java_command(java, distribution, "kafka.Kafka", [place.properties], flags=flags)
-            node = Node(owner, place, command)
+            command = java_command(java, distribution, "kafka.Kafka", [layout.properties], flags=flags)
+            node = Node(owner, layout, command)
             node.start()
             _await_answer(node, Endpoint(HOST, broker))
             node.terminate(_DUMP_TIMEOUT_S)

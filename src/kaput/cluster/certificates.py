@@ -1,7 +1,7 @@
-"""Certificates for one cluster: an authority that lives as long as this object, and what it signs.
+"""Certificates for one cluster: a certificate authority in memory, and what it signs.
 
-The authority's own key is never written anywhere: nobody can sign for this cluster once kaput has ended.
-Its place: security.py asks for a certificate for each node, and one for kaput itself.
+The authority's key is never written to disk: nothing can be signed for this cluster once kaput has ended.
+Its place: security.py issues a certificate for each node, and one for kaput.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-# Nobody that it signs for may be called so: who signs for himself is not believed.
+# No certificate that it signs may have this name: it would look self-signed.
 _AUTHORITY = "authority of one cluster"
 _LASTS = datetime.timedelta(days=365)
-# Clocks of a machine that was asleep, or of containers, may be a little behind.
+# Clocks of containers, or after a suspend, may be a little behind.
 _EARLIER = datetime.timedelta(days=1)
 
 
 class Authority:
-    """Signs for one cluster."""
+    """The certificate authority of one cluster."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -37,11 +37,11 @@ class Authority:
 
     @property
     def certificate(self) -> str:
-        """In PEM: what everybody is to trust; no secret."""
+        """Its certificate in PEM format; not a secret."""
         return _pem(self._certificate)
 
     def issue(self, name: str, host: str) -> str:
-        """A key and its certificate in PEM, for who is called `name` and listens at `host`."""
+        """A key and its certificate in PEM format, for `name` at `host`."""
         key = ec.generate_private_key(ec.SECP256R1())
         signed = (
             _builder(_name(name), self._name, key.public_key())
@@ -57,7 +57,7 @@ class Authority:
             )
             .sign(self._key, hashes.SHA256())
         )
-        # Java reads keys in PKCS 8 alone.
+        # Java only reads PKCS 8 keys.
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )

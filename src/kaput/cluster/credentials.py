@@ -1,9 +1,9 @@
 """Users and their rights as records of the metadata log, so that they exist from a cluster's first moment.
 
-Kafka's storage tool can write users there as well, but wants their passwords on its command line, where
-every process of the machine can read them. What is written here is what it writes (a test compares the two):
-keys by which a broker recognises a password, and not the password.
-Its place: security.py says who there is; storage.py makes the snapshot that these records are added to.
+Kafka's storage tool can write users there as well, but requires their passwords on its command line,
+where every process can read them. The records here are the same (a test compares them): keys derived from the
+password, not the password.
+Its place: security.py decides the users; storage.py creates the snapshot that these records are added to.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kaput.cluster.protocol import DefaultRecordBatchBuilder
 from kaput.cluster.record_batches import header
 
 MECHANISM = "SCRAM-SHA-512"
-_SHA_512 = 2  # what the records call it
-_ITERATIONS = 4096  # the least that brokers take: a password of 32 random bytes needs no more
+_SHA_512 = 2  # its number in the records
+_ITERATIONS = 4096  # the minimum: a password of 32 random bytes needs no more
 _USER, _RIGHT = 11, 18  # kinds of records
 _LITERAL, _ALL, _ALLOW = 3, 2, 3
 _TOPIC, _GROUP, _CLUSTER, _TRANSACTIONAL_ID = 2, 3, 4, 5
@@ -32,7 +32,7 @@ _EPOCH_AT, _BASE_OFFSET = 12, struct.Struct(">q")  # in a batch; neither is part
 
 @dataclass(frozen=True)
 class User:
-    """Who may sign in, and the keys by which that is seen."""
+    """A user, and the keys that verify the password."""
 
     name: str
     salt: bytes
@@ -41,7 +41,7 @@ class User:
 
     @classmethod
     def with_password(cls, name: str, password: str, salt: bytes | None = None) -> User:
-        """By RFC 5802; with a salt of its own, unless one is given."""
+        """As in RFC 5802; with a random salt unless given."""
         salt = os.urandom(16) if salt is None else salt
         salted = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, _ITERATIONS)
         client_key, server_key = (
@@ -50,7 +50,7 @@ class User:
         return cls(name, salt, hashlib.sha512(client_key).digest(), server_key)
 
     def record(self) -> bytes:
-        """The record of the metadata log."""
+        """Its record in the metadata log."""
         return (
             _kind(_USER)
             + _text(self.name)
@@ -62,7 +62,7 @@ class User:
 
 
 def all_rights(principal: str) -> list[bytes]:
-    """Records that allow everything to a principal (`User:kaput`); a rule that denies still does."""
+    """Records that allow a principal (`User:kaput`) everything; ACLs that deny still apply."""
     return [
         _kind(_RIGHT)
         + uuid.uuid4().bytes
@@ -70,7 +70,7 @@ def all_rights(principal: str) -> list[bytes]:
         + _text(name)
         + bytes([_LITERAL])
         + _text(principal)
-        + _text("*")  # from wherever
+        + _text("*")  # from any host
         + bytes([_ALL, _ALLOW])
         + _END
         for kind, name in _EVERYTHING
@@ -78,7 +78,7 @@ def all_rights(principal: str) -> list[bytes]:
 
 
 def with_records(snapshot: bytes, records: Sequence[bytes]) -> bytes:
-    """A snapshot that storage was formatted with, and these records before its footer."""
+    """A snapshot that storage was formatted with, with these records before its footer."""
     at = last = 0
     while at < len(snapshot):
         found = header(snapshot, at)
@@ -109,7 +109,7 @@ def _batch(records: Sequence[bytes]) -> bytes:
     return bytes(builder.build())
 
 
-_END = b"\x00"  # no fields beyond those that the version has
+_END = b"\x00"  # no tagged fields
 
 
 def _kind(number: int) -> bytes:

@@ -1,7 +1,6 @@
-"""A cluster that was there before kaput and stays when it has gone: where its brokers are, and what they
-are.
+"""The user's own cluster: its brokers' addresses and versions.
 
-Nothing here belongs to kaput: no process is started or ended. Its place: runner/existing_cluster.py makes
+kaput starts and stops no process here. Its place: runner/existing_cluster.py makes
 runs on it; requests are in existing_admin.py.
 """
 
@@ -26,23 +25,23 @@ _POLL_S = 0.2
 
 @dataclass
 class ExistingCluster:
-    """Where its brokers are, as they say themselves; `refresh` looks again. Not safe across threads."""
+    """Its brokers' addresses, from their metadata; `refresh` updates them. Not thread-safe."""
 
     bootstrap_servers: str
     access: Access = OPEN
     cluster_id: str | None = None
     broker_endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
     racks: Mapping[int, str | None] = field(default_factory=dict)
-    zookeeper_endpoints: Mapping[int, Endpoint] = field(default_factory=dict)  # none that is known
+    zookeeper_endpoints: Mapping[int, Endpoint] = field(default_factory=dict)  # none known
 
     @property
     def controller_endpoints(self) -> Mapping[int, Endpoint]:
-        """Brokers: they pass on what the metadata quorum is asked."""
+        """The brokers: they forward requests to the metadata quorum."""
         return self.broker_endpoints
 
     def refresh(self) -> None:
-        """Asks any bootstrap server, or a broker that is known. Raises LabError where nobody answers."""
-        why = "there is nobody to ask"
+        """Asks the bootstrap servers and known brokers until one answers. Raises LabError if none does."""
+        why = "there are no brokers"
         given = [Endpoint(*each, self.access) for each in addresses(self.bootstrap_servers)]
         for endpoint in [*given, *self.broker_endpoints.values()]:
             try:
@@ -53,7 +52,7 @@ class ExistingCluster:
                 why = str(error)
                 continue
             self.cluster_id = answer.cluster_id
-            # One that is down now is still to be asked for.
+            # Brokers that are down now stay known.
             now = {b.node_id: Endpoint(b.host, b.port, self.access) for b in answer.brokers}
             self.broker_endpoints = {**self.broker_endpoints, **now}
             self.racks = {**self.racks, **{b.node_id: b.rack for b in answer.brokers}}
@@ -61,7 +60,7 @@ class ExistingCluster:
         raise LabError(f"{self.bootstrap_servers} cannot be reached: {why}")
 
     def wait_ready(self, brokers: set[int], timeout_s: float) -> None:
-        """Waits until all of these brokers answer, and each knows of all. Raises LabError in the end."""
+        """Waits until all of these brokers answer and know each other. Raises LabError after the timeout."""
         limit = time.monotonic() + timeout_s
         while True:
             missing = {broker for broker in brokers if not self._is_ready(broker, brokers)}
@@ -81,7 +80,7 @@ class ExistingCluster:
 
 
 def addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
-    """HOST:PORT,... taken apart. Raises UsageError."""
+    """Parses HOST:PORT,... Raises UsageError."""
     found = []
     for text in bootstrap_servers.split(","):
         match = _ADDRESS.fullmatch(text.strip())
@@ -92,8 +91,8 @@ def addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
 
 
 def version_of(endpoint: Endpoint) -> tuple[str | None, dict[str, int]]:
-    """Which Kafka a broker is (`4.3`: brokers tell what they understand, not their name), and the levels of
-    its cluster's features. Raises LabError.
+    """A broker's Kafka version (`4.3`, inferred from the requests it supports), and the levels of its
+    cluster's features. Raises LabError.
     """
     answer = ask(endpoint, existing_requests.api_versions(), _ANSWER_TIMEOUT_S)
     known = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
@@ -103,7 +102,7 @@ def version_of(endpoint: Endpoint) -> tuple[str | None, dict[str, int]]:
 
 
 class _ByNumber(dict[Any, Any]):
-    """Found by the number of a request, or by what kafka-python calls it."""
+    """Looks up requests by number, or by kafka-python's enum."""
 
     def __getitem__(self, key: Any) -> Any:
         return super().__getitem__(getattr(key, "value", key))

@@ -1,5 +1,5 @@
-"""The requests that kaput makes of a cluster that was there before: what it is, and what is made and unmade
-there. In versions that every Kafka from 2.8 on understands, since topics have ids from then on.
+"""The additional requests for the user's own cluster: its configuration, and what runs create and delete
+there. In versions that every Kafka from 2.8 on supports: from then on topics have ids.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kaput.cluster.protocol import (
 from kaput.scenario.model import Topic
 
 TOPIC, BROKER, _GROUP = 2, 4, 32  # kinds of resources
-KAFKAS_DEFAULT = 5  # of the sources of a setting: nobody has set it
+KAFKAS_DEFAULT = 5  # the source of a setting that is not set
 _DELETE = 1
 
 
 def api_versions() -> Any:
-    """ApiVersions: which requests a broker understands, and which features its cluster has."""
+    """ApiVersions: which requests a broker supports, and which features its cluster has."""
     return ApiVersionsRequest(version=3, client_software_name="kaput", client_software_version="1")
 
 
@@ -37,13 +37,13 @@ def topics_with_ids(names: Iterable[str]) -> Any:
 
 
 def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
-    """CreateTopics whose answer tells each topic's id."""
+    """CreateTopics; the answer has each topic's id."""
     wanted = requests.create_topics(topics, timeout_s).topics
     return CreateTopicsRequest(version=7, topics=wanted, timeout_ms=int(timeout_s * 1000))
 
 
 def delete_topics(ids: Iterable[uuid.UUID], timeout_s: float) -> Any:
-    """DeleteTopics by id: never another topic that has the name by now."""
+    """DeleteTopics by id: never a new topic of the same name."""
     wanted = [DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=each) for each in ids]
     return DeleteTopicsRequest(version=6, topics=wanted, timeout_ms=int(timeout_s * 1000))
 
@@ -53,8 +53,8 @@ def delete_group(group: str) -> Any:
     return DeleteGroupsRequest(version=1, groups_names=[group])
 
 
-def forget_group_config(group: str, keys: Iterable[str]) -> Any:
-    """IncrementalAlterConfigs: the settings that were made for a group are there no more."""
+def delete_group_config(group: str, keys: Iterable[str]) -> Any:
+    """IncrementalAlterConfigs: deletes settings of a group."""
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     settings = [resource.AlterableConfig(name=key, config_operation=_DELETE, value=None) for key in keys]
     wanted = resource(resource_type=_GROUP, resource_name=group, configs=settings)
@@ -62,7 +62,7 @@ def forget_group_config(group: str, keys: Iterable[str]) -> Any:
 
 
 def describe_configs(kind: int, names: Iterable[str]) -> Any:
-    """DescribeConfigs: the effective settings; those of a broker are told by that broker alone."""
+    """DescribeConfigs: the effective settings; only a broker itself knows its own."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
     wanted = [resource(resource_type=kind, resource_name=name, configuration_keys=None) for name in names]
     return DescribeConfigsRequest(version=1, resources=wanted, include_synonyms=False)

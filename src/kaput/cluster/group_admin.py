@@ -1,6 +1,6 @@
-"""Questions about groups to a running cluster: their coordinators, offsets and settings.
+"""Requests about consumer groups: their coordinators, offsets and settings.
 
-Its place: the half of admin.Admin that knows of groups, and how it asks at all.
+Its place: the base of admin.Admin, with what it needs for any request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OFFSETS = "__consumer_offsets"
 
 
 class Endpoints(Protocol):
-    """Whom to ask: lab.Cluster, or anything that knows where its nodes listen."""
+    """Addresses of a cluster's nodes: lab.Cluster, or anything else that knows them."""
 
     @property
     def broker_endpoints(self) -> Mapping[int, Endpoint]:
@@ -37,13 +37,13 @@ class Endpoints(Protocol):
 
 
 class GroupAdmin:
-    """Asks one cluster about groups. Every method raises LabError when `timeout_s` has passed in vain."""
+    """Requests about one cluster's groups. Every method raises LabError after `timeout_s`."""
 
     def __init__(self, cluster: Endpoints, timeout_s: float = 15.0) -> None:
         self._cluster, self._timeout_s = cluster, timeout_s
         self._zookeepers = cluster.zookeeper_endpoints
         nodes = sum(map(len, (cluster.broker_endpoints, cluster.controller_endpoints, self._zookeepers)))
-        self._asker = Broadcaster(nodes, timeout_s)
+        self._broadcaster = Broadcaster(nodes, timeout_s)
 
     def __enter__(self) -> Self:
         return self
@@ -51,31 +51,33 @@ class GroupAdmin:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._asker.close()
+        self._broadcaster.close()
 
-    def _trouble(self, what: str, code: int, said: str | None = None) -> LabError:
-        """The exception for an answer with that error code; where it is a matter of rights it says whose."""
-        error = trouble(what, code, said)
+    def _trouble(self, what: str, code: int, message: str | None = None) -> LabError:
+        """The exception for an answer with that error code; it names the user if authorization failed."""
+        error = trouble(what, code, message)
         if not isinstance(error, Refused):
             return error
         who = {endpoint.access.principal for endpoint in self._cluster.broker_endpoints.values()}
-        return trouble(f"{' or '.join(sorted(who))} has no right: {what}", code, said)
+        return trouble(f"{' or '.join(sorted(who))} is not authorized: {what}", code, message)
 
     def groups(self) -> list[str]:
-        """The ids of all groups that commit offsets, each as its coordinator knows it.
+        """The ids of all groups that commit offsets, from their coordinators.
 
-        Raises LabError at once where a coordinator does not tell: its groups would be left out.
+        Raises LabError at once if a coordinator does not answer: its groups would be missing.
         """
         brokers = self._cluster.broker_endpoints
-        answers = self._asker.ask_all(brokers, requests.list_groups, ANSWER_TIMEOUT_S)
+        answers = self._broadcaster.ask_all(brokers, requests.list_groups, ANSWER_TIMEOUT_S)
         for broker, answer in answers.items():
             if answer.error_code:
                 raise self._trouble(f"the groups of broker {broker}", answer.error_code)
         if silent := {leader for leader in self._coordinators() if leader not in answers}:
-            who = " and ".join("nobody" if one < 0 else f"broker {one}, silent," for one in sorted(silent))
-            raise LabError(f"not all groups are known: {who} leads a partition of {OFFSETS}")
-        # A share group's offsets are its own; a group of Connect or of others has none. One of which nobody
-        # was ever a member, whose offsets a program has committed by itself, has no type.
+            who = " and ".join(
+                "no broker" if one < 0 else f"broker {one}, which does not answer," for one in sorted(silent)
+            )
+            raise LabError(f"cannot list all groups: {who} leads a partition of {OFFSETS}")
+        # Share groups store offsets elsewhere; groups of Connect and others have none. A group without any
+        # member so far, only with offsets that a program committed, has no type.
         return sorted(
             {
                 group.group_id
@@ -86,14 +88,14 @@ class GroupAdmin:
         )
 
     def _coordinators(self) -> set[int]:
-        """Who leads the partitions in which groups are kept; -1 where one has no leader."""
-        told = self._asker.ask_any(
+        """The leaders of the partitions that store groups; -1 for one without a leader."""
+        answer = self._broadcaster.ask_any(
             self._cluster.broker_endpoints,
             lambda: requests.metadata([OFFSETS]),
-            f"who leads {OFFSETS}",
+            f"the leaders of {OFFSETS}",
             ANSWER_TIMEOUT_S,
         )
-        return {partition.leader_id for topic in told.topics for partition in topic.partitions}
+        return {partition.leader_id for topic in answer.topics for partition in topic.partitions}
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates a consumer group."""
@@ -107,18 +109,18 @@ class GroupAdmin:
 
     def _coordinator(self, whose: str, request: Callable[[], Any]) -> int:
         def look() -> int:
-            answers = self._asker.ask_all(self._cluster.broker_endpoints, request).values()
-            said = Counter(answer.node_id for answer in answers if not answer.error_code)
-            if not said:
+            answers = self._broadcaster.ask_all(self._cluster.broker_endpoints, request).values()
+            named = Counter(answer.node_id for answer in answers if not answer.error_code)
+            if not named:
                 codes = {error_name(answer.error_code) for answer in answers} or {"no broker answered"}
                 raise LabError(f"{whose} has no coordinator: {', '.join(sorted(codes))}")
-            # One that was cut off may still name the old one.
-            return int(said.most_common(1)[0][0])
+            # A broker that was cut off may still name the old one.
+            return int(named.most_common(1)[0][0])
 
-        return self._asker.retry(look, f"the coordinator of {whose}")
+        return self._broadcaster.retry(look, f"the coordinator of {whose}")
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """The group's committed offsets; partitions without one are left out."""
+        """The group's committed offsets, by partition."""
 
         def look() -> dict[TopicPartition, int]:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
@@ -132,11 +134,11 @@ class GroupAdmin:
                 if not p.error_code and p.committed_offset >= 0
             }
 
-        return self._asker.retry(look, f"the committed offsets of {group}")
+        return self._broadcaster.retry(look, f"the committed offsets of {group}")
 
     def set_group_config(self, group: str, config: Config) -> None:
-        """Settings of a group at the brokers. Raises LabError with what Kafka has against them."""
-        answer = self._asker.ask_any(
+        """Sets broker-side settings of a group. Raises LabError with Kafka's reason."""
+        answer = self._broadcaster.ask_any(
             self._cluster.broker_endpoints,
             lambda: requests.set_group_config(group, config),
             f"configure group {group}",
@@ -148,9 +150,9 @@ class GroupAdmin:
                 raise self._trouble(what, result.error_code, result.error_message)
 
     def share_lags(self, group: str) -> dict[TopicPartition, int]:
-        """For each partition of a share group, how many records are neither accepted, rejected nor given up.
+        """For each partition of a share group, the records that are not yet accepted, rejected or given up.
 
-        Partitions of which the group does not know it, since it has not begun there, are left out.
+        Partitions that the group has not started to read are left out.
         """
 
         def look() -> dict[TopicPartition, int]:
@@ -165,4 +167,4 @@ class GroupAdmin:
                 if not p.error_code and p.lag >= 0
             }
 
-        return self._asker.retry(look, f"the offsets of share group {group}")
+        return self._broadcaster.retry(look, f"the offsets of share group {group}")

@@ -20,7 +20,7 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node
-from kaput.cluster.properties import Place, Role, roles, write_properties
+from kaput.cluster.properties import NodeLayout, Role, roles, write_properties
 from kaput.cluster.security import FOLDER as SECRETS
 from kaput.cluster.security import Unsecured, secured
 from kaput.cluster.storage import format_storage, new_id
@@ -60,7 +60,7 @@ class Cluster:
         self._owner, self._spec, self._folder, self._note = owner, spec, folder.absolute(), note
         self._ready_timeout_s = ready_timeout_s
         self.network: Network = Namespaces(owner) if spec.network == "namespaces" else Loopback()
-        self._places: list[Place] = []
+        self._layouts: list[NodeLayout] = []
         self._lock = threading.Lock()
         self._cluster_id = new_id()
         self._security = Unsecured()
@@ -91,7 +91,9 @@ class Cluster:
     def broker_endpoints(self) -> dict[int, Endpoint]:
         """Where each broker serves clients."""
         return {
-            p.id: Endpoint(p.host, p.broker_port, p.access) for p in self._places if p.broker_port is not None
+            p.id: Endpoint(p.host, p.broker_port, p.access)
+            for p in self._layouts
+            if p.broker_port is not None
         }
 
     @property
@@ -99,7 +101,7 @@ class Cluster:
         """Where each voter of the metadata quorum serves the others."""
         return {
             p.id: Endpoint(p.host, p.controller_port, p.inside)
-            for p in self._places
+            for p in self._layouts
             if p.controller_port is not None
         }
 
@@ -108,7 +110,7 @@ class Cluster:
         """Where each ZooKeeper node serves brokers; empty in KRaft mode."""
         return {
             p.id: Endpoint(p.host, p.zookeeper_ports[0])
-            for p in self._places
+            for p in self._layouts
             if p.zookeeper_ports is not None
         }
 
@@ -124,7 +126,7 @@ class Cluster:
     @property
     def metadata_logs(self) -> list[Path]:
         """Directories with the metadata log, one for each voter."""
-        return [p.data / "__cluster_metadata-0" for p in self._places if p.controller_port is not None]
+        return [p.data / "__cluster_metadata-0" for p in self._layouts if p.controller_port is not None]
 
     @property
     def mode(self) -> str:
@@ -134,7 +136,7 @@ class Cluster:
     @property
     def broker_folders(self) -> dict[int, Path]:
         """Where each broker's config and logs are."""
-        return {p.id: p.folder for p in self._places if p.broker_port is not None}
+        return {p.id: p.folder for p in self._layouts if p.broker_port is not None}
 
     def wait_ready(self, timeout_s: float) -> None:
         """Waits until every broker answers and knows every broker as alive.
@@ -150,35 +152,35 @@ class Cluster:
         belong to the cluster, or none.
         """
         first = max(self.broker_endpoints) + 1
-        added = self._places_for(dict.fromkeys(range(first, first + count), "broker"))
-        self.network.join([place.id for place in added])
-        self._places = [*self._places, *added]
+        added = self._layouts_for(dict.fromkeys(range(first, first + count), "broker"))
+        self.network.join([layout.id for layout in added])
+        self._layouts = [*self._layouts, *added]
         try:
             self._add(added)
-            for place in added:
-                self.nodes[place.id].start()
+            for layout in added:
+                self.nodes[layout.id].start()
             self.wait_ready(self._ready_timeout_s)
         except BaseException:
-            if not all(place.id in self.nodes and self.nodes[place.id].running for place in added):
+            if not all(layout.id in self.nodes and self.nodes[layout.id].running for layout in added):
                 self._forget(added)
             raise
-        return [place.id for place in added]
+        return [layout.id for layout in added]
 
-    def _forget(self, places: Sequence[Place]) -> None:
+    def _forget(self, layouts: Sequence[NodeLayout]) -> None:
         """As if they had never been added."""
-        self._places = [place for place in self._places if place not in places]
-        for place in places:
-            node = self.nodes.pop(place.id, None)
+        self._layouts = [layout for layout in self._layouts if layout not in layouts]
+        for layout in layouts:
+            node = self.nodes.pop(layout.id, None)
             if node is not None and node.running:
                 node.kill()
-            remove_tree(place.data)
-            remove_tree(place.scratch)
+            remove_tree(layout.data)
+            remove_tree(layout.scratch)
 
     def upgrade(self, node_id: int, version: str) -> None:
         """A node is of that version from its next start on. Raises LabError where it cannot be."""
         self._versions.become(version)
         node = self.nodes[node_id]
-        node.upgrade(self.network.command(node_id, self._command(node.place)))
+        node.upgrade(self.network.command(node_id, self._command(node.layout)))
 
     def troubles(self) -> list[str]:
         """Sentences about nodes that died on their own, each with the last lines of its log."""
@@ -198,9 +200,9 @@ class Cluster:
             try:
                 self.shutdown()
             finally:
-                for place in self._places:
-                    remove_tree(place.data)
-                    remove_tree(place.scratch)
+                for layout in self._layouts:
+                    remove_tree(layout.data)
+                    remove_tree(layout.scratch)
                 remove_tree(self._folder / SECRETS)
                 self.network.close()
 
@@ -212,58 +214,58 @@ class Cluster:
             secrets = self._owner.own_path(self._folder / SECRETS)
             self._security = secured(self._spec, self.distribution, secrets)
         self._versions.prepare(self._note)
-        self._places = self._places_for(roles(self._spec))
-        self.network.join([place.id for place in self._places])
-        self._add(self._places)
+        self._layouts = self._layouts_for(roles(self._spec))
+        self.network.join([layout.id for layout in self._layouts])
+        self._add(self._layouts)
         # Brokers without ZooKeeper would have to wait for it.
         for node in sorted(self.nodes.values(), key=lambda node: node.role != "zookeeper"):
             node.start()
 
-    def _add(self, places: Sequence[Place]) -> None:
+    def _add(self, layouts: Sequence[NodeLayout]) -> None:
         """Nodes that are not started yet, with what they need on their disks."""
-        for place in places:
-            self._prepare(place)
-            command = self.network.command(place.id, self._command(place))
-            self.nodes[place.id] = Node(
-                self._owner, place, command, self._on_event, partial(self._before_restart, place)
+        for layout in layouts:
+            self._prepare(layout)
+            command = self.network.command(layout.id, self._command(layout))
+            self.nodes[layout.id] = Node(
+                self._owner, layout, command, self._on_event, partial(self._before_restart, layout)
             )
 
-    def _prepare(self, place: Place) -> None:
+    def _prepare(self, layout: NodeLayout) -> None:
         """Writes what the node is told, and what must be on its disk before its first start."""
-        place.folder.mkdir(parents=True, exist_ok=True)
-        self._owner.own_path(place.data)
-        self._owner.own_path(place.scratch)
-        place.scratch.mkdir()
-        if self._spec.disk_mb is not None and place.broker_port is not None:
-            disk.mount(place.data, self._spec.disk_mb)
-        if place.role == "zookeeper":
-            zookeeper.write_zookeeper(place, self._places)
+        layout.folder.mkdir(parents=True, exist_ok=True)
+        self._owner.own_path(layout.data)
+        self._owner.own_path(layout.scratch)
+        layout.scratch.mkdir()
+        if self._spec.disk_mb is not None and layout.broker_port is not None:
+            disk.mount(layout.data, self._spec.disk_mb)
+        if layout.role == "zookeeper":
+            zookeeper.write_zookeeper(layout, self._layouts)
             return
-        write_properties(place, self._places, self._spec, self._security.admit(place))
+        write_properties(layout, self._layouts, self._spec, self._security.admit(layout))
         if self._spec.mode == "kraft":
             spec, records = self._spec, self._security.records
             format_storage(
-                place.data, place.id, self._cluster_id, self.distribution, self.java, spec.features, records
+                layout.data, layout.id, self._cluster_id, self.distribution, self.java, spec.features, records
             )
 
-    def _before_restart(self, place: Place) -> None:
-        if self.mode == "zookeeper" and place.role == "broker":
-            zookeeper.await_departure(self.zookeeper_endpoints, place.id)
+    def _before_restart(self, layout: NodeLayout) -> None:
+        if self.mode == "zookeeper" and layout.role == "broker":
+            zookeeper.await_departure(self.zookeeper_endpoints, layout.id)
 
-    def _command(self, place: Place) -> list[str]:
+    def _command(self, layout: NodeLayout) -> list[str]:
         # Codecs unpack their libraries there, and would leave them in /tmp after a SIGKILL.
-        scratch = f"-Djava.io.tmpdir={place.scratch}"
-        if place.role == "zookeeper":
+        scratch = f"-Djava.io.tmpdir={layout.scratch}"
+        if layout.role == "zookeeper":
             flags = (*zookeeper.FLAGS, scratch)
-            return self._versions.command(zookeeper.MAIN, [place.properties], zookeeper.HEAP, flags)
+            return self._versions.command(zookeeper.MAIN, [layout.properties], zookeeper.HEAP, flags)
         flags = (*(zookeeper.BROKER_FLAGS if self.mode == "zookeeper" else ()), scratch)
-        return self._versions.command(MAIN, [place.properties], None, flags)
+        return self._versions.command(MAIN, [layout.properties], None, flags)
 
-    def _places_for(self, wanted: Mapping[int, Role]) -> list[Place]:
+    def _layouts_for(self, wanted: Mapping[int, Role]) -> list[NodeLayout]:
         free = iter(self.network.ports(3 * len(wanted)))
         access, inside = self._security.access(), self._security.inside
         return [
-            Place(
+            NodeLayout(
                 node_id,
                 role,
                 self.network.host(node_id),

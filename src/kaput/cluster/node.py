@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from kaput.cluster.properties import Place, Role
+from kaput.cluster.properties import NodeLayout, Role
 from kaput.errors import BrokerError
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.processes.process_state import cpu_seconds, is_stopped
@@ -35,12 +35,12 @@ class Node:
     def __init__(
         self,
         owner: Owner,
-        place: Place,
+        layout: NodeLayout,
         command: list[str],
         on_event: OnEvent = lambda *_: None,
         before_restart: Callable[[], None] = lambda: None,
     ) -> None:
-        self.place = place
+        self.layout = layout
         self.deaths: list[str] = []
         self._owner, self._command, self._on_event = owner, command, on_event
         self._before_restart = before_restart
@@ -51,12 +51,12 @@ class Node:
     @property
     def id(self) -> int:
         """Its number in the cluster."""
-        return self.place.id
+        return self.layout.id
 
     @property
     def role(self) -> Role:
         """broker, controller, combined or zookeeper"""
-        return self.place.role
+        return self.layout.role
 
     @property
     def title(self) -> str:
@@ -76,7 +76,7 @@ class Node:
     @property
     def log(self) -> Path:
         """All that it says, over all its starts."""
-        return self.place.log
+        return self.layout.log
 
     @property
     def version(self) -> str:
@@ -96,13 +96,13 @@ class Node:
             if self._process is not None:
                 self._before_restart()
             self._expected_down = False
-            with self.place.log.open("ab") as log:
+            with self.layout.log.open("ab") as log:
                 self._process = self._owner.spawn(
                     self._command,
                     name=self.title,
                     stdout=log,
                     stderr=log,
-                    cwd=self.place.folder,
+                    cwd=self.layout.folder,
                     on_exit=self._ended,
                 )
             self._on_event("started", self.id, time.time_ns())
@@ -149,7 +149,7 @@ class Node:
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of its log."""
         try:
-            with self.place.log.open("rb") as log:
+            with self.layout.log.open("rb") as log:
                 size = log.seek(0, 2)
                 log.seek(max(0, size - _TAIL_BYTES))
                 text = log.read().decode(errors="replace")

@@ -20,7 +20,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Place:
+class NodeLayout:
     """A node of the plan: who it is, where it listens, and where its files are."""
 
     id: int
@@ -64,58 +64,58 @@ def roles(spec: Cluster) -> dict[int, Role]:
 
 
 def write_properties(
-    place: Place, plan: list[Place], spec: Cluster, security: Mapping[str, str] = _NONE
+    layout: NodeLayout, plan: list[NodeLayout], spec: Cluster, security: Mapping[str, str] = _NONE
 ) -> None:
     """Writes the server.properties of a broker or controller. `security`: settings of security.py's."""
     identity = _zookeeper_identity if spec.mode == "zookeeper" else _kraft_identity
     settings = {
         **_lab_settings(spec),
-        **identity(place, plan),
-        **_rack(place, spec),
+        **identity(layout, plan),
+        **_rack(layout, spec),
         **security,
         **_texts(spec),
     }
-    place.folder.mkdir(parents=True, exist_ok=True)
-    place.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    layout.folder.mkdir(parents=True, exist_ok=True)
+    layout.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
-def _zookeeper_identity(place: Place, plan: list[Place]) -> dict[str, str]:
+def _zookeeper_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:
     ensemble = [f"{p.host}:{p.zookeeper_ports[0]}" for p in plan if p.zookeeper_ports is not None]
     return {
-        "broker.id": str(place.id),
+        "broker.id": str(layout.id),
         "zookeeper.connect": ",".join(ensemble),
         # All nodes start together; Kafka's default is the length of a session, which may be short.
         "zookeeper.connection.timeout.ms": "60000",
-        "listeners": f"PLAINTEXT://{place.host}:{place.broker_port}",
-        "log.dirs": str(place.data),
+        "listeners": f"PLAINTEXT://{layout.host}:{layout.broker_port}",
+        "log.dirs": str(layout.data),
     }
 
 
-def _kraft_identity(place: Place, plan: list[Place]) -> dict[str, str]:
+def _kraft_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:
     listeners = []
-    if place.broker_port is not None:
-        listeners.append(f"PLAINTEXT://{place.host}:{place.broker_port}")
-    if place.controller_port is not None:
-        listeners.append(f"CONTROLLER://{place.host}:{place.controller_port}")
+    if layout.broker_port is not None:
+        listeners.append(f"PLAINTEXT://{layout.host}:{layout.broker_port}")
+    if layout.controller_port is not None:
+        listeners.append(f"CONTROLLER://{layout.host}:{layout.controller_port}")
     # Static voters: the quorum of a lab never changes its members, every node can be formatted from the same
     # template, and no voter has to be found before the first election.
     voters = [f"{p.id}@{p.host}:{p.controller_port}" for p in plan if p.controller_port is not None]
     settings = {
-        "process.roles": "broker,controller" if place.role == "combined" else place.role,
-        "node.id": str(place.id),
+        "process.roles": "broker,controller" if layout.role == "combined" else layout.role,
+        "node.id": str(layout.id),
         "controller.quorum.voters": ",".join(voters),
         "listeners": ",".join(listeners),
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
-        "log.dirs": str(place.data),
+        "log.dirs": str(layout.data),
     }
-    if place.role != "controller":
+    if layout.role != "controller":
         settings["inter.broker.listener.name"] = "PLAINTEXT"
     return settings
 
 
-def _rack(place: Place, spec: Cluster) -> dict[str, str]:
-    rack = spec.rack(place.id) if place.role != "controller" else None
+def _rack(layout: NodeLayout, spec: Cluster) -> dict[str, str]:
+    rack = spec.rack(layout.id) if layout.role != "controller" else None
     return {} if rack is None else {"broker.rack": rack}
 
 

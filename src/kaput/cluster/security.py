@@ -1,9 +1,9 @@
-"""`security: scram-tls`: everything on a wire is encrypted, everybody is known, nobody may do what no rule
-allows. The certificates, users and rules of one cluster, made for it, gone with it.
+"""`security: scram-tls`: all connections use TLS, all clients sign in, and ACLs decide what they may do.
+Certificates, users and ACLs are made for one cluster, and deleted with it.
 
-Nodes know each other by certificates (a controller cannot look up a password before there is a metadata log),
-clients sign in with a password by SCRAM (docs/SECURITY.md, decision 33). Passwords and keys stand in one
-folder that its owner alone can enter, one file each; settings of nodes name these files and hold no secret.
+Nodes authenticate with certificates (a controller cannot look up a password before there is a metadata log),
+clients with SCRAM (docs/SECURITY.md, decision 33). Each password and key has its own file in a folder that
+only its owner can read; the nodes' settings name these files and contain no secret.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from kaput.cluster.access import OPEN, Access, write_secret
 from kaput.cluster.certificates import Authority
 from kaput.cluster.credentials import MECHANISM, User, all_rights
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.properties import Place
+from kaput.cluster.properties import NodeLayout
 from kaput.errors import UsageError
 from kaput.scenario.model import Cluster
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
 FOLDER = "secrets"
 CLIENT_PROPERTIES = "client.properties"
-_NODE = "node"  # the name in the certificates of all nodes
+_NODE = "node"  # the name in all nodes' certificates
 _CLIENTS, _INTERNAL, _CONTROLLER = "CLIENTS", "INTERNAL", "CONTROLLER"
 _OLDEST = (3, 5)  # with users in the metadata log
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 class Unsecured:
-    """Of a cluster that lets everybody in, and do everything."""
+    """A cluster without security: all clients may do everything."""
 
     records: Sequence[bytes] = ()
-    """Users and rules, for the first snapshot of the metadata log."""
+    """Users and ACLs, for the first snapshot of the metadata log."""
     inside = OPEN
-    """How kaput is let in by voters of the metadata quorum."""
+    """kaput's access to the voters of the metadata quorum."""
 
     def access(self, user: str = CLIENT_USER) -> Access:
-        """How that user is let in."""
+        """That user's access."""
         return OPEN
 
-    def admit(self, place: Place) -> Mapping[str, str]:
-        """Settings of a node: what it listens to, whom it believes what."""
+    def admit(self, layout: NodeLayout) -> Mapping[str, str]:
+        """A node's security settings."""
         return {}
 
 
 class Security(Unsecured):
-    """Of one cluster. Makes `folder`, which must not be there yet; whoever owns the cluster removes it."""
+    """The security of one cluster. Creates `folder`, which the cluster's owner removes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Security(Unsecured):
             records.append(User.with_password(user, password).record())
         self.records = records
         key = write_secret(folder / f"{CLIENT_USER}.pem", self._authority.issue(CLIENT_USER, "localhost"))
-        # Controllers take certificates alone, kaput's own questions included.
+        # Controllers only accept certificates, also from kaput.
         self.inside = Access(
             {
                 "security.protocol": "SSL",
@@ -74,19 +74,21 @@ class Security(Unsecured):
     def access(self, user: str = CLIENT_USER) -> Access:
         return Access.read(properties_of(self.folder, user))
 
-    def admit(self, place: Place) -> Mapping[str, str]:
-        """As Unsecured, and a certificate for it."""
-        place.data.mkdir(exist_ok=True)
-        place.data.chmod(0o700)  # the metadata log has the keys by which passwords are recognised
-        mine = write_secret(self.folder / f"{_NODE}-{place.id}.pem", self._authority.issue(_NODE, place.host))
+    def admit(self, layout: NodeLayout) -> Mapping[str, str]:
+        """As Unsecured; also creates its certificate."""
+        layout.data.mkdir(exist_ok=True)
+        layout.data.chmod(0o700)  # the metadata log has the SCRAM credentials
+        mine = write_secret(
+            self.folder / f"{_NODE}-{layout.id}.pem", self._authority.issue(_NODE, layout.host)
+        )
         listeners = {
-            _CLIENTS: place.broker_port,
-            _INTERNAL: place.internal_port,
-            _CONTROLLER: place.controller_port,
+            _CLIENTS: layout.broker_port,
+            _INTERNAL: layout.internal_port,
+            _CONTROLLER: layout.controller_port,
         }
         settings = {
             "listeners": ",".join(
-                f"{name}://{place.host}:{port}" for name, port in listeners.items() if port is not None
+                f"{name}://{layout.host}:{port}" for name, port in listeners.items() if port is not None
             ),
             "listener.security.protocol.map": f"{_CLIENTS}:SASL_SSL,{_INTERNAL}:SSL,{_CONTROLLER}:SSL",
             "sasl.enabled.mechanisms": MECHANISM,
@@ -102,7 +104,7 @@ class Security(Unsecured):
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:{_NODE}",
         }
-        if place.broker_port is not None:
+        if layout.broker_port is not None:
             settings["inter.broker.listener.name"] = _INTERNAL
         return settings
 
@@ -121,7 +123,7 @@ class Security(Unsecured):
 
 
 def secured(spec: Cluster, distribution: Distribution, folder: Path) -> Security:
-    """What `spec` asks for. Raises UsageError where this Kafka has no such thing."""
+    """The security that `spec` requires. Raises UsageError if this Kafka does not support it."""
     if spec.mode == "zookeeper" or distribution.release < _OLDEST:
         raise UsageError(
             f"security: {spec.security} needs mode: kraft and Kafka {_OLDEST[0]}.{_OLDEST[1]} or newer, "
@@ -131,5 +133,5 @@ def secured(spec: Cluster, distribution: Distribution, folder: Path) -> Security
 
 
 def properties_of(folder: Path, user: str) -> Path:
-    """The file by which that user of a cluster is let in, in Java's names."""
+    """The client properties file of that user."""
     return folder / (CLIENT_PROPERTIES if user == CLIENT_USER else f"{user}.properties")

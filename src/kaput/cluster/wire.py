@@ -1,7 +1,7 @@
-"""One question to one node: a request of Kafka's protocol over a connection of its own, with a deadline.
+"""Sends one request of Kafka's protocol to one node, over a new connection, with a deadline.
 
-A client library chooses whom it asks and for how long it waits; in a cluster with paused and cut-off brokers
-that must be ours to choose. The bytes are kafka-python's, the socket is ours. Its place: admin.py, lab.py.
+A client library decides which node it asks and how long it waits; with paused and isolated brokers kaput must
+decide that. kafka-python encodes the requests, the socket is ours. Its place: admin.py, lab.py.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kaput.cluster.protocol import (
 from kaput.errors import LabError, UsageError
 
 _RECEIVED_BYTES = 1 << 16
-_TLS_ALERT = b"\x15\x03"  # what TLS answers to bytes that are none of it; no answer of Kafka's begins so
-# Codes that the next answer will have as well: *_AUTHORIZATION_FAILED, SASL_AUTHENTICATION_FAILED.
+_TLS_ALERT = b"\x15\x03"  # what a TLS server answers to other bytes; no answer of Kafka starts with it
+# Codes for which a retry is useless: *_AUTHORIZATION_FAILED, SASL_AUTHENTICATION_FAILED.
 REFUSALS = frozenset({29, 30, 31, 53, 58, 65})
 
 
 class Endpoint(NamedTuple):
-    """Where a node listens, and how a question is let in there."""
+    """A node's address, and the security settings to connect with."""
 
     host: str
     port: int
@@ -47,27 +47,27 @@ class Unanswered(LabError):
 
 
 class Refused(Unanswered):
-    """A node does not let us in, or does not let us do this; asking again is of no use."""
+    """A node refuses access or this request; a retry is useless."""
 
 
 class WrongProtocol(Refused):
-    """A node speaks otherwise than the user has said, or has not said: exit status 2."""
+    """A node uses another security protocol than the client properties: exit status 2."""
 
     exit_status = UsageError.exit_status
 
     def __init__(self, endpoint: Endpoint, what: str) -> None:
         access = endpoint.access
         if access.path is not None:
-            how = f"{access.path} (--command-config) says security.protocol={access.protocol}"
+            how = f"{access.path} (--command-config) has security.protocol={access.protocol}"
         else:
-            how = "nothing says how to be let in: --command-config FILE does (Java's client properties)"
-        super().__init__(f"{endpoint.host}:{endpoint.port} {what}, and {how}")
+            how = "no client properties were given (--command-config FILE, in Java's format)"
+        super().__init__(f"{endpoint.host}:{endpoint.port} {what}, but {how}")
 
 
 def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.socket | None = None) -> Any:
     """The node's response to a kafka-python request, over `connection` if one is given.
 
-    Raises Unanswered; Refused where the node does not let us in.
+    Raises Unanswered; Refused if the node refuses access.
     """
     limit = time.monotonic() + timeout_s
     where = f"{endpoint.host}:{endpoint.port}"
@@ -83,17 +83,17 @@ def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.s
 
 
 def error_name(code: int) -> str:
-    """Kafka's word for an error code, such as NOT_LEADER_OR_FOLLOWER."""
+    """Kafka's name of an error code, such as NOT_LEADER_OR_FOLLOWER."""
     return str(getattr(for_code(code), "message", code))
 
 
-def trouble(what: str, code: int, said: str | None = None) -> LabError:
-    """The exception for an answer with that error code, `what: why`; Refused where it is a matter of rights.
+def trouble(what: str, code: int, message: str | None = None) -> LabError:
+    """The exception for an answer with that error code, `what: why`; Refused if authorization failed.
 
-    said: Kafka's own sentence, where the answer has one.
+    `message`: Kafka's own, if the answer has one.
     """
     kind = Refused if code in REFUSALS else LabError
-    return kind(f"{what}: {said or error_name(code)}")
+    return kind(f"{what}: {message or error_name(code)}")
 
 
 class _Exchange:
@@ -111,16 +111,16 @@ class _Exchange:
             self._connection.settimeout(left_s)
             data = self._connection.recv(_RECEIVED_BYTES)
             if not data:
-                raise Unanswered(f"{self._where} hung up")
+                raise Unanswered(f"{self._where} closed the connection")
             if data.startswith(_TLS_ALERT) and self._endpoint.access.tls is None:
-                raise WrongProtocol(self._endpoint, "speaks TLS")
+                raise WrongProtocol(self._endpoint, "requires TLS")
             for _, response in self._protocol.receive_bytes(data):
                 return response
         raise Unanswered(f"{self._where} did not answer within {self._timeout_s} s")
 
 
 def _encrypted(opened: socket.socket, endpoint: Endpoint, limit: float) -> socket.socket:
-    """The same connection under TLS, where the access asks for it; closed where that fails."""
+    """The connection, with TLS if the access requires it; closed if that fails."""
     context = endpoint.access.tls
     if context is None:
         return opened
@@ -138,20 +138,24 @@ def _encrypted(opened: socket.socket, endpoint: Endpoint, limit: float) -> socke
 
 
 def _sign_in(exchange: _Exchange, endpoint: Endpoint) -> None:
-    """Raises Refused with the broker's word, which has no secrets in it."""
+    """Raises Refused with the broker's message, which contains no secrets."""
     access, where = endpoint.access, f"{endpoint.host}:{endpoint.port}"
     given = access.kafka_python()
     known = exchange.answer_to(SaslHandshakeRequest(version=1, mechanism=access.mechanism))
     if known.error_code:
-        raise Refused(f"{where} knows no {access.mechanism}; it knows {', '.join(known.mechanisms)}")
+        raise Refused(
+            f"{where} does not support {access.mechanism}; it supports {', '.join(known.mechanisms)}"
+        )
     try:
         mechanism = get_sasl_mechanism(access.mechanism)(host=endpoint.host, **given)
         while not mechanism.is_done():
             proof = SaslAuthenticateRequest(version=1, auth_bytes=mechanism.auth_bytes())
             answer = exchange.answer_to(proof)
             if answer.error_code:
-                raise Refused(f"{where} does not let {access.principal} in: {answer.error_message}")
+                raise Refused(f"{where} refused {access.principal}: {answer.error_message}")
             mechanism.receive(answer.auth_bytes)
     except (KeyError, ValueError) as error:
-        # A mechanism that kafka-python does not have, settings that it lacks, a server that proves nothing.
-        raise Refused(f"{where}: {access.principal} cannot sign in by {access.mechanism}: {error}") from None
+        # A mechanism that kafka-python lacks, missing settings, or a server that cannot authenticate itself.
+        raise Refused(
+            f"{where}: {access.principal} cannot sign in with {access.mechanism}: {error}"
+        ) from None

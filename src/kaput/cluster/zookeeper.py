@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from kaput.cluster.properties import Place
+from kaput.cluster.properties import NodeLayout
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.cluster.znodes import read_znode
 
@@ -31,14 +31,14 @@ _ANSWER_TIMEOUT_S = 2.0
 _POLL_S = 0.05
 
 
-def write_zookeeper(place: Place, plan: list[Place]) -> None:
+def write_zookeeper(layout: NodeLayout, plan: list[NodeLayout]) -> None:
     """Writes a node's zoo.cfg, and its number into its data, where ZooKeeper looks for it."""
     ensemble = [p for p in plan if p.zookeeper_ports is not None]
-    assert place.zookeeper_ports is not None
+    assert layout.zookeeper_ports is not None
     settings = {
-        "dataDir": str(place.data),
-        "clientPort": str(place.zookeeper_ports[0]),
-        "clientPortAddress": place.host,
+        "dataDir": str(layout.data),
+        "clientPort": str(layout.zookeeper_ports[0]),
+        "clientPortAddress": layout.host,
         "tickTime": str(TICK_MS),
         "initLimit": "10",
         "syncLimit": "5",
@@ -50,9 +50,9 @@ def write_zookeeper(place: Place, plan: list[Place]) -> None:
     }
     if len(ensemble) > 1:
         settings |= {f"server.{p.id}": _server(p) for p in ensemble}
-    place.data.mkdir(parents=True)
-    (place.data / "myid").write_text(f"{place.id}\n")
-    place.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    layout.data.mkdir(parents=True)
+    (layout.data / "myid").write_text(f"{layout.id}\n")
+    layout.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
 def await_departure(endpoints: Mapping[int, Endpoint], broker: int) -> None:
@@ -73,7 +73,7 @@ def await_departure(endpoints: Mapping[int, Endpoint], broker: int) -> None:
         time.sleep(_POLL_S)
 
 
-def _server(place: Place) -> str:
-    assert place.zookeeper_ports is not None
-    _, quorum, election = place.zookeeper_ports
-    return f"{place.host}:{quorum}:{election}"
+def _server(layout: NodeLayout) -> str:
+    assert layout.zookeeper_ports is not None
+    _, quorum, election = layout.zookeeper_ports
+    return f"{layout.host}:{quorum}:{election}"

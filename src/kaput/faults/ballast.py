@@ -1,4 +1,4 @@
-"""The file that fills a disk, and the look whether a disk has room. Its place: disk_full.py."""
+"""The file that fills a disk, and the check whether a disk has space. disk_full.py uses it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 from kaput.errors import LabError
 
 _PROBE = "kaput-probe"
-_TRIES = 100  # the broker may give room back while it is taken
+_TRIES = 100  # the broker may free space meanwhile
 _PAGE = 4096
 
 
 class Ballast:
-    """One file on one file system. Every method raises LabError with the place and what the system said."""
+    """One file on one file system. Every method raises LabError with the path and the system's error."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory, self._path = directory, directory / name
 
     def take(self) -> int:
-        """Takes all the room there is; its bytes."""
+        """Takes all free space; its size in bytes."""
         with self._details("filled"), self._path.open("wb") as ballast:
             for _ in range(_TRIES):
                 free = os.statvfs(self._directory)
@@ -35,7 +35,7 @@ class Ballast:
             return os.fstat(ballast.fileno()).st_size
 
     def size(self) -> int:
-        """Its bytes now; 0 where it is gone."""
+        """Its size in bytes; 0 if it does not exist."""
         with self._details("looked at"):
             try:
                 return self._path.stat().st_size
@@ -43,12 +43,12 @@ class Ballast:
                 return 0
 
     def give_back(self) -> None:
-        """Takes it away, whether it is there or not."""
+        """Deletes it if it exists."""
         with self._details("freed"):
             self._path.unlink(missing_ok=True)
 
     def refuses(self) -> bool:
-        """Whether not one page more can be written beside it."""
+        """Whether not even one more page can be written to the disk."""
         probe = self._directory / _PROBE
         with self._details("tried"):
             try:

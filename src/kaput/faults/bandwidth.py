@@ -1,7 +1,7 @@
-"""bandwidth: the target's link carries no more than `rate`, as during a neighbor's backup.
+"""bandwidth: the target's link carries no more than `rate`, as when another machine's backup uses the link.
 
-At the sending end of the link: the clients' end for what comes to the node (`in`), the node's own end for
-what goes from it (`out`).
+Limited at the sending end of the link: the clients' end for traffic to the node (`in`), the node's own end
+for traffic from it (`out`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
 
 def keeps(flow: Flow, rate: float) -> bool:
-    """Whether what was carried under load is the rate that was asked for (bits a second), and no more.
+    """Whether the rate carried under load is the configured rate (bits per second), and no more.
 
-    A quarter above it and half below are what clocks, whole packets and a busy machine may add and take.
+    The tolerance is a quarter above and half below, for clocks, whole packets and a busy machine.
     """
     return flow.waited > 0 and 0.5 * min(rate, flow.offered) <= flow.carried <= 1.25 * rate
 
 
 class Bandwidth(Fault):
-    """Proof: packets had to wait, and the rate under load, by the token bucket's own counts."""
+    """Proof: the token bucket's counters show that packets waited, and the rate carried under load."""
 
     name = "bandwidth"
     needs = ("tbf",)
@@ -73,9 +73,9 @@ class Bandwidth(Fault):
         return healed, effect.further("; ".join(details), not gone and not left)
 
     def _lift(self) -> list[End]:
-        """Takes every limit away, each whatever became of the others; the ends that still have theirs."""
+        """Removes every limit, even if removing others fails; the ends that still have one."""
         for end in self._ends:
-            with contextlib.suppress(LabError):  # there is none: somebody else took it away
+            with contextlib.suppress(LabError):  # it is gone already
                 end.lift()
         left = [end for end in self._ends if end.limited()]
         self._ends = left
@@ -88,10 +88,10 @@ class Bandwidth(Fault):
 
 
 def _under_load(end: End, rate: float, burst: int) -> Flow:
-    """What one end carries, measured again where it is not the rate.
+    """What one end carries, measured again if it is not the configured rate.
 
-    While this process has to wait for its turn on a busy machine the bucket fills up, and a whole burst then
-    passes within the measurement. A limit that does not hold is seen in every one.
+    While this process waits for the CPU on a busy machine the bucket fills up, and a whole burst passes
+    within the measurement. A limit that does not work shows in every measurement.
     """
     for _ in range(_MEASUREMENTS):
         flow = end.load(rate, burst)

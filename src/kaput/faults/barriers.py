@@ -1,8 +1,9 @@
-"""What cut, isolate, partition and flap have in common: barriers between a node and others, put and lifted.
+"""What cut, isolate, partition and flap have in common: barriers between a node and others, added and
+removed.
 
-Proof: of the connections that worked before, exactly those that cross a barrier fail now, and each barrier
-has dropped packets; they still fail just before the heal, and work again after it. If that cannot be tried,
-the packet filter must show that the rules are gone, and the proof says no more than that.
+Proof: of the connections that were possible before, exactly those that the barriers forbid fail now, and
+each barrier has dropped packets; they fail until the heal, and work again after it. Where connections
+cannot be tried, the proof shows only that the packet filter has no rules left.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kaput.scenario.options import Direction
 
 @dataclass(frozen=True)
 class Barrier:
-    """In one node's namespace, against these parties."""
+    """A barrier in one node's namespace, against these parties."""
 
     node: int
     parties: frozenset[int]
@@ -32,17 +33,17 @@ class Barrier:
 
     @property
     def forbids(self) -> set[probes.Path]:
-        """The connections to the node that it is meant to end."""
+        """The connections to the node that it must block."""
         return {(party, self.node) for party in self.parties}
 
     @property
     def ends(self) -> set[probes.Path]:
-        """All that it ends: also what begins at the node."""
+        """All connections it blocks, including those from the node."""
         return self.forbids | {(self.node, party) for party in self.parties}
 
 
 class BarrierFault(Fault):
-    """A fault that is nothing but barriers; its own file says where they stand."""
+    """A fault that consists of barriers; a subclass decides where they are."""
 
     needs = ("reject",)
 
@@ -53,7 +54,7 @@ class BarrierFault(Fault):
 
     @abstractmethod
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
-        """Where they stand for these targets."""
+        """The barriers for these targets."""
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
         barriers = [b for b in self.barriers(nodes) if b.parties]
@@ -61,7 +62,7 @@ class BarrierFault(Fault):
         if not alive:
             return Effect(None, False, "no target was running")
         if not barriers:
-            return Effect(None, False, f"{name_all(nodes)}: there is nobody to be cut from")
+            return Effect(None, False, f"{name_all(nodes)}: there are no other parties to cut it off from")
         forbidden = set().union(*(b.forbids for b in barriers))
         others = {(p, b.node) for b in barriers for p in everybody(self.scene) - {b.node}}
         others -= set().union(*(b.ends for b in barriers))
@@ -73,7 +74,7 @@ class BarrierFault(Fault):
         untried = [n for n in alive if not any(n.id in path for path in self._forbidden)]
         broken = (others & before) - during
         wrong = [
-            *(f"node {n.id} had no connection before, so that nothing is proven of it" for n in untried),
+            *(f"node {n.id} had no connection before, so nothing is proven about it" for n in untried),
             *self._leaks(self._forbidden & during),
             *(f"node {node} is no longer reached by {self._title({p})}" for p, node in sorted(broken)),
             *self._idle(),
@@ -109,12 +110,12 @@ class BarrierFault(Fault):
                 f" ({len(asked)} of {len(self._forbidden)} tried)"
             )
         else:
-            details.append("whether anybody connects could not be tried")
+            details.append("connections could not be tried")
         over = not standing and not left
         return lifted if over else None, effect.further(", ".join(details), over and not early)
 
     def put(self) -> None:
-        """Every barrier, at the same time."""
+        """Adds all barriers at the same time."""
         how = self.scene.options.how
         in_parallel(
             lambda b: self._table(b).put(blocking(addresses(b.parties, self.scene), b.direction, how)),
@@ -122,44 +123,46 @@ class BarrierFault(Fault):
         )
 
     def lift(self) -> None:
-        """Takes every barrier away, at the same time."""
+        """Removes all barriers at the same time."""
         in_parallel(lambda b: self._table(b).remove(), self._barriers)
 
     def dropped(self) -> int:
-        """Packets that the barriers have dropped or refused since they were put, as far as they stand."""
+        """Packets that the existing barriers have dropped or rejected so far."""
         return sum(self._count(b) or 0 for b in self._barriers)
 
     def _early(self) -> list[str]:
-        """What shows that the barriers did not hold until now."""
+        """Sentences about barriers that failed before the heal."""
         return self._gone() + self._leaks(probes.reached(self._forbidden, self.scene, probes.DURING_S))
 
     def _gone(self) -> list[str]:
-        """Barriers that do not stand any more, though nobody has lifted them."""
+        """Sentences about barriers that were removed before the heal."""
         gone = sorted({b.node for b in self._barriers if self._count(b) is None})
         return [f"the rules of node {node} were gone before the heal" for node in gone]
 
     def _idle(self) -> list[str]:
-        """Barriers that have dropped nothing, though connections were tried on them."""
+        """Sentences about barriers that dropped nothing although connections were tried."""
         tried = [b for b in self._barriers if b.forbids & self._forbidden]
-        return [f"the rules of node {b.node} have met no packet" for b in tried if not self._count(b)]
+        return [f"the rules of node {b.node} have matched no packet" for b in tried if not self._count(b)]
 
     def _leaks(self, paths: Collection[probes.Path]) -> list[str]:
         return [f"node {node} is still reached by {self._title({p})}" for p, node in sorted(paths)]
 
     def _count(self, barrier: Barrier) -> int | None:
-        """None where its rules are not there."""
+        """Its counters; None if its rules do not exist."""
         try:
             return sum(self._table(barrier).counters().values())
         except LabError:
             return None
 
     def _busy(self) -> set[int]:
-        """Nodes where another step has rules as well: a connection says nothing about ours."""
+        """Nodes where another step has rules as well, so that a failed connection proves nothing about
+        ours.
+        """
         involved = {end for path in self._forbidden for end in path} & set(self.scene.nodes)
         return {node for node in involved if not StepRules(self.scene, node).alone()}
 
     def _askable(self, busy: set[int]) -> set[probes.Path]:
-        """The forbidden connections that would be made now if it were not for the barriers."""
+        """The blocked connections that would work without the barriers."""
         return {path for path in self._forbidden if not busy & set(path) and self._answers(path[1])}
 
     def _table(self, barrier: Barrier) -> StepRules:
@@ -183,5 +186,5 @@ class BarrierFault(Fault):
         if reached:
             details.append(f"still reached by {self._title({party for party, _ in reached})}")
         if not self._forbidden:
-            details.append("none of them connected before, so that nothing is proven")
+            details.append("none of them connected before, so nothing is proven")
         return "; ".join([*details, *wrong, f"packets so far: {self.dropped()}"])

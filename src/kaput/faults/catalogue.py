@@ -1,4 +1,4 @@
-"""Every fault that exists. A new one is a file beside this one, a line here, and a word in the model."""
+"""Every fault that exists. A new fault is a file in this package, a line here, and a word in the model."""
 
 from __future__ import annotations
 

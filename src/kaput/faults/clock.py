@@ -1,4 +1,4 @@
-"""The clock by which faults wait and measure; not that of the evidence, which is `now_ns` in fault.py."""
+"""The clock that faults use to wait and measure; evidence uses `now_ns` in fault.py."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 
 
 class Clock:
-    """Seconds that only go forward, from any beginning. A double makes waits and measurements exact."""
+    """A monotonic clock in seconds. A fake makes waits and measurements exact."""
 
     def now(self) -> float:
-        """The present moment."""
+        """The current time."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Returns so much later."""
+        """Waits."""
         time.sleep(seconds)

@@ -1,7 +1,7 @@
-"""command: your own commands break brokers that kaput did not start.
+"""command: the user's own command lines break brokers that kaput did not start.
 
-The commands are run elsewhere (commands.py); here is what they prove. Without a command to prove it the
-broker itself is asked: whether it answers, and has stopped to.
+commands.py runs them; here is what they prove. Without a `prove` command the proof is whether the broker
+answers.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ _NO_ANSWER_FROM = 126
 
 
 class Command:
-    """Proof: what `prove` says before the injection (no), after it (yes), just before the heal (still yes)
-    and after it (no). A fault without `heal` ends by itself: only its end must be seen. It took effect at
-    some moment from the start of `inject` on, which is recorded: nothing that it caused came before.
+    """One injection on the brokers with these ids.
+
+    Proof: the result of `prove` before the injection (no), after it (yes), just before the heal (yes), and
+    after it (no). A fault without `heal` ends by itself: only its end must be seen. The start of `inject`
+    is recorded as the time it took effect: nothing it caused can be earlier.
     """
 
     name = "command"
@@ -35,11 +37,11 @@ class Command:
         self._hit: list[int] = []
 
     def abandon(self) -> None:
-        """The run is being ended: nothing is waited for any more."""
+        """Ends all waits: the run is being ended."""
         self._abandoned.set()
 
     def inject(self, brokers: Sequence[int]) -> Effect:
-        """Runs `inject` for each broker at once. Raises LabError where it fails for one."""
+        """Runs `inject` for all brokers at once. Raises LabError if it fails for one."""
         early = [broker for broker, holds in self._ask(brokers).items() if holds]
         if early:
             return Effect(None, False, f"{_named(early)}: {self._probe} before the injection, too")
@@ -58,12 +60,10 @@ class Command:
                 some, False, f"{details}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
             )
         shown_ms = (now_ns() - began) / MS
-        return Effect(
-            began, True, f"{details}; {self._probe}, as was seen {shown_ms:,.0f} ms after its start"
-        )
+        return Effect(began, True, f"{details}; {self._probe}, seen {shown_ms:,.0f} ms after its start")
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
-        """Runs `heal` for each broker that was hit, and waits for the end of what was proven."""
+        """Runs `heal` for each broker that was hit, and waits until `prove` shows the end."""
         if not self._hit:
             return now_ns(), effect
         options = self.scene.options
@@ -82,7 +82,7 @@ class Command:
         self._commands.heal_done(self.scene.step)
         ended = now_ns()
         if options.heal:
-            details = f"healed; no more so {(ended - began) / MS:,.0f} ms after the start of heal"
+            details = f"healed; over {(ended - began) / MS:,.0f} ms after the start of heal"
             return began, effect.further(details, holds=True)
         return ended, effect.further("ended by itself", holds=True)
 
@@ -99,7 +99,7 @@ class Command:
         return dict(zip(brokers, in_parallel(run, brokers), strict=True))
 
     def _ask(self, brokers: Sequence[int]) -> dict[int, bool | None]:
-        """Whether the effect is there, of each broker; None where nobody can tell."""
+        """Whether each broker is affected; None if unknown."""
         if not self.scene.options.prove:
             admin = self.scene.admin
             return dict(zip(brokers, in_parallel(lambda b: not admin.answers(b), brokers), strict=True))
@@ -110,7 +110,7 @@ class Command:
         return [broker for broker, holds in self._ask(brokers).items() if holds is False]
 
     def _wait_until(self, wanted: bool, brokers: Sequence[int]) -> list[int]:
-        """Waits, for a bounded time, until all are so; those that are not then."""
+        """Waits until all brokers are in the wanted state, or time runs out; those that are not."""
         clock = self.scene.clock
         limit = clock.now() + self.scene.options.timeout / 1000
         lacking = list(brokers)

@@ -9,7 +9,7 @@ from kaput.scenario.coordinators import partition_of
 
 
 def kept_in(group: str, admin: Admin) -> str:
-    """`__consumer_offsets/13`; the topic alone where its partitions cannot be told."""
+    """`__consumer_offsets/13`; the topic alone if its partitions are unknown."""
     try:
         count = len(admin.partitions([OFFSETS]))
     except LabError:

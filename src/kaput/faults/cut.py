@@ -1,4 +1,4 @@
-"""cut: the target and the parties in `from` cannot reach each other, or only in one direction."""
+"""cut: no packets between the target and the parties in `from`, or in one direction only."""
 
 from __future__ import annotations
 

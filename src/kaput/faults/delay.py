@@ -1,6 +1,6 @@
-"""delay: everything that the target sends is late by `delay` plus or minus `jitter`, as on a long line.
+"""delay: everything the target sends is late by `delay` plus or minus `jitter`, as on a long link.
 
-How is delayed_links.py's matter; here it is measured.
+delayed_links.py delays; here the delay is measured.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from kaput.faults.parallel import in_parallel
 from kaput.faults.peers import CLIENTS, named
 from kaput.faults.rules import StepRules
 
-_ANSWER_S = 3.0  # beside the delay itself
+_ANSWER_S = 3.0  # in addition to the delay
 _ROUNDS, _ROUNDS_UNEVEN = 5, 11
 
 
 def least_ms(delay_ms: float, jitter_ms: float) -> float:
-    """From how many milliseconds more on an answer is late; more than 0 whatever the jitter.
+    """How many more milliseconds make an answer late; more than 0 whatever the jitter.
 
-    The median of answers that are each late by something from delay - jitter to delay + jitter.
+    For the median of answers that are each late by delay - jitter to delay + jitter.
     """
     return max(0.8 * (delay_ms - jitter_ms), 0.25 * delay_ms)
 
 
 def rounds(delay_ms: float, jitter_ms: float) -> int:
-    """How many answers are measured: more where a single one may be early.
+    """How many answers are measured: more if a single one may be early.
 
     With a jitter as great as the delay the median of 11 is early once in 1,000 times, that of 5 in 60.
     """
@@ -67,10 +67,10 @@ class Delay(Fault):
         effective = now_ns()
         during = self._measure(self._asked)
         details = (
-            f"{name_all(alive)}: what it sends is {options.delay} ms late, give or take {options.jitter} ms"
+            f"{name_all(alive)}: what it sends is {options.delay} ms late, plus or minus {options.jitter} ms"
         )
         details += f", by {'; '.join(sorted({line.means for line in self._lines.values()}))}"
-        details += f"; an answer took {_durations(self._before)} before and takes {_durations(during)}"
+        details += f"; response time {_durations(self._before)} before and {_durations(during)} now"
         bit = all(self._late(node, during) for node in parties) and len(alive) == len(nodes)
         return Effect(effective, bit, details)
 
@@ -88,15 +88,15 @@ class Delay(Fault):
         over = not left and not late
         if effect.effective_ns is None:
             return healed if over else None, effect
-        details = [f"what made node {node} late was gone before the heal" for node in gone]
-        details += [f"what made node {node} late is still in place" for node in left] or ["it is gone"]
+        details = [f"the delay of node {node} was gone before the heal" for node in gone]
+        details += [f"the delay of node {node} is still in place" for node in left] or ["it is gone"]
         details.append(
-            f"an answer takes {_durations(after)} after the heal" if asked else "nobody could be asked"
+            f"response time {_durations(after)} after the heal" if asked else "no node could be asked"
         )
         return healed if over else None, effect.further(", ".join(details), over and not gone)
 
     def _late(self, node: int, now: dict[int, float]) -> bool:
-        """Whether its answers are late, compared with those of before; False where one of them is missing."""
+        """Whether its answers are late compared with before; False if one of the two is missing."""
         if node not in now or node not in self._before:
             return False
         options = self.scene.options
@@ -106,16 +106,16 @@ class Delay(Fault):
         return node.running and not node.is_stopped() and StepRules(self.scene, node.id).alone()
 
     def _measure(self, nodes: Collection[int]) -> dict[int, float]:
-        """By node, the median time of an answer in ms; without those that gave none."""
+        """By node, the median response time in ms; without nodes that did not answer."""
         paths = [(self._asked[node], node) for node in sorted(nodes)]
         found = in_parallel(lambda path: (path[1], self._answer_ms(path)), paths)
         return {node: ms for node, ms in found if ms is not None}
 
     def _answer_ms(self, path: probes.Path) -> float | None:
-        """The median over a few connections, from the request to its answer; None where there is none."""
+        """The median response time over a few connections; None if there was no answer."""
         party, node = path
         scene, options = self.scene, self.scene.options
-        place = scene.nodes[node].place
+        place = scene.nodes[node].layout
         asked = probes.endpoint(node, scene)
         # TLS and SASL go to and fro five times before the question can be asked.
         limit_s = _ANSWER_S + (2 if asked.access is OPEN else 12) * options.delay / 1000
@@ -141,4 +141,4 @@ class Delay(Fault):
 
 
 def _durations(times: dict[int, float]) -> str:
-    return ", ".join(f"{ms:.0f} ms" for _, ms in sorted(times.items())) or "nobody answered"
+    return ", ".join(f"{ms:.0f} ms" for _, ms in sorted(times.items())) or "no answer"

@@ -1,7 +1,7 @@
-"""`python -m kaput.faults.delay_proxy`: passes a node's TCP connections on, and what the node sends late.
+"""`python -m kaput.faults.delay_proxy`: forwards a node's TCP connections, and delays what the node sends.
 
 It runs in the node's namespace; the packet filter redirects connections to it (delay.py), and the kernel
-knows where they were meant to go. Its own connections carry a mark, by which the packet filter lets them be.
+knows their original destinations. The packet filter recognizes its own connections by a mark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WAITING = 1024  # chunks that may wait in one direction of one connection
 
 @dataclass(frozen=True)
 class Manner:
-    """What the command line says: how late and how unevenly, in seconds, and who the node is."""
+    """The command line: delay and jitter in seconds, and the node's address."""
 
     node: str
     delay_s: float
@@ -74,7 +74,7 @@ async def _connect(host: str, port: int, mark: int) -> tuple[asyncio.StreamReade
 
 
 async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, manner: Manner | None) -> None:
-    """One direction, to its end; in order, whatever the jitter."""
+    """Forwards one direction to its end; in order, whatever the jitter."""
     if manner is None:
         while chunk := await reader.read(_CHUNK):
             writer.write(chunk)
@@ -113,7 +113,7 @@ async def _write(waiting: asyncio.Queue[tuple[float, bytes]], writer: asyncio.St
 
 
 def _meant_for(connection: socket.socket) -> tuple[str, int]:
-    """Where a redirected connection was going. Raises OSError for one that was not redirected."""
+    """The original destination of a connection. Raises OSError if it was not redirected."""
     answer = connection.getsockopt(socket.SOL_IP, _SO_ORIGINAL_DST, 16)
     port, address = struct.unpack_from("!2xH4s", answer)
     return socket.inet_ntoa(address), port

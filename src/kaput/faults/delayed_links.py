@@ -1,8 +1,8 @@
-"""Ways for a node to be late: all that it sends goes over a line that takes its time.
+"""Two ways to delay everything a node sends.
 
-By the kernel's netem where it has that and everybody is meant. Elsewhere by a proxy in the node's namespace
-(delay_proxy.py), to which the packet filter redirects new connections; the open ones are reset when it
-begins and when it ends, so that they are made anew. Not here: the proof (delay.py).
+The kernel's netem, if it has that and the delay is for all parties. Otherwise a proxy in the node's
+namespace (delay_proxy.py), to which the packet filter redirects new connections; open connections are reset
+at its start and end, so that they are made again. Not here: the proof (delay.py).
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _MARK = 7_700
 
 
 class DelayedLink(ABC):
-    """One node's way of being late."""
+    """A way to delay what one node sends."""
 
     means: str
 
     @abstractmethod
     def begin(self) -> None:
-        """From now on. Raises LabError."""
+        """Starts the delay. Raises LabError."""
 
     @abstractmethod
     def end(self) -> None:
-        """No more."""
+        """Ends the delay."""
 
     @abstractmethod
     def in_place(self) -> bool:
-        """Whether what makes it late is there right now."""
+        """Whether the delay is in place."""
 
 
 class NetemLink(DelayedLink):
-    """The kernel's own delay, on all that leaves the node."""
+    """The kernel's delay, for everything that leaves the node."""
 
     means = "netem"
 
@@ -100,7 +100,7 @@ class ProxiedLink(DelayedLink):
         scene.network.tear_down(self._node, self._peers)
 
     def end(self) -> None:
-        """The proxy first: without the rules its connections would hang instead of ending."""
+        """Ends the proxy first: without the rules its connections would hang instead of ending."""
         if self._proxy is not None:
             self._proxy.kill()
             self._wait_ended()
@@ -118,10 +118,10 @@ class ProxiedLink(DelayedLink):
                     knock.connect(("127.0.0.1", self._port))
                     return
             time.sleep(_POLL_S)
-        raise LabError(f"the proxy of node {self._node} was not there within {_READY_S:.0f} s")
+        raise LabError(f"the proxy of node {self._node} was not ready within {_READY_S:.0f} s")
 
     def _wait_ended(self) -> None:
-        """Until the ends of the proxy's connections have reached the others, for a bounded time."""
+        """Waits, for a bounded time, until the other ends have noticed the end of the proxy's connections."""
         limit = time.monotonic() + _ENDED_S
         while time.monotonic() < limit:
             open_ = self._scene.network.connections(self._node, self._peers)
@@ -131,7 +131,7 @@ class ProxiedLink(DelayedLink):
 
 
 def delayed_link(scene: Scene, node: int, parties: set[int], everybody: bool) -> DelayedLink:
-    """netem where it works and is meant, otherwise a proxy."""
+    """netem if it works and is meant, otherwise a proxy."""
     if everybody:
         netem = NetemLink(scene, node)
         try:

@@ -1,7 +1,7 @@
-"""disk-full: a file fills up the file system that has the target's data.
+"""disk-full: a file takes all free space where the target keeps its data.
 
-A broker that can write none of its log directories shuts itself down; how soon is what the run shows. Heals
-by taking the file away, and by a restart of those that have ended.
+A broker that can write none of its log directories shuts itself down; the run shows how soon. Heals by
+deleting the file and restarting brokers that have ended.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from kaput.faults.restarts import start_again
 
 
 class DiskFull(Fault):
-    """Proof: not one more page can be written there, neither at the injection nor just before the heal. If
-    the target has shut down by then, it is enough that the file is still there.
+    """Proof: not one more page can be written there, at the injection and still at the heal.
+
+    If a target has ended, only the file must still exist: its end may have freed space.
     """
 
     name = "disk-full"
@@ -36,9 +37,9 @@ class DiskFull(Fault):
             return Effect(None, False, "no target was running")
         details, full = [], []
         for node in alive:
-            ballast = type(self).ballast(node.place.data, f"kaput-ballast-{self.scene.step}")
+            ballast = type(self).ballast(node.layout.data, f"kaput-ballast-{self.scene.step}")
             if ballast.refuses():
-                details.append(f"{node.title}: was full before, so that nothing is proven")
+                details.append(f"{node.title}: was full before, so nothing is proven")
                 continue
             node.expect_down()
             self._ballasts[node.id] = ballast
@@ -46,7 +47,7 @@ class DiskFull(Fault):
             full.append(ballast.refuses())
             details.append(
                 f"{node.title}: {_mb(self._taken[node.id])} of ballast, "
-                + ("a page more is refused (no space left on device)" if full[-1] else "still room left")
+                + ("another page is refused (no space left on device)" if full[-1] else "still space left")
             )
         bit = len(full) == len(nodes) and all(full)
         return Effect(now_ns() if any(full) else None, bit, "; ".join(details))
@@ -66,7 +67,7 @@ class DiskFull(Fault):
         if effect.effective_ns is None:
             return healed if over else None, effect
         details = [
-            f"{', '.join(node.title for node in ended)} shut down" if ended else "nobody ended",
+            f"{', '.join(node.title for node in ended)} shut down" if ended else "no target ended",
             *early,
             f"{', '.join(full)}: still full after the heal" if full else "room again after the heal",
             *restart.details,

@@ -1,6 +1,6 @@
-"""Injections and heals that may fail half-way, as effects: what fails is no bite, and nothing is raised.
+"""Turns failures of injections and heals into effects that are not confirmed, instead of exceptions.
 
-Its place: whoever plays faults (nemesis.py in runs, operate/fault_injection.py on demand) goes through these.
+nemesis.py (in runs) and operate/breaking.py (on demand) inject and heal through these.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Heal = Callable[[Effect], tuple[int | None, Effect]]
 
 
 def injected_or_failed(inject: Callable[[], Effect]) -> tuple[Effect, bool]:
-    """The effect, and whether the injection failed half-way: then it is to be healed at once."""
+    """The effect, and whether the injection failed half-way: then heal it at once."""
     try:
         return inject(), False
     except LabError as error:
@@ -22,7 +22,7 @@ def injected_or_failed(inject: Callable[[], Effect]) -> tuple[Effect, bool]:
 
 
 def healed_or_failed(heal: Heal, effect: Effect) -> tuple[int | None, Effect]:
-    """A heal that fails leaves a run that can be judged, though not be trusted: it ends nothing else."""
+    """A heal that fails leaves its effect unconfirmed, but does not end the run."""
     try:
         return heal(effect)
     except LabError as error:

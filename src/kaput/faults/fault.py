@@ -1,4 +1,4 @@
-"""What every fault is: an action on nodes, and a proof that it bit. Who is hit is decided in targets.py.
+"""What every fault is: an action on nodes, and a proof that it took effect. targets.py decides who is hit.
 
 Faults on members of groups are in members/."""
 
@@ -29,13 +29,13 @@ class Effect:
     proof: str
 
     def further(self, details: str, holds: bool) -> Effect:
-        """With one more sentence; what does not hold to the end did not bite."""
+        """With one more sentence; an effect that does not last to the end is not confirmed."""
         return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {details}")
 
 
 def cannot_grow(count: int) -> list[int]:
     """Raises LabError."""
-    raise LabError("this cluster gets no more brokers")
+    raise LabError("this cluster cannot get more brokers")
 
 
 def cannot_upgrade(node: int, version: str) -> None:
@@ -45,7 +45,7 @@ def cannot_upgrade(node: int, version: str) -> None:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a fault finds beside its targets: the step that it is, its options, and the cluster."""
+    """What a fault works with in addition to its targets: its step, its options, and the cluster."""
 
     step: str
     options: Options
@@ -60,35 +60,35 @@ class Scene:
     upgrade: Callable[[int, str], None] = cannot_upgrade  # a node is of that version from its next start on
 
     def brokers(self) -> list[int]:
-        """The ids of all brokers that there are now."""
+        """The ids of all current brokers."""
         return [node.id for node in self.nodes.values() if node.role in ("broker", "combined")]
 
 
 class Fault(ABC):
-    """One injection of one fault; made anew for each step, so it may remember between inject and heal."""
+    """One injection of one fault; created for each step, so it may keep state between inject and heal."""
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    """What it needs of the kernel, in the words of cluster/network/capability_checks.py."""
+    """Kernel features it needs, as cluster/network/trials.py names them."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
 
     @abstractmethod
     def inject(self, nodes: Sequence[Node]) -> Effect:
-        """Does the damage and proves it, as far as that can be proven now. May raise LabError half-way."""
+        """Injects the fault and proves what can be proven now. May raise LabError half-way."""
 
     @abstractmethod
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
-        """Ends whatever `inject` began, also where it bit nobody or raised; touches nothing else.
+        """Ends whatever `inject` started, even if that had no effect or raised; touches nothing else.
 
-        The moment (ns) at which it was ended, None unless it is seen to have ended; and the effect with what
-        the whole duration proved, which is no bite unless both its effect and its end were seen.
+        Returns the time (ns) of its end, None unless the end was seen; and the effect with what the whole
+        duration proved, which is confirmed only if both its effect and its end were seen.
         May raise LabError.
         """
 
     def abandon(self) -> None:  # noqa: B027 - most have nothing to stop
-        """The run is being ended: whatever the fault does on its own stops; nothing needs healing."""
+        """Stops what the fault does in the background: the run is being ended, and needs no heal."""
 
 
 def name_all(nodes: Sequence[ProcessTarget]) -> str:

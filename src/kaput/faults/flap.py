@@ -1,4 +1,4 @@
-"""flap: an unstable link: cut for `down`, working for `up`, and so on until it is healed."""
+"""flap: a link that goes down and up: cut for `down`, working for `up`, repeatedly until the heal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kaput.faults.fault import Effect, Scene
 
 
 class Flap(Cut):
-    """Proof: that of a cut, for every single one; and the link worked in between."""
+    """Proof: that of a cut, for every single one; and that the link worked in between."""
 
     name = "flap"
 
@@ -48,7 +48,7 @@ class Flap(Cut):
         self._stop.set()
 
     def _flap(self) -> None:
-        """The thread: the first cut is proven already. It ends with the first one that is not."""
+        """Runs in a thread, after the first cut is proven. Ends at the first cut that is not."""
         down_s, up_s = self.scene.options.down / 1000, self.scene.options.up / 1000
         left_s = down_s
         try:
@@ -65,7 +65,7 @@ class Flap(Cut):
             self._trouble.append(f"the link stopped flapping: {error}")
 
     def _prove_whole(self) -> None:
-        """Lifts the barriers; what they forbade must be possible again."""
+        """Removes the barriers; blocked connections must work again."""
         gone = self._gone()
         self._earlier, self._down = self.dropped(), False
         self.lift()
@@ -76,7 +76,7 @@ class Flap(Cut):
         ]
 
     def _prove_cut(self, timeout_s: float) -> None:
-        """Puts the barriers again; what they forbid must fail, and because of them."""
+        """Adds the barriers again; connections must fail because of them."""
         self.put()
         self._down = True
         self._cuts += 1

@@ -1,6 +1,6 @@
 """grow: the cluster gets more brokers under load. Nothing moves to them by itself.
 
-That is the point of it: topics keep the replicas that they were made with (reassign.py gives them more).
+Topics keep the replicas they were created with (reassign.py gives them more).
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ _ANSWER_S = 30.0
 
 
 class Grow(PermanentChange):
-    """Proof: every new broker answers, all brokers know it, and it still answers at the end."""
+    """One injection of it.
+
+    Proof: every new broker answers, all brokers know it, and it still answers at the end.
+    """
 
     name = "grow"
 
@@ -25,16 +28,16 @@ class Grow(PermanentChange):
         silent = self._silent()
         details = f"{who} added, known to all brokers after {ms(began, ready)}"
         if silent or not self._added:
-            return Effect(ready, False, f"{details}, but {silent or 'nobody'} answers")
+            return Effect(ready, False, f"{details}, but {silent or 'no broker'} answers")
         return Effect(ready, True, details)
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:
-        """Nothing: brokers stay. Raises LabError."""
+        """Does nothing: brokers stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         silent = self.await_nothing_lacking(self._silent, _ANSWER_S)
         there = not silent and effect.bit
-        details = f"{silent} answered no more at the end" if silent else "there at the end"
+        details = f"{silent} did not answer at the end" if silent else "there at the end"
         return effect.effective_ns if there else None, effect.further(details, there)
 
     def _silent(self) -> str:

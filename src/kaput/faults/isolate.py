@@ -1,4 +1,4 @@
-"""isolate: the target and all other nodes cannot reach each other; clients still reach it."""
+"""isolate: no packets between the target and every other node; clients still reach it."""
 
 from __future__ import annotations
 

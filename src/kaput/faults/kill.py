@@ -12,10 +12,10 @@ from kaput.faults.restarts import HealedByRestart
 
 
 class Killing(HealedByRestart):
-    """What kills: processes are gone by SIGKILL, and stay so until the heal."""
+    """Kills processes with SIGKILL; they stay down until the heal."""
 
     def kill_all(self, nodes: Sequence[ProcessTarget]) -> Effect:
-        """Proof: the operating system has no such process any more."""
+        """Proof: the process no longer exists."""
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
@@ -31,7 +31,7 @@ class Killing(HealedByRestart):
 
 
 class Kill(Killing):
-    """Proof: the operating system has no such process any more, nor another one until the restart."""
+    """Proof: the process no longer exists, and no other one took its place until the restart."""
 
     name = "kill"
 

@@ -1,4 +1,4 @@
-"""loss: a random share of the packets is dropped, as by a bad cable or an overloaded switch."""
+"""loss: a random share of the packets is dropped, as on a bad cable or an overloaded switch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Sample(NamedTuple):
 
 
 def loses(sample: Sample, percent: float) -> bool:
-    """Whether a way loses packets at that share: a third of those expected or more are missing, one at least.
+    """Whether a direction loses that share of packets: at least a third of the expected loss, and at least
+    one.
 
     Of 30 that are expected less than a third is missing once in 100,000 looks.
     """
@@ -34,7 +35,7 @@ def loses(sample: Sample, percent: float) -> bool:
 
 
 class Loss(Fault):
-    """Proof: of datagrams that all arrived before, some are lost now, and the filter counts drops."""
+    """Proof: datagrams that arrived before are lost now, and the filter's counters agree."""
 
     name = "loss"
     needs = ("numgen",)
@@ -52,7 +53,7 @@ class Loss(Fault):
         parties = {n.id: named(options.from_, self.scene) - {n.id} for n in nodes}
         met = {node: of for node, of in parties.items() if of}
         if not met:
-            return Effect(None, False, f"{name_all(nodes)}: there is nobody else to lose packets of")
+            return Effect(None, False, f"{name_all(nodes)}: there are no other parties to lose packets of")
         inward = [(min(of), node) for node, of in met.items()]
         outward = [(node, party) for party, node in inward]
         self._ways = [
@@ -98,7 +99,7 @@ class Loss(Fault):
         return healed if over else None, effect.further("; ".join(details), over and not gone)
 
     def _look(self, ways: Sequence[probes.Path]) -> dict[probes.Path, Sample]:
-        """So many datagrams each way that some thirty are lost, as far as the time goes."""
+        """How many datagrams to send each way so that about thirty are lost, within the time limit."""
         count = round(_EXPECTED * 100 / self.scene.options.percent)
         found = in_parallel(lambda way: Sample(*probes.arrive(way, self.scene, count, _LOOK_S)), ways)
         return dict(zip(ways, found, strict=True))
@@ -107,7 +108,7 @@ class Loss(Fault):
         return loses(sample, self.scene.options.percent)
 
     def _count(self, node: int) -> Mapping[str, int] | None:
-        """None where the rules are not there."""
+        """The counters; None if the rules do not exist."""
         try:
             return self._tables[node].counters()
         except LabError:

@@ -39,7 +39,7 @@ OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
 
 @dataclass(frozen=True)
 class _Injection:
-    """One step on its resolved target: the fault, bound to whom it hits, and what is recorded of those."""
+    """One step on its resolved target: the fault, who it hits, and what is recorded of them."""
 
     target: str
     brokers: list[int]
@@ -50,10 +50,10 @@ class _Injection:
 
 
 class Nemesis:
-    """Plays the steps; `recorder` takes the faults table, `on_fault` hears when each begins and ends.
+    """Plays the steps; `recorder` writes the faults table, `on_fault` is called when each begins and ends.
 
-    `witness` is told of each before it takes hold. `groups` gives the members, once there are any; `grow`
-    makes more brokers, which steps from then on hit as well; `upgrade` gives a node another version of Kafka.
+    `witness` is called before each injection. `groups` has the members, once there are any; `grow` adds
+    brokers, which later steps may hit as well; `upgrade` gives a node another version of Kafka.
     `commands` runs those of the scenario.
     """
 
@@ -95,26 +95,28 @@ class Nemesis:
         return sorted(self._reached)
 
     def threshold(self, n: int) -> None:
-        """The N-th attempt was made."""
+        """Called when the N-th attempt was made."""
         self._reached[n].set()
 
     def start(self) -> None:
-        """The warm-up is over: the timeline begins."""
+        """Starts the timeline: the warm-up is over."""
         self._futures = [self._pool.submit(self._play, step) for step in self._steps]
 
     def workload_over(self) -> None:
-        """Every attempt is made: steps without a duration heal, steps not yet reached never begin."""
+        """Called when every attempt is made: heals steps without a duration, skips steps not yet reached."""
         self._workload_over.set()
 
     def all_healed(self) -> bool:
-        """Whether every step has ended; raises what a step raised."""
+        """Whether every step has ended; re-raises the exception of a step."""
         for future in self._futures:
             if future.done():
                 future.result()
         return all(future.done() for future in self._futures)
 
     def abort(self) -> None:
-        """Nothing more is injected, nor healed but what outlasts the run; returns when all have let go."""
+        """Injects nothing more, and heals only faults that would outlast the run; returns when all steps
+        have ended.
+        """
         self._aborted.set()
         self._workload_over.set()
         for event in self._reached.values():
@@ -137,7 +139,7 @@ class Nemesis:
         self._on_fault(step.id, what, True)
         self._active[step.id] = injection.fault
         self._witness.before(step.id, injection.brokers)
-        # Whatever ends kaput from now on, the evidence knows that somebody was being hit.
+        # However kaput ends from now on, the evidence shows that this step was being injected.
         record = partial(self._record, step, injection.target, injection.brokers, injected)
         record(Effect(None, False, "not injected to the end"), None)
         effect, failed = injected_or_failed(injection.inject)
@@ -152,7 +154,7 @@ class Nemesis:
         self._on_fault(step.id, what, False)
 
     def _resolved(self, step: Step) -> _Injection:
-        """Whom the step hits right now. Raises LabError."""
+        """The step's resolved target. Raises LabError."""
         groups = self._groups()
         scene = Scene(
             step.id,
@@ -233,7 +235,7 @@ class Nemesis:
     def _record(
         self, step: Step, target: str, brokers: list[int], injected: int, effect: Effect, healed: int | None
     ) -> None:
-        """Rows before and after the injection and after the heal: sealing keeps the last one."""
+        """Writes a row before and after the injection and after the heal: sealing keeps the last one."""
         with self._recording:
             self._recorder.row(
                 step.id, step.fault, target, brokers, injected,

@@ -1,4 +1,4 @@
-"""noop: does nothing. Whatever a run with it finds is the lab's own doing."""
+"""noop: the fault that does nothing. A finding in a run with it is caused by the lab itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kaput.faults.fault import Effect, Fault, now_ns
 
 
 class Noop(Fault):
-    """Nothing to confirm."""
+    """Touches nothing."""
 
     name = "noop"
 

@@ -1,4 +1,4 @@
-"""Doing the same to several nodes at the same time: a fault should hit all of its targets at once."""
+"""Runs an action on several nodes in parallel: a fault should hit all of its targets at once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _THREADS_MAX = 16
 
 
 def in_parallel(action: Callable[[_T], _R], these: Sequence[_T]) -> list[_R]:
-    """What `action` returns for each, in their order. Raises what it raised, after all have ended."""
+    """The results of `action` in the order of `these`. Raises its first exception after all have ended."""
     if not these:
         return []
     with ThreadPoolExecutor(max_workers=min(_THREADS_MAX, len(these))) as pool:
-        # Not map: where one raises it cancels those that have not begun.
+        # Not map: it would cancel the remaining calls after an exception.
         futures = [pool.submit(action, one) for one in these]
     return [future.result() for future in futures]

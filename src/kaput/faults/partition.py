@@ -1,4 +1,4 @@
-"""partition: the targets and all other nodes are two sides that cannot reach each other."""
+"""partition: the targets on one side, every other node on the other; each side stays connected internally."""
 
 from __future__ import annotations
 

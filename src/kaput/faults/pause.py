@@ -14,20 +14,20 @@ TIMEOUT_S = 5.0  # for all threads to stand still, or to go on
 
 
 class Pause(Fault):
-    """Proof: every process is in the stopped state, and used no CPU time at all until it was continued."""
+    """Proof: every process is in the stopped state, and used no CPU time until SIGCONT."""
 
     name = "pause"
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._pids: dict[int, int | None] = {}  # by node, of the process that was told to stop
+        self._pids: dict[int, int | None] = {}  # by node, of the stopped process
         self._cpu: dict[int, float] = {}
 
     def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        # Who stands still already is another step's, and proves nothing about this one.
+        # A process that is stopped already belongs to another step, and proves nothing about this one.
         moving = [node for node in alive if not node.is_stopped()]
         if not moving:
             return Effect(None, False, f"{name_all(alive)}: stopped already before SIGSTOP")
@@ -57,7 +57,7 @@ class Pause(Fault):
         used = [f"{titles[i]} used {ms:.0f} ms of CPU" for i, ms in used_ms.items()]
         details = [f"in {lasted_ms:.0f} ms until SIGCONT {'; '.join(used)}"] if used else []
         details += [f"{node.title} had ended by then" for node in ended]
-        details += [f"{node.title} was not stopped any more" for node in moved]
+        details += [f"{node.title} was no longer stopped" for node in moved]
         details += (
             ["running again" if goes_on else "still in the stopped state after SIGCONT"] if paused else []
         )
@@ -65,13 +65,13 @@ class Pause(Fault):
         return healed if goes_on else None, effect.further("; ".join(details), holds)
 
     def _used_ms(self, node: ProcessTarget) -> float | None:
-        """CPU time since it stood still; None where that is not known, or it ends just now."""
+        """CPU time since it was stopped; None if unknown, or if it is just ending."""
         with contextlib.suppress(LabError):
             return (node.cpu_seconds() - self._cpu[node.id]) * 1000 if node.id in self._cpu else None
         return None
 
     def _wait(self, nodes: Sequence[ProcessTarget], *, stopped: bool) -> bool:
-        """Whether all of them come to be stopped, or not to be stopped, in time."""
+        """Whether all of them get stopped (or running) in time."""
         clock = self.scene.clock
         limit = clock.now() + TIMEOUT_S
         while any(node.is_stopped() != stopped for node in nodes):

@@ -1,7 +1,6 @@
-"""Who is on the other side: the words of `from` become parties, and parties become addresses.
+"""Parties on the other side of a link: the words of `from` become parties, and parties become addresses.
 
-A party is a node, or the clients all together. Not here: targets (targets.py), what is done to
-them (the faults).
+A party is a node, or all clients together. Not here: targets (targets.py), the faults themselves.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ CLIENTS = 0  # nodes are numbered from 1
 
 
 def everybody(scene: Scene) -> set[int]:
-    """Every party there is."""
+    """All parties."""
     return {CLIENTS, *scene.nodes}
 
 
 def named(words: Sequence[str], scene: Scene) -> set[int]:
-    """The parties that the words of `from` mean, the target perhaps among them."""
+    """The parties that the words of `from` mean; may include the target."""
     found: set[int] = set()
     for word in words:
         match word.partition(" "):
@@ -34,7 +33,7 @@ def named(words: Sequence[str], scene: Scene) -> set[int]:
                 found |= set(scene.nodes)
             case ["brokers", _, _]:
                 found |= {node.id for node in scene.nodes.values() if _is_broker(node)}
-            case _:  # controllers, zookeeper: whoever keeps the metadata
+            case _:  # controllers, zookeeper: the nodes that keep the metadata
                 found |= {node.id for node in scene.nodes.values() if not _is_broker(node)}
     return found
 

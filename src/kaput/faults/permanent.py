@@ -1,4 +1,4 @@
-"""What the steps have in common that change a topic or the cluster for good: there is nothing to undo."""
+"""What the steps share that change a topic or the cluster permanently: there is nothing to undo."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POLL_S = 0.02
 
 
 class PermanentChange:
-    """One injection of one of them."""
+    """One injection of such a change."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -22,15 +22,15 @@ class PermanentChange:
 
     @property
     def stops(self) -> list[int]:
-        """Ids of the nodes whose processes it ends: recorded as hit, so that their ends are its doing."""
+        """Ids of the nodes it restarts, which are recorded as hit: so their ends are attributed to it."""
         return []
 
     def abandon(self) -> None:
-        """The run is being ended: nothing is waited for any more."""
+        """Ends all waits: the run is being ended."""
         self._abandoned.set()
 
     def await_nothing_lacking(self, lacks: Callable[[], str], timeout_s: float) -> str:
-        """Waits, for a bounded time, until nothing is lacking; what is lacking when the time is up."""
+        """Waits, for a bounded time, until nothing is lacking; a sentence about what still is."""
         limit = self.scene.clock.now() + timeout_s
         while True:
             details = self._asked(lacks)
@@ -39,7 +39,7 @@ class PermanentChange:
             self.scene.clock.sleep(_POLL_S)
 
     def replicas_lacking(self, topics: Iterable[str]) -> str:
-        """Which of their partitions have no leader or not their full ISR. Raises LabError."""
+        """A sentence about partitions without a leader or a full ISR. Raises LabError."""
         return lacking(self.scene.admin.partitions(topics))
 
     def _asked(self, lacks: Callable[[], str]) -> str:

@@ -1,8 +1,7 @@
-"""power-loss: the targets' machines lose power: processes, and whatever was not synced to disk, are gone.
+"""power-loss: the targets' machines lose power: processes and all data not synced to disk are gone.
 
-The processes are killed, then each log is cut back to what had been synced (cluster/unsynced.py). That is the
-worst case: an operating system writes a part of the rest on its own, within half a minute or so. Heals by a
-restart.
+Kills the processes, then truncates each log to what had been synced (cluster/unsynced.py). That is the worst
+case: an operating system writes some of the rest on its own, within about half a minute. Heals by a restart.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _NAMED = 3
 
 
 class PowerLoss(Killing):
-    """Proof: the operating system has no such process any more, and no log reaches beyond what was synced."""
+    """Proof: the process no longer exists, and no log reaches beyond what was synced."""
 
     name = "power-loss"
     tails: Callable[[Path, Path], list[Tail]] = staticmethod(tails)
@@ -36,12 +35,12 @@ class PowerLoss(Killing):
         return killed.further("; ".join(words for words, _ in details), all(whole for _, whole in details))
 
     def _lose(self, node: Node) -> tuple[str, bool]:
-        """Cuts one broker's logs: a sentence, and whether nothing that was not synced is left."""
+        """Truncates one broker's logs: a sentence, and whether only synced data is left."""
         try:
-            found = self.tails(node.place.data, node.log)
+            found = self.tails(node.layout.data, node.log)
             for tail in found:
                 self.cut(tail)
-            left = self.tails(node.place.data, node.log)
+            left = self.tails(node.layout.data, node.log)
         except (OSError, ValueError) as error:
             raise LabError(f"the logs of {node.title} cannot be cut: {error}") from None
         taken = sum(tail.size for tail in found) - sum(tail.size for tail in left)

@@ -1,6 +1,6 @@
-"""Probes: who reaches whom right now, tried with a TCP connection from the one's namespace to the other.
+"""Probes: who reaches whom right now, tried with TCP connections from one party's namespace to another.
 
-Its place: network faults look before, during and after, so that what they prove is their own doing.
+Network faults probe before, during and after, so that a proof shows what they caused themselves.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _LATE_S = 0.02
 
 
 def reached(paths: Collection[Path], scene: Scene, timeout_s: float) -> set[Path]:
-    """Those of the paths on which a connection is made within the time; all are tried at once."""
+    """The paths on which a connection succeeds within the time; all are tried at once."""
     ordered = sorted(paths)
     answers = in_parallel(lambda path: _connects(path, scene, timeout_s), ordered)
     return {path for path, answer in zip(ordered, answers, strict=True) if answer}
 
 
 def healed(paths: Collection[Path], scene: Scene) -> tuple[set[Path], int]:
-    """Waits until every path is reached, and tries once at least: those that are not, and the end (ns)."""
+    """Waits until every path connects, and tries at least once; the paths that do not, and the end (ns)."""
     left = set(paths)
     limit = scene.clock.now() + HEALED_S
     while True:
@@ -44,7 +44,7 @@ def healed(paths: Collection[Path], scene: Scene) -> tuple[set[Path], int]:
 
 
 def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) -> tuple[int, int]:
-    """How many datagrams the one party sent, `count` unless time ran out, and how many reached the other.
+    """How many datagrams one party sent, `count` unless time ran out, and how many the other received.
 
     Either may be the clients.
     """
@@ -72,11 +72,11 @@ def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) ->
 
 
 def endpoint(node: int, scene: Scene) -> Endpoint:
-    """Where the node listens: to clients, or a controller or ZooKeeper to the others."""
-    place = scene.nodes[node].place
-    ports = (place.broker_port, place.controller_port, *(place.zookeeper_ports or ()))
+    """Where the node listens: for clients, or for other nodes if it is a controller or ZooKeeper."""
+    layout = scene.nodes[node].layout
+    ports = (layout.broker_port, layout.controller_port, *(layout.zookeeper_ports or ()))
     port = next(port for port in ports if port is not None)
-    return Endpoint(place.host, port, place.access if place.broker_port is not None else place.inside)
+    return Endpoint(layout.host, port, layout.access if layout.broker_port is not None else layout.inside)
 
 
 def _connects(path: Path, scene: Scene, timeout_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""What kill, stop and pause need of whom they hit: a broker, a controller, or a member of a group."""
+"""What kill, stop and pause need of their target: a broker, a controller, or a client."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Protocol
 
 
 class ProcessTarget(Protocol):
-    """Something with a process of its own, which may be ended, stopped and started again."""
+    """Something with a process that can be ended, paused and started again."""
 
     @property
     def id(self) -> int:
-        """Its number; victims of one fault have different ones."""
+        """Its number, unique among the targets of a fault."""
 
     @property
     def title(self) -> str:
-        """How it is called in sentences."""
+        """Its name in sentences."""
 
     @property
     def pid(self) -> int | None:
@@ -22,13 +22,13 @@ class ProcessTarget(Protocol):
 
     @property
     def running(self) -> bool:
-        """Whether its process exists; a paused one runs in this sense."""
+        """Whether its process exists; a paused process counts as running."""
 
     def start(self) -> None:
         """Starts it; does nothing while it runs. May raise LabError."""
 
     def kill(self) -> int:
-        """SIGKILL; the moment (ns) at which it was gone. May raise LabError."""
+        """SIGKILL; the time (ns) at which it was gone. May raise LabError."""
 
     def terminate(self, timeout_s: float) -> bool:
         """SIGTERM; whether it ended in time."""
@@ -40,7 +40,7 @@ class ProcessTarget(Protocol):
         """SIGCONT."""
 
     def is_stopped(self) -> bool:
-        """Whether it stands still, with all of its threads."""
+        """Whether it is stopped, with all of its threads."""
 
     def cpu_seconds(self) -> float:
         """CPU time that it has used. May raise LabError."""

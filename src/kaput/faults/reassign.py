@@ -1,7 +1,7 @@
 """reassign: every partition, including those of Kafka's own topics, gets more replicas under load.
 
-The remedy for topics that were made when there were fewer brokers, as it happens to those who use the
-cluster meanwhile. Not here: doing it to a large cluster in small steps, which is `kaput reassign`.
+The remedy for topics created when there were fewer brokers (R3), as clients of the cluster experience it. Not
+here: reassigning a large cluster in small steps, which is `kaput reassign`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ _IN_SYNC_S = 120.0
 
 
 class Reassign(PermanentChange):
-    """Proof: each partition that had fewer replicas has as many as requested, all in sync, and still has
-    them at the end.
+    """One injection.
+
+    Proof: each partition that had fewer replicas has the wanted number, all in sync, and still has them at
+    the end.
     """
 
     name = "reassign"
@@ -31,7 +33,7 @@ class Reassign(PermanentChange):
         wanted = self._wanted(admin.partitions(admin.topics()), factor)
         self._topics = sorted({topic for topic, _ in wanted})
         if not wanted:
-            return Effect(None, False, f"every partition has {factor} replicas already")
+            return Effect(None, False, f"every partition already has {factor} replicas")
         began = now_ns()
         admin.reassign(wanted)
         lacks = self.await_nothing_lacking(self._lacks, _IN_SYNC_S)
@@ -42,7 +44,7 @@ class Reassign(PermanentChange):
         return Effect(ready, True, f"{details}, all in sync after {ms(began, ready)}")
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:
-        """Nothing: replicas stay. Raises LabError."""
+        """Does nothing: replicas stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         few = self._few()
@@ -51,7 +53,7 @@ class Reassign(PermanentChange):
         return effect.effective_ns if there else None, effect.further(details, there)
 
     def _wanted(self, states: Mapping[TopicPartition, PartitionState], factor: int) -> Assignment:
-        """The replicas that partitions with fewer are to have, spread over the brokers."""
+        """The new replicas of partitions with too few, spread over the brokers."""
         now = {place: state.replicas for place, state in states.items()}
         few = [place for place, replicas in now.items() if len(replicas) < factor]
         try:

@@ -1,6 +1,6 @@
-"""reset: the target's open TCP connections are closed, as by a restarted firewall.
+"""reset: the target's open TCP connections are torn down, as by a restarted firewall.
 
-It happens once, when it is injected; new connections are welcome at once.
+It happens once, at the injection; new connections work at once.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _POLL_S = 0.02
 
 
 class Reset(Fault):
-    """Proof: every connection that was open is gone, and so are those that kaput opened as a check: others
-    may have ended by themselves at that moment.
+    """Proof: all open connections are gone, including connections that kaput opened as a check.
+
+    Other connections may end by themselves at that moment; ours would not.
     """
 
     name = "reset"
@@ -54,7 +55,7 @@ class Reset(Fault):
         details = (
             f"{name_all(alive)}: {total - left} of {total} open connections torn down within {took_ms:.0f} ms"
         )
-        details += f", and {ended} of {len(made)} made to see it"
+        details += f", and {ended} of {len(made)} opened as a check"
         tried = {node for _, node in made}
         bit = left == 0 and all(opened.values()) and ended == len(made)
         return Effect(
@@ -62,7 +63,7 @@ class Reset(Fault):
         )
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
-        """Nothing is left to be healed; whether new connections are made is looked at all the same."""
+        """Needs no heal; checks that new connections work."""
         moment = now_ns()
         if effect.effective_ns is None:
             return moment, effect
@@ -77,7 +78,7 @@ class Reset(Fault):
 
     @contextlib.contextmanager
     def _made(self, paths: Sequence[probes.Path]) -> Iterator[Mapping[probes.Path, socket.socket]]:
-        """A connection on each path on which one is made, closed at the end."""
+        """Opens a connection on each path that allows one; closes them at the end."""
         with contextlib.ExitStack() as stack:
 
             def make(path: probes.Path) -> socket.socket | None:
@@ -95,7 +96,7 @@ class Reset(Fault):
             yield {path: made for path, made in found.items() if made is not None}
 
     def _count_ended(self, made: Mapping[probes.Path, socket.socket]) -> int:
-        """How many of these have been torn down by now, or soon are."""
+        """How many of these are torn down within a short time."""
 
         def ended(connection: socket.socket) -> bool:
             connection.settimeout(_GONE_S)
@@ -109,7 +110,7 @@ class Reset(Fault):
         return sum(in_parallel(ended, list(made.values())))
 
     def _wait_gone(self, opened: Mapping[int, set[Connection]]) -> int:
-        """How many are left when all are gone or the time is up."""
+        """How many are left when all are gone or time runs out."""
         limit = self.scene.clock.now() + _GONE_S
         while True:
             left = sum(

@@ -1,4 +1,4 @@
-"""resize: a topic gets more partitions while it is written and read. It never gets fewer again.
+"""resize: a topic gets more partitions while it is written and read. Kafka cannot remove them.
 
 Not here: what that does to keys and to groups that begin at the end, which the analysis counts
 (analysis/questions/keys.py).
@@ -14,8 +14,10 @@ _LED_S = 60.0
 
 
 class Resize(PermanentChange):
-    """Proof: the topic has as many partitions as requested, more than before, each with a leader and its
-    full ISR, and still has them at the end.
+    """One injection on one topic.
+
+    Proof: the topic has the wanted number of partitions, more than before, each with a leader and its full
+    ISR, and still has them at the end.
     """
 
     name = "resize"
@@ -25,7 +27,7 @@ class Resize(PermanentChange):
         admin, wanted = self.scene.admin, self.scene.options.partitions
         before = len(admin.partitions([topic]))
         if wanted <= before:
-            return Effect(None, False, f"{topic} has {before} partitions already")
+            return Effect(None, False, f"{topic} already has {before} partitions")
         began = now_ns()
         admin.add_partitions(topic, wanted)
         accepted = now_ns()
@@ -41,7 +43,7 @@ class Resize(PermanentChange):
         )
 
     def heal(self, topic: str, effect: Effect) -> tuple[int | None, Effect]:
-        """Nothing: partitions stay. Raises LabError."""
+        """Does nothing: partitions stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         there, wanted = len(self.scene.admin.partitions([topic])), self.scene.options.partitions

@@ -1,7 +1,4 @@
-"""Nodes that a fault brought down are started again, on their own ports and data: how kill and stop heal.
-
-Its place: what these faults have in common, and the restart itself for those that bring nodes down otherwise.
-"""
+"""Restarts nodes that a fault brought down, on the same ports and data: how kill and stop heal."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from kaput.faults.process_target import ProcessTarget
 
 @dataclass(frozen=True)
 class Restart:
-    """What starting nodes again came to: the moment (ns) of the first start, None where there was none."""
+    """The result of a restart of nodes: the time (ns) of the first start, None if there was none."""
 
     at_ns: int | None
     details: list[str]
@@ -23,7 +20,7 @@ class Restart:
 
 
 def start_again(nodes: Sequence[ProcessTarget]) -> Restart:
-    """Starts these, each whatever became of the others."""
+    """Starts all of these, even if some fail."""
     at_ns, details, complete = None, [], True
     for node in nodes:
         try:
@@ -43,27 +40,27 @@ def start_again(nodes: Sequence[ProcessTarget]) -> Restart:
 
 
 class HealedByRestart(Fault):
-    """A fault whose victims are down from injection to heal, and nobody else starts them meanwhile."""
+    """A fault whose targets are down from injection to heal."""
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._pids: dict[int, int | None] = {}  # by node, of the process that was hit
 
     def remember(self, nodes: Sequence[ProcessTarget]) -> None:
-        """These are about to be hit: it is theirs to be started again, and nobody else's."""
+        """Marks nodes as down because of this fault, so that only its heal restarts them."""
         self._pids = {node.id: node.pid for node in nodes}
 
     def remembers(self, node: ProcessTarget) -> bool:
-        """Whether this one was hit."""
+        """Whether this node was hit."""
         return node.id in self._pids
 
     def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
-        """Starts those that were hit; the moment is that of the first start."""
+        """Starts the nodes that were hit; the time is that of the first start."""
         hit = [node for node in nodes if self.remembers(node)]
         early = [node for node in hit if node.pid != self._pids[node.id]]
         lasting = [node for node in hit if node not in early and node.running]
         restart = start_again([node for node in hit if node not in early and not node.running])
-        details = [f"{name_all([node])} had been started by somebody else" for node in early]
+        details = [f"{name_all([node])} had been started by something else" for node in early]
         details += [f"{name_all([node])} has not ended" for node in lasting] + restart.details
         healed = (restart.at_ns or now_ns()) if restart.complete and not lasting else None
         if not details:

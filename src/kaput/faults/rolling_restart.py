@@ -1,7 +1,7 @@
 """rolling-restart: the targets are stopped and started one after the other, as in an upgrade.
 
-The next one's turn comes when the last one answers again and every partition has a leader and its full ISR.
-It goes on until all have had their turn, also where `for` has passed meanwhile.
+The next target follows when the last one answers again and every partition has a leader and its full ISR.
+It continues until all were restarted, even beyond the duration of `for`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class RollingRestart(Fault):
             return Effect(None, False, "not every target was running" if alive else "no target was running")
         lacks = self._wait_whole(None)
         if lacks:
-            return Effect(None, False, f"{self._not_whole(lacks)}, so nobody was restarted")
+            return Effect(None, False, f"{self._not_whole(lacks)}, so no node was restarted")
         who, began = name_all(alive), now_ns()
         ended = self._stop_one(alive[0])
-        effect = Effect(began, ended, f"{who}: SIGTERM to one after the other")
+        effect = Effect(began, ended, f"{who}: SIGTERM, one after the other")
         if ended:
             self._thread = threading.Thread(
                 target=self._roll, args=(alive,), name="rolling-restart", daemon=True
@@ -55,7 +55,7 @@ class RollingRestart(Fault):
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if self._thread is not None:
             self._thread.join()  # every wait in it is bounded
-        # Those that have had their turn are nobody's business any more, down or not.
+        # Nodes that were restarted earlier do not matter any more, down or not.
         restart = start_again([node for node in self._stopped[len(self._done) :] if not node.running])
         if not self._stopped:
             return now_ns(), effect
@@ -67,7 +67,7 @@ class RollingRestart(Fault):
         self._stop.set()
 
     def _roll(self, nodes: Sequence[Node]) -> None:
-        """The thread: the first one is stopped already."""
+        """Runs in a thread, after the first node was stopped."""
         for index, node in enumerate(nodes):
             if self._stop.is_set() or (index and not self._stop_one(node)):
                 return
@@ -106,7 +106,7 @@ class RollingRestart(Fault):
         return f"the cluster was not whole within {_WHOLE_S:.0f} s ({lacks})"
 
     def _wait_whole(self, restarted: Node | None) -> str:
-        """Waits, for a bounded time, until nothing is lacking; what is, when the time is up."""
+        """Waits, for a bounded time, until nothing is lacking; a sentence about what still is."""
         limit = self.scene.clock.now() + _WHOLE_S
         lacks = "the run was ended"
         while not self._stop.is_set():
@@ -117,19 +117,19 @@ class RollingRestart(Fault):
         return lacks
 
     def before_start(self, node: Node) -> None:
-        """What is done to each while it is down. May raise LabError: the heal starts it again, then."""
+        """Hook: called for each node while it is down. May raise LabError: then the heal starts the node."""
 
     def lacks_itself(self, node: Node) -> str:
-        """What keeps a node that was started from being what it is to be."""
+        """A sentence about what a restarted node lacks; empty if nothing."""
         # A view from before the broker went shows it in every ISR: it must be back itself.
         return "" if self.scene.admin.answers(node.id) else f"{node.title} does not answer"
 
     def at_last(self) -> list[str]:
-        """What is done once all have had their turn, in sentences. May raise LabError."""
+        """Hook: called after the last node; returns sentences. May raise LabError."""
         return []
 
     def _lacks(self, restarted: Node | None) -> str:
-        """What keeps the cluster from being whole right now, nothing where it is."""
+        """A sentence about what the cluster lacks right now; empty if nothing."""
         if restarted is not None and (details := self.lacks_itself(restarted)):
             return details
         try:
@@ -139,9 +139,9 @@ class RollingRestart(Fault):
 
 
 def lacking(states: Mapping[TopicPartition, PartitionState]) -> str:
-    """Which partitions have no leader or not their full ISR; nothing where all have both.
+    """A sentence about partitions without a leader or a full ISR; empty if there are none.
 
-    A partition that has lost its last replica keeps it in its ISR, and has no leader.
+    A partition that has lost its last replica keeps that in its ISR, and has no leader.
     """
     details = [
         f"{topic}/{p} has leader {state.leader} and ISR {state.isr} of {state.replicas}"

@@ -1,7 +1,7 @@
 """rolling-upgrade: every node is upgraded to another version of Kafka, one after the other, under load.
 
-Controllers first, then brokers; meanwhile the cluster is of two versions. When all have had their turn, the
-metadata.version is raised to what they all know, as Kafka's own instructions have it; other features stay.
+Controllers first, then brokers; meanwhile the cluster has two versions. At the end metadata.version is
+raised to the highest that all support, as in Kafka's instructions; other features stay.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from kaput.faults.rolling_restart import RollingRestart
 
 
 class RollingUpgrade(PermanentChange):
-    """Proof: each process ended after SIGTERM; after its restart its log names the new version, and the
-    cluster was whole again; at the end a broker reports the new metadata.version.
+    """One injection of it.
+
+    Proof: each process has ended after SIGTERM; after its next start its log showed the new version, and the
+    cluster was whole again; at the end a broker reported the new metadata.version.
     """
 
     name = "rolling-upgrade"
@@ -31,16 +33,16 @@ class RollingUpgrade(PermanentChange):
         return [node.id for node in self._nodes]
 
     def abandon(self) -> None:
-        """Nobody else has a turn."""
+        """Does nothing: there are no further targets."""
         super().abandon()
         self._turns.abandon()
 
     def inject(self) -> Effect:
-        """Stops the first one; the others follow while the load goes on. Raises LabError."""
+        """Stops the first node; the others follow under load. Raises LabError."""
         return self._turns.inject(self._nodes)
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:
-        """Waits until all have had their turn; nothing is undone. Raises LabError."""
+        """Waits until all nodes are upgraded; undoes nothing. Raises LabError."""
         return self._turns.heal(self._nodes, effect)
 
 
@@ -51,7 +53,7 @@ class _Turns(RollingRestart):
     def lacks_itself(self, node: Node) -> str:
         details = super().lacks_itself(node)
         if not details and node.version != self.scene.options.kafka:
-            return f"{node.title} says that it is Kafka {node.version}"
+            return f"{node.title} reports Kafka {node.version}"
         return details
 
     def at_last(self) -> list[str]:

@@ -1,6 +1,6 @@
-"""Rules of the packet filter in a node's own namespace: one table for each step, so that steps never meet.
+"""Packet filter rules in a node's own namespace: one table for each step, so that steps do not interfere.
 
-Its place: network faults write the chains; here they are put, counted and taken away.
+Network faults define the chains; here they are added, counted and removed.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class StepRules:
         return _PREFIX + re.sub(r"\W", "_", self.scene.step)
 
     def put(self, chains: Sequence[Chain]) -> None:
-        """Makes the table, all of it at once; one of this name that is there already gives way."""
+        """Creates the table atomically; replaces an existing one of the same name."""
         self._filter.put(self.name, chains)
 
     def remove(self) -> None:
-        """Takes it away, whether it is there or not."""
+        """Removes it if it exists."""
         self._filter.remove(self.name)
 
     def counters(self) -> dict[str, int]:
-        """Packets counted so far, by the counter's name. Raises LabError where there is no table."""
+        """Packets counted so far, by counter. Raises LabError if there is no table."""
         return self._filter.counters(self.name)
 
     def exists(self) -> bool:
@@ -56,20 +56,22 @@ class StepRules:
 
 
 def blocking(addresses: Sequence[str], direction: Direction, how: How) -> list[Chain]:
-    """Chains that let nothing through from or to the addresses, with the counters `in_` and `out_dropped`."""
+    """Chains that block everything from or to the addresses, with the counters `in_dropped` and
+    `out_dropped`.
+    """
     chains = []
     for way, hook in _WAYS:
         if direction in ("both", way):
             rules = [Rule(counter=f"{way}_dropped"), Rule("drop")]
             if how == "reject":
-                # What reject itself sends must get through: it passes these chains too.
+                # The resets that reject sends must get through: they pass these chains too.
                 rules = [Rule("accept", resets=True), rules[0], Rule("reset", tcp=True), rules[1]]
             chains.append(Chain(way, hook, tuple(addresses), tuple(rules)))
     return chains
 
 
 def dropping(addresses: Sequence[str], direction: Direction, percent: float) -> list[Chain]:
-    """Chains that drop a share of the packets, drawn at random; with counts of all and of the dropped."""
+    """Chains that drop a random share of the packets, with counters for all and for dropped ones."""
     share = round(percent / 100 * SHARE_OF)
     chains = []
     for way, hook in _WAYS:

@@ -15,7 +15,7 @@ TIMEOUT_S = 60
 
 
 class Stop(HealedByRestart):
-    """Proof: the process ended by itself after SIGTERM, and was not replaced until the restart.
+    """Proof: the process has ended after SIGTERM, and no other one took its place until the restart.
 
     Takes effect when the signal is sent.
     """

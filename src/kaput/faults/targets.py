@@ -1,4 +1,4 @@
-"""Who is hit: a target's words become node ids, or members of a group, at the moment of injection.
+"""Resolves targets at the moment of injection: to node ids, or members of a group.
 
 `any`, `any member` and `minority` are drawn from the step's seed, so a seed repeats a run's choices.
 """
@@ -16,7 +16,7 @@ from kaput.scenario.values import members_meant
 
 
 def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[int]:
-    """The node ids that `target` means right now, ascending. Raises LabError when there is none."""
+    """The node ids that `target` means right now, ascending. Raises LabError if there are none."""
     kind, _, rest = target.partition(" ")
     draw = random.Random(seed)
     match kind:
@@ -41,9 +41,9 @@ def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[in
 
 
 def resolve_members(target: str, groups: Groups, seed: int) -> list[Member]:
-    """The members that `target` means right now: one place, whoever has it, or those that run.
+    """The members that `target` means right now: one slot, or those that run.
 
-    Raises LabError when there is none.
+    Raises LabError if there are none.
     """
     meant = members_meant(target)
     assert meant is not None
@@ -51,7 +51,7 @@ def resolve_members(target: str, groups: Groups, seed: int) -> list[Member]:
         return [groups.member(meant.group, meant.number)]
     running = [member for member in groups.members_of(meant.group) if member.running]
     if not running:
-        raise LabError(f"no member of {meant.group} runs, so {target} is nobody")
+        raise LabError(f"no member of {meant.group} runs, so {target} matches nothing")
     return running if meant.all else [random.Random(seed).choice(running)]
 
 
@@ -62,10 +62,10 @@ def _replicas(role: str, place: str, admin: Admin, draw: random.Random) -> list[
     if state is None:
         raise LabError(f"{topic} has partitions 0 to {len(known) - 1}, and no {partition}")
     if state.leader is None:
-        raise LabError(f"{place} has no leader, so {role} {place} is nobody")
+        raise LabError(f"{place} has no leader, so {role} {place} matches nothing")
     followers = sorted(set(state.replicas) - {state.leader})
     if role == "leader-of":
         return [state.leader]
     if not followers:
-        raise LabError(f"{place} has one replica only, so {role} {place} is nobody")
+        raise LabError(f"{place} has only one replica, so {role} {place} matches nothing")
     return followers if role == "followers-of" else [draw.choice(followers)]

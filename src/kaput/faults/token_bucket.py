@@ -1,6 +1,6 @@
 """The ends of a node's link, and the token bucket (the kernel's tbf) that limits what one of them sends.
 
-Its place: bandwidth limits with it, and proves with its counts.
+bandwidth.py limits with it, and proves with its counters.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _LIMIT = "tbf"
 _QUEUE_MS = 400
 _DATAGRAM = 1400  # bytes
 _LOAD_S, _LOAD_S_MAX, _LEAST_DATAGRAMS = 0.2, 2.0, 40
-_DISCARD = 9  # a port on which nobody listens
+_DISCARD = 9  # a port without a listener
 
 
 class Flow(NamedTuple):
-    """One end of a link under load: bits a second that were offered and carried, and what had to wait."""
+    """One end of a link under load: bits per second offered and carried, and how many packets waited."""
 
     offered: float
     carried: float
@@ -37,15 +37,17 @@ class End:
     inward: bool
 
     def limit(self, rate: float, burst: int) -> None:
-        """From now on `rate` bits a second after `burst` bytes. LabError where something is there."""
+        """Limits it to `rate` bits per second after `burst` bytes. Raises LabError if it has a limit
+        already.
+        """
         self._queue.limit(rate, burst, _QUEUE_MS)
 
     def lift(self) -> None:
-        """Takes the limit away. Raises LabError where there is none."""
+        """Removes the limit. Raises LabError if there is none."""
         self._queue.clear()
 
     def stats(self) -> tuple[int, int]:
-        """Bytes sent, and how often something had to wait; zeros without a limit."""
+        """Bytes sent, and how often packets waited; zeros without a limit."""
         state = self._queue.state()
         return (state.sent, state.waited) if state.kind == _LIMIT else (0, 0)
 
@@ -54,9 +56,9 @@ class End:
         return self._queue.state().kind == _LIMIT
 
     def load(self, rate: float, burst: int) -> Flow:
-        """Empties the bucket, and then offers half as much again as `rate` for a moment: what is carried.
+        """Empties the bucket, then offers 1.5 times `rate` for a moment; the rate carried.
 
-        Gently, for the rest of the traffic waits behind it.
+        Not for long: other traffic waits behind it.
         """
         clock = self.scene.clock
         with contextlib.closing(self._sender()) as sender:
@@ -87,7 +89,7 @@ class End:
     def _send(self, sender: socket.socket) -> None:
         network = self.scene.network
         host = network.host(self.target) if self.inward else network.clients
-        # The answer to the one before may be that nobody listens.
+        # The previous datagram may have been answered with port unreachable.
         with contextlib.suppress(OSError):
             sender.sendto(bytes(_DATAGRAM), (host, _DISCARD))
 

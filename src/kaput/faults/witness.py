@@ -1,6 +1,6 @@
-"""Who looks on while faults are at work: told before each takes hold, and after it was healed.
+"""An observer of faults, called before each injection and after each heal.
 
-The run's own is runner/replica_log.py, which records what the nodes that are hit have in their logs.
+The run's is run/replica_log.py, which records what hit nodes have in their logs.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ class Witness(Protocol):
     """Called from the threads of the nemesis; must neither take long nor raise."""
 
     def before(self, step: str, nodes: Sequence[int]) -> None:
-        """These nodes are going to be hit by this step."""
+        """Called before this step hits these nodes."""
 
     def after(self, step: str) -> None:
-        """The step was healed."""
+        """Called after the step was healed."""
 
 
 class NoWitness:
     """Observes nothing."""
 
     def before(self, step: str, nodes: Sequence[int]) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def after(self, step: str) -> None:
-        """Nothing."""
+        """Does nothing."""

@@ -102,7 +102,7 @@ class ReplicaLog:
         for (topic, partition), state in states.items():
             if state.leader not in nodes:
                 continue
-            folders = {i: directory(self._nodes[i].place.data, topic, partition) for i in state.replicas}
+            folders = {i: directory(self._nodes[i].layout.data, topic, partition) for i in state.replicas}
             own = folders.pop(state.leader)
             replica = Replica(
                 state.leader, topic, partition, state.leader_epoch, own, tuple(folders.values())

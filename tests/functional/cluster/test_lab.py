@@ -16,7 +16,7 @@ from kaput.cluster.distribution import Distribution, from_home
 from kaput.cluster.jvm import java_command
 from kaput.cluster.lab import Cluster
 from kaput.cluster.metadata_log import read_cluster_events
-from kaput.cluster.properties import Place, write_properties
+from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.storage import format_storage, new_id, run_storage_tool
 from kaput.errors import BrokerError, LabError
 from kaput.java import Java
@@ -111,7 +111,7 @@ def test_one_broker_dies_on_its_own_and_one_by_intent(
 def test_storage_is_formatted_as_by_the_tool(distribution: Distribution, java: Java, tmp_path: Path) -> None:
     """Our meta.properties and checkpoint against the tool's: the same but for random ids and times."""
     cluster_id = new_id()
-    place = Place(3, "combined", "127.0.0.1", 10_001, 10_002, tmp_path / "3")
+    place = NodeLayout(3, "combined", "127.0.0.1", 10_001, 10_002, tmp_path / "3")
     write_properties(place, [place], Spec(brokers=1))
     run_storage_tool(place.properties, cluster_id, distribution, java)
     theirs = {p.name: p for p in place.data.iterdir()}

@@ -97,7 +97,7 @@ def data(tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, j
             ])  # fmt: skip
         produce(cluster.bootstrap_servers)
         cluster.nodes[1].kill()
-        return cluster.nodes[1].place.data.rename(folder / "kept")
+        return cluster.nodes[1].layout.data.rename(folder / "kept")
 
 
 def segment(data: Path, topic: str) -> Path:

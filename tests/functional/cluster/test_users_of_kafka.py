@@ -9,7 +9,7 @@ from pathlib import Path
 from kaput.cluster.credentials import MECHANISM, User
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
-from kaput.cluster.properties import Place, write_properties
+from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.storage import CHECKPOINT, new_id
 from kaput.java import Java
 from kaput.scenario.model import Cluster
@@ -19,7 +19,7 @@ def test_a_user_is_what_kafkas_storage_tool_writes(
     distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """Byte for byte. (Nobody's password: the tool wants it where every process can read it.)"""
-    place = Place(1, "combined", "127.0.0.1", 9092, 9093, tmp_path / "1")
+    place = NodeLayout(1, "combined", "127.0.0.1", 9092, 9093, tmp_path / "1")
     write_properties(place, [place], Cluster(brokers=1))
     salt = bytes(range(16))
     user = f"name=kaput,password=hush,iterations=4096,salt={base64.b64encode(salt).decode()}"

@@ -95,7 +95,7 @@ class Stage:
 
     def traffic(self) -> None:
         """Some thousand packets from the clients to broker 1."""
-        place = self.cluster.nodes[TARGET].place
+        place = self.cluster.nodes[TARGET].layout
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for _ in range(5000):
                 # The answer to the one before may be that nobody listens there.
@@ -118,7 +118,7 @@ class Stage:
 
     def delete_ballast(self) -> None:
         """Of broker 1's disk."""
-        for ballast in self.cluster.nodes[TARGET].place.data.glob("kaput-ballast-*"):
+        for ballast in self.cluster.nodes[TARGET].layout.data.glob("kaput-ballast-*"):
             ballast.unlink()
 
     def left(self) -> list[str]:

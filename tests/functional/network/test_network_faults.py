@@ -43,11 +43,11 @@ UNDONE = {
     "disk-full without its ballast": "of ballast 0.0 MB were left before the heal",
 }
 IN_VAIN = {
-    "cut from itself": "nobody to be cut from",
+    "cut from itself": "no other parties to cut it off from",
     "reset without connections": "0 of 0 open connections",
     "cut on an isolated node": "none of them connected before",
     "bandwidth twice": "cannot be limited",
-    "disk-full on a full disk": "was full before, so that nothing is proven",
+    "disk-full on a full disk": "was full before, so nothing is proven",
     **{f"{fault} on a dead node": "no target was running" for fault in FAULTS},
 }
 
@@ -126,7 +126,7 @@ def test_answers_are_late_by_the_delay(seen: dict[str, Any]) -> None:
     """Measured by requests of the clients: before, during and after."""
     proof = seen["delay"]["healed"]["proof"]
     match = re.search(
-        r"took (\d+) ms before and takes (\d+) ms; it is gone, an answer takes (\d+) ms after", proof
+        r"response time (\d+) ms before and (\d+) ms now; it is gone, response time (\d+) ms after", proof
     )
     assert match is not None, proof
     before, during, after = map(int, match.groups())

@@ -63,7 +63,7 @@ def test_security_is_translated() -> None:
 
 def test_a_store_that_python_cannot_read_is_said() -> None:
     """Java's own formats."""
-    with pytest.raises(UsageError, match=r"x: ssl\.truststore\.type=JKS: kaput reads PEM alone"):
+    with pytest.raises(UsageError, match=r"x: ssl\.truststore\.type=JKS: kaput only reads PEM"):
         Access({"ssl.truststore.type": "JKS"}, Path("x")).librdkafka()
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.ports import HOST, Ports, ephemeral_range
-from kaput.cluster.properties import Place, roles, write_properties
+from kaput.cluster.properties import NodeLayout, roles, write_properties
 from kaput.scenario.model import Cluster
 
 
 def properties(spec: Cluster, node: int, folder: Path) -> dict[str, str]:
     """What a node of that cluster is told."""
     plan = [
-        Place(
+        NodeLayout(
             node_id,
             role,
             "127.0.0.1",

@@ -15,7 +15,7 @@ from kafka.net.sasl.scram import ScramClient
 from kaput.cluster.access import Access
 from kaput.cluster.credentials import User, all_rights, with_records
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.properties import Place, write_properties
+from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.protocol import MemoryRecords
 from kaput.cluster.record_batches import header
 from kaput.cluster.requests import metadata
@@ -31,7 +31,7 @@ HERE = "127.0.0.1"
 def security(tmp_path: Path) -> Security:
     """Of a cluster of one node, which has been let in."""
     made = Security(tmp_path / "secrets")
-    place = Place(1, "combined", HERE, 9092, 9093, tmp_path / "1", internal_port=9094)
+    place = NodeLayout(1, "combined", HERE, 9092, 9093, tmp_path / "1", internal_port=9094)
     place.folder.mkdir()
     write_properties(place, [place], Cluster(brokers=1), made.admit(place))
     return made
@@ -86,7 +86,7 @@ def test_another_authority_is_not_believed(security: Security, tmp_path: Path) -
 
 def test_a_certificate_is_for_one_address(security: Security, tmp_path: Path) -> None:
     """A node elsewhere cannot use it."""
-    place = Place(2, "broker", "10.77.0.2", 9092, None, tmp_path / "2")
+    place = NodeLayout(2, "broker", "10.77.0.2", 9092, None, tmp_path / "2")
     place.folder.mkdir()
     security.admit(place)
     with serving(security.folder / "node-2.pem") as endpoint:
@@ -117,7 +117,7 @@ def test_listeners_of_a_secured_node(security: Security) -> None:
 
 def test_without_security_nothing_changes(tmp_path: Path) -> None:
     """Not a setting more."""
-    place = Place(1, "combined", HERE, 9092, 9093, tmp_path / "1", internal_port=9094)
+    place = NodeLayout(1, "combined", HERE, 9092, 9093, tmp_path / "1", internal_port=9094)
     write_properties(place, [place], Cluster(brokers=1), Unsecured().admit(place))
     told = place.properties.read_text()
     assert "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER" in told and "ssl" not in told

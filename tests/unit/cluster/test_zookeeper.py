@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cluster.properties import Place, roles, write_properties
+from kaput.cluster.properties import NodeLayout, roles, write_properties
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.cluster.znodes import Znode, read_znode
 from kaput.cluster.zookeeper import write_zookeeper
 from kaput.scenario.model import Cluster
 
 
-def plan(spec: Cluster, folder: Path) -> dict[int, Place]:
+def plan(spec: Cluster, folder: Path) -> dict[int, NodeLayout]:
     """A place for every node, on addresses of their own."""
     return {
-        i: Place(
+        i: NodeLayout(
             i,
             role,
             f"10.0.0.{i}",

@@ -80,16 +80,14 @@ def test_the_proof_of_two_brokers_to_the_letter() -> None:
     assert effect.effective_ns is not None and before <= effect.effective_ns <= after
     assert re.fullmatch(
         rf"brokers 1, 2: inject ended with exit status 0 after {MS}; "
-        rf"prove says so, as was seen {MS} after its start",
+        rf"prove says so, seen {MS} after its start",
         effect.proof,
     ), effect.proof
     known = {"topic": "orders"}
     assert shell.debts == [("1-command", [1, 2], "mend", known)]
     healed, after_all = command.heal([1, 2], effect)
     assert after_all.bit is True and healed is not None and after <= healed <= now_ns()
-    assert re.fullmatch(rf".*; healed; no more so {MS} after the start of heal", after_all.proof), (
-        after_all.proof
-    )
+    assert re.fullmatch(rf".*; healed; over {MS} after the start of heal", after_all.proof), after_all.proof
     lines = [("prove", "look"), ("inject", "break"), ("prove", "look")]
     lines += [("prove", "look"), ("heal", "mend"), ("prove", "look")]
     by_broker = [[asked for asked in shell.asked if asked[2] == broker] for broker in (1, 2)]
@@ -112,7 +110,7 @@ def test_some_of_two_are_named() -> None:
     _, after = command.heal([1, 2], effect)
     assert re.fullmatch(
         rf".* its start; broker 2: over before it was healed; healed; "
-        rf"no more so {MS} after the start of heal",
+        rf"over {MS} after the start of heal",
         after.proof,
     ), after.proof
 
@@ -195,7 +193,7 @@ def test_a_fault_that_holds_until_it_is_healed_bites() -> None:
     effect = command.inject([1])
     assert effect.bit and effect.effective_ns is not None and shell.owed == ["1-command"]
     # By the machine's own clock: how long that took is its own affair.
-    said = r"broker 1: inject ended with exit status 0 after \d+ ms; prove says so, as was seen"
+    said = r"broker 1: inject ended with exit status 0 after \d+ ms; prove says so, seen"
     assert re.match(said, effect.proof), effect.proof
     healed, effect = command.heal([1], effect)
     assert effect.bit and healed is not None and healed >= effect.effective_ns  # type: ignore[operator]
@@ -331,7 +329,7 @@ def test_without_a_proof_the_broker_itself_is_asked() -> None:
     shell.run = run  # type: ignore[method-assign]
     command = fault(shell, admin, prove="")
     effect = command.inject([1])
-    assert effect.bit and "; does not answer, as was seen" in effect.proof
+    assert effect.bit and "; does not answer, seen" in effect.proof
     healed, effect = command.heal([1], effect)
     assert effect.bit and healed is not None
 

@@ -13,7 +13,7 @@ from fakes.cluster import FakeNode
 from fakes.network import FakeNetwork
 from fakes.world import World
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.properties import Place
+from kaput.cluster.properties import NodeLayout
 from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
 from kaput.faults.bandwidth import keeps
@@ -94,7 +94,7 @@ def test_a_delay_that_does_nothing_never_bites_whatever_its_jitter(jitter: int) 
     world = World("delay", {"delay": 40, "jitter": jitter})
     world.network.works = False
     effect = world.inject()
-    assert not effect.bit and "an answer took 0 ms before and takes 0 ms" in effect.proof
+    assert not effect.bit and "response time 0 ms before and 0 ms" in effect.proof
     assert not world.heal(effect)[1].bit
 
 
@@ -103,20 +103,18 @@ def test_a_delay_is_over_when_answers_come_as_before(jitter: int) -> None:
     """Not only when they take no time at all; and not while they are late."""
     world = World("delay", {"delay": 40, "jitter": jitter})
     effect = world.inject()
-    assert effect.bit and re.search(
-        r", by netem; an answer took [01] ms before and takes 4\d ms$", effect.proof
-    )
+    assert effect.bit and re.search(r", by netem; response time [01] ms before and 4\d ms now$", effect.proof)
     healed, after = world.heal(effect)
     assert healed is not None and after.bit
     assert re.fullmatch(
-        r"it is gone, an answer takes [01] ms after the heal", after.proof[len(effect.proof) + 2 :]
+        r"it is gone, response time [01] ms after the heal", after.proof[len(effect.proof) + 2 :]
     )
     world = World("delay", {"delay": 40, "jitter": jitter})
     effect = world.inject()
     world.network.stays = True
     healed, after = world.heal(effect)
-    assert healed is None and "what made node 1 late is still in place" in after.proof
-    assert re.search(r"an answer takes 4\d ms after the heal", after.proof)
+    assert healed is None and "the delay of node 1 is still in place" in after.proof
+    assert re.search(r"response time 4\d ms after the heal", after.proof)
 
 
 def test_a_delay_that_was_taken_away_before_its_heal_did_not_last() -> None:
@@ -126,7 +124,7 @@ def test_a_delay_that_was_taken_away_before_its_heal_did_not_last() -> None:
     world.network.queues[1, False].clear()
     healed, after = world.heal(effect)
     assert healed is not None and not after.bit
-    assert "what made node 1 late was gone before the heal, it is gone, an answer takes" in after.proof
+    assert "the delay of node 1 was gone before the heal, it is gone, response time" in after.proof
 
 
 def test_whom_nobody_can_ask_is_told() -> None:
@@ -139,7 +137,7 @@ def test_whom_nobody_can_ask_is_told() -> None:
             world.network.tables[1] = {"kaput_9_cut": []}
         healed, after = world.heal(effect)
         assert healed is not None and after.bit
-        assert after.proof.endswith("it is gone, nobody could be asked"), trouble
+        assert after.proof.endswith("it is gone, no node could be asked"), trouble
 
 
 def test_who_answered_before_must_answer_after_the_heal() -> None:
@@ -148,7 +146,7 @@ def test_who_answered_before_must_answer_after_the_heal() -> None:
     effect = world.inject()
     world.network.deaf.add(1)
     healed, after = world.heal(effect)
-    assert healed is None and not after.bit and "takes nobody answered after the heal" in after.proof
+    assert healed is None and not after.bit and "response time no answer after the heal" in after.proof
 
 
 def test_who_did_not_answer_before_proves_no_delay() -> None:
@@ -156,10 +154,10 @@ def test_who_did_not_answer_before_proves_no_delay() -> None:
     world = World("delay")
     world.network.deaf.add(1)
     effect = world.inject()
-    assert not effect.bit and "took nobody answered before" in effect.proof
+    assert not effect.bit and "response time no answer before" in effect.proof
     world.network.deaf.clear()
     healed, after = world.heal(effect)
-    assert healed is not None and not after.bit and "nobody could be asked" in after.proof
+    assert healed is not None and not after.bit and "no node could be asked" in after.proof
 
 
 def test_a_delay_without_anybody_else_is_none() -> None:
@@ -176,7 +174,7 @@ def test_a_delay_of_one_of_two_is_half_a_bite() -> None:
     world = World("delay", targets=(1, 2))
     effect = world.inject()
     assert effect.bit
-    assert re.search(r"an answer took [01] ms, [01] ms before and takes 4\d ms, 4\d ms$", effect.proof)
+    assert re.search(r"response time [01] ms, [01] ms before and 4\d ms, 4\d ms now$", effect.proof)
     world.network.stays = True
     world.network.queues[2, False].clear = lambda: None  # type: ignore[method-assign]
     assert world.heal(effect)[0] is None
@@ -257,7 +255,7 @@ def test_each_target_of_loss_must_lose() -> None:
     world = World("loss", {"from_": ("broker 1",)})
     effect = world.inject()
     assert (effect.effective_ns, effect.bit) == (None, False)
-    assert effect.proof == "broker 1 (pid 1001): there is nobody else to lose packets of"
+    assert effect.proof == "broker 1 (pid 1001): there are no other parties to lose packets of"
     assert world.heal(effect)[1] == effect
 
 
@@ -348,7 +346,7 @@ def test_a_reset_is_proven_by_connections_of_its_own_too() -> None:
     effect = world.inject()
     assert effect.bit
     assert re.search(
-        r": 1 of 1 open connections torn down within \d+ ms, and 4 of 4 made to see it$", effect.proof
+        r": 1 of 1 open connections torn down within \d+ ms, and 4 of 4 opened as a check$", effect.proof
     )
     healed, after = world.heal(effect)
     assert healed is not None and after.proof.endswith("; at the end 4 of 4 parties connect")
@@ -359,7 +357,7 @@ def test_a_reset_is_proven_by_connections_of_its_own_too() -> None:
 
     world = World("reset", network=Lucky())
     effect = world.inject()
-    assert not effect.bit and "1 of 1 open connections" in effect.proof and "0 of 4 made" in effect.proof
+    assert not effect.bit and "1 of 1 open connections" in effect.proof and "0 of 4 opened" in effect.proof
 
 
 def test_a_connection_that_stays_is_counted() -> None:
@@ -410,11 +408,11 @@ def test_what_is_late_is_late_against_before() -> None:
     world = World("delay")
     world.network.slow_s, world.network.works = 0.1, False
     effect = world.inject()
-    assert not effect.bit and "an answer took 100 ms before and takes 100 ms" in effect.proof
+    assert not effect.bit and "response time 100 ms before and 100 ms" in effect.proof
     world = World("delay")
     world.network.slow_s = 0.1
     effect = world.inject()
-    assert effect.bit and "an answer took 100 ms before and takes 140 ms" in effect.proof
+    assert effect.bit and "response time 100 ms before and 140 ms" in effect.proof
     assert world.heal(effect)[1].bit
 
     class Wakes(FakeNetwork):
@@ -423,7 +421,7 @@ def test_what_is_late_is_late_against_before() -> None:
 
     world = World("delay", network=Wakes(deaf={1}))
     effect = world.inject()
-    assert not effect.bit and "took nobody answered before and takes 40 ms" in effect.proof
+    assert not effect.bit and "response time no answer before and 40 ms now" in effect.proof
 
 
 @pytest.mark.parametrize(("delay", "answered"), [(3_000, True), (3_900, True)])
@@ -438,7 +436,7 @@ def test_a_delay_is_measured_by_whom_it_is_for() -> None:
     world = World("delay", {"from_": ("broker 2", "broker 3")})
     world.network.tables[1] = {"theirs": blocking([world.network.clients, "10.77.0.3"], "both", "drop")}
     effect = world.inject()
-    assert effect.bit and "by a proxy (open connections were reset); an answer took 0 ms" in effect.proof
+    assert effect.bit and "by a proxy (open connections were reset); response time 0 ms" in effect.proof
     assert world.heal(effect)[1].bit
     world.network.tables[1] = {"theirs": blocking(["10.77.0.2"], "both", "drop")}
     assert not world.inject().bit
@@ -452,7 +450,7 @@ def test_a_proxy_that_ended_meanwhile_is_said() -> None:
     world.network.proxies[1].running = False
     healed, after = world.heal(effect)
     assert healed is not None and not after.bit
-    assert "what made node 1 late was gone before the heal, it is gone" in after.proof
+    assert "the delay of node 1 was gone before the heal, it is gone" in after.proof
 
 
 def test_connections_that_end_politely_are_torn_down_as_well() -> None:
@@ -463,7 +461,7 @@ def test_connections_that_end_politely_are_torn_down_as_well() -> None:
     world = World("reset")
     world.network.works, world.network.talks = False, True
     world.network.open[1].clear()
-    assert "0 of 4 made to see it" in world.inject().proof
+    assert "0 of 4 opened as a check" in world.inject().proof
 
 
 def test_a_reset_waits_some_seconds_for_the_last_connection() -> None:
@@ -507,9 +505,9 @@ def test_the_proof_of_a_delay_to_the_letter() -> None:
     world.network.queue(2, inward=False).limit(1e6, 1000, 400)  # there netem cannot be had
     effect = world.inject()
     assert effect.bit and effect.proof == (
-        "zookeeper 1 (pid 1001), zookeeper 2 (pid 1002): what it sends is 40 ms late, give or take 5 ms,"
+        "zookeeper 1 (pid 1001), zookeeper 2 (pid 1002): what it sends is 40 ms late, plus or minus 5 ms,"
         " by a proxy (open connections were reset); netem;"
-        " an answer took 0 ms, 0 ms before and takes 40 ms, 40 ms"
+        " response time 0 ms, 0 ms before and 40 ms, 40 ms now"
     )
 
 
@@ -540,8 +538,8 @@ def test_brokers_and_controllers_are_asked_what_they_know(
     monkeypatch.setattr("kaput.faults.delay.ask", answer)
     world.told = {"from_": ("broker 2",)}
     effect = world.inject()
-    assert effect.bit and effect.proof.endswith("an answer took 0 ms before and takes 40 ms"), effect.proof
-    assert asked == [(Endpoint(node.place.host, port, access), request_of, pytest.approx(limit_s))] * 10
+    assert effect.bit and effect.proof.endswith("response time 0 ms before and 40 ms now"), effect.proof
+    assert asked == [(Endpoint(node.layout.host, port, access), request_of, pytest.approx(limit_s))] * 10
 
 
 class _Guarded(FakeNode):
@@ -552,8 +550,8 @@ class _Guarded(FakeNode):
         self.access = access
 
     @property
-    def place(self) -> Place:
-        return replace(super().place, access=self.access, inside=self.access)
+    def layout(self) -> NodeLayout:
+        return replace(super().layout, access=self.access, inside=self.access)
 
 
 def test_a_delay_that_is_felt_after_its_heal_is_not_over() -> None:
@@ -563,7 +561,7 @@ def test_a_delay_that_is_felt_after_its_heal_is_not_over() -> None:
     world.network.slow_s = 0.04
     healed, after = world.heal(effect)
     assert healed is None and not after.bit
-    assert after.proof.endswith("; it is gone, an answer takes 40 ms after the heal")
+    assert after.proof.endswith("; it is gone, response time 40 ms after the heal")
 
 
 def test_a_delay_that_failed_half_way_and_stays_is_not_healed() -> None:

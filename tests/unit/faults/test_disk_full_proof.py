@@ -17,10 +17,10 @@ def test_a_full_disk_is_proven_and_freed() -> None:
     """With the megabytes taken, and who ended of it."""
     world = World("disk-full")
     effect = world.inject()
-    assert effect.proof == ("broker 1: 0.0 MB of ballast, a page more is refused (no space left on device)")
+    assert effect.proof == ("broker 1: 0.0 MB of ballast, another page is refused (no space left on device)")
     healed, after = world.heal(effect)
     assert healed is not None and after.bit
-    assert after.proof == f"{effect.proof}; nobody ended; room again after the heal"
+    assert after.proof == f"{effect.proof}; no target ended; room again after the heal"
     assert world.node.done == []
 
 
@@ -66,7 +66,7 @@ def test_a_disk_that_was_full_before_proves_nothing() -> None:
     world.disk.taken[ONE, "kaput-ballast-9-disk-full"] = 1000
     effect = world.inject()
     assert not effect.bit and effect.effective_ns is not None
-    assert "broker 1: was full before, so that nothing is proven; broker 2: 0.0 MB" in effect.proof
+    assert "broker 1: was full before, so nothing is proven; broker 2: 0.0 MB" in effect.proof
     assert not world.node.expected and world.nodes[2].expected
     _, after = world.heal(effect)
     assert not after.bit and world.disk.taken == {(ONE, "kaput-ballast-9-disk-full"): 1000}
@@ -122,6 +122,6 @@ def test_a_disk_that_takes_nothing_is_not_effective() -> None:
     world = World("disk-full")
     world.disk.fills = False
     effect = world.inject()
-    assert effect.effective_ns is None and effect.proof.endswith("of ballast, still room left")
+    assert effect.effective_ns is None and effect.proof.endswith("of ballast, still space left")
     world.disk.leftovers = {ONE}
     assert world.heal(effect)[0] is None

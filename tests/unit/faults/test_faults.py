@@ -127,7 +127,7 @@ def test_a_node_that_was_started_by_somebody_else_was_not_down_all_the_time(
     node.running = up
     healed, after = fault.heal([node], effect)
     assert healed is not None and not after.bit
-    assert "broker 1 (pid 2001) had been started by somebody else" in after.proof
+    assert "broker 1 (pid 2001) had been started by something else" in after.proof
     assert node.done.count("start") == 1
 
 
@@ -253,7 +253,7 @@ def test_a_node_that_was_continued_meanwhile_was_not_paused() -> None:
     effect = fault.inject([node])
     node.stopped = False
     healed, after = fault.heal([node], effect)
-    assert healed is not None and not after.bit and "broker 1 was not stopped any more" in after.proof
+    assert healed is not None and not after.bit and "broker 1 was no longer stopped" in after.proof
 
 
 @pytest.mark.parametrize("again", [True, False])

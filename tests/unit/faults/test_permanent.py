@@ -136,7 +136,7 @@ def test_nothing_is_asked_for_where_nothing_is_missing() -> None:
     fault = Reassign(_scene(_Cluster(refuses=True), replication_factor=1))
     effect = fault.inject()
     assert (effect.effective_ns, effect.bit) == (None, False)
-    assert effect.proof == "every partition has 1 replicas already" and fault.heal(effect)[0] is not None
+    assert effect.proof == "every partition already has 1 replicas" and fault.heal(effect)[0] is not None
 
 
 def test_a_refusal_is_told() -> None:
@@ -169,7 +169,7 @@ def test_a_broker_that_does_not_answer_was_not_added() -> None:
     for mute, added, said in (
         ([5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 5 answers"),
         ([4, 5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 4, broker 5 answers"),
-        ([], [], r" added, .* after \d ms, but nobody answers"),
+        ([], [], r" added, .* after \d ms, but no broker answers"),
     ):
         effect = _grow(FakeAdmin(mute=mute), added).inject()
         assert effect.bit is False and effect.effective_ns is not None
@@ -183,12 +183,12 @@ def test_a_broker_that_is_silent_at_the_end_is_no_proof() -> None:
     effect = fault.inject()
     admin._mute = {4}
     healed, after = fault.heal(effect)
-    assert healed is None and not after.bit and after.proof.endswith("; broker 4 answered no more at the end")
+    assert healed is None and not after.bit and after.proof.endswith("; broker 4 did not answer at the end")
 
 
 def test_a_cluster_that_cannot_grow_says_so() -> None:
     """As outside of runs."""
-    with pytest.raises(LabError, match=r"^this cluster gets no more brokers$"):
+    with pytest.raises(LabError, match=r"^this cluster cannot get more brokers$"):
         Grow(_scene(FakeAdmin(), brokers=1)).inject()
 
 

@@ -9,7 +9,7 @@ import pytest
 from fakes.cluster import FakeNode, fake_scene
 from fakes.network import FakeNetwork
 from kaput.cluster.access import Access
-from kaput.cluster.properties import Place
+from kaput.cluster.properties import NodeLayout
 from kaput.faults import probes
 from kaput.faults.rules import blocking, dropping
 
@@ -92,8 +92,8 @@ def test_who_asks_is_let_in_as_is_usual_there() -> None:
 
     class Guarded(FakeNode):
         @property
-        def place(self) -> Place:
-            return replace(super().place, access=outside, inside=inside)
+        def layout(self) -> NodeLayout:
+            return replace(super().layout, access=outside, inside=inside)
 
     scene = fake_scene(Guarded(1), Guarded(101, role="controller"))
     assert probes.endpoint(1, scene).access is outside and probes.endpoint(101, scene).access is inside

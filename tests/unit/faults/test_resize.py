@@ -76,7 +76,7 @@ def test_a_topic_that_has_as_many_already_is_left_alone(partitions: int) -> None
     admin = _Topics()
     fault = _resize(admin, partitions)
     effect = fault.inject("orders")
-    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, "orders has 3 partitions already")
+    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, "orders already has 3 partitions")
     assert not admin.added and fault.heal("orders", effect)[0] is not None
 
 

@@ -59,7 +59,7 @@ def test_each_target_is_restarted_in_turn() -> None:
     assert after.bit and after.effective_ns is not None and healed is not None
     assert healed > after.effective_ns == effect.effective_ns
     assert effect.proof == (
-        "broker 1 (pid 1001), broker 2 (pid 1002), broker 3 (pid 1003): SIGTERM to one after the other"
+        "broker 1 (pid 1001), broker 2 (pid 1002), broker 3 (pid 1003): SIGTERM, one after the other"
     )
     steps = [rf"broker {i} ended after \d ms; ISR whole \d+ ms after its start" for i in (1, 2, 3)]
     assert re.fullmatch("; ".join(steps), after.proof.removeprefix(f"{effect.proof}; "))
@@ -76,7 +76,7 @@ def test_the_next_one_waits_for_a_leader_and_the_full_isr() -> None:
             return super().partitions(topics)  # type: ignore[arg-type]
 
     states: list[list[list[str]]] = []
-    admin = Watching(views=[WHOLE, leaderless, LabError("nobody answered"), short])
+    admin = Watching(views=[WHOLE, leaderless, LabError("no answer"), short])
     _, _, after = roll(nodes, admin)
     assert after.bit, after.proof
     first = ["terminate", "start"]
@@ -95,14 +95,14 @@ def test_who_was_restarted_must_answer_itself() -> None:
     assert nodes[1].done == []
 
 
-@pytest.mark.parametrize("view", [PartitionState(None, [1], [1]), LabError("nobody answered")])
+@pytest.mark.parametrize("view", [PartitionState(None, [1], [1]), LabError("no answer")])
 def test_a_cluster_that_is_not_whole_is_not_restarted(view: PartitionState | LabError) -> None:
     """Not bitten, with what was lacking, and nobody touched."""
     nodes = [FakeNode(1), FakeNode(2)]
     effect, healed, after = roll(nodes, FakeAdmin(views=[view] * 9999))
     assert (effect.bit, effect.effective_ns) == (False, None) and after == effect and healed is not None
-    why = "nobody answered" if isinstance(view, LabError) else "orders/0 has leader None and ISR [1] of [1]"
-    assert effect.proof == f"the cluster was not whole within 120 s ({why}), so nobody was restarted"
+    why = "no answer" if isinstance(view, LabError) else "orders/0 has leader None and ISR [1] of [1]"
+    assert effect.proof == f"the cluster was not whole within 120 s ({why}), so no node was restarted"
     assert [node.done for node in nodes] == [[], []]
 
 

@@ -57,7 +57,7 @@ def test_who_says_that_it_is_another_version_is_not_upgraded() -> None:
     nodes, admin = three(), FakeAdmin()
     _, healed, after = play(scene(nodes, admin, switched_off=True))
     assert healed is None and not after.bit
-    assert "(controller 101 says that it is Kafka 3.9.2)" in after.proof
+    assert "(controller 101 reports Kafka 3.9.2)" in after.proof
     assert nodes[0].done == [] and admin.raised == []
 
 

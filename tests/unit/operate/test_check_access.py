@@ -60,7 +60,7 @@ def node(answer: Callable[[bytes], bytes]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "what"), [(tls_alone, "speaks TLS"), (sign_in_first, "requires clients to sign in")]
+    ("answer", "what"), [(tls_alone, "requires TLS"), (sign_in_first, "requires clients to sign in")]
 )
 def test_without_its_config_the_option_is_named(answer: Callable[[bytes], bytes], what: str) -> None:
     """And not what a client library makes of it after half a minute."""
@@ -72,7 +72,7 @@ def test_without_its_config_the_option_is_named(answer: Callable[[bytes], bytes]
 
 @pytest.mark.parametrize(
     ("answer", "protocol", "what"),
-    [(tls_alone, "SASL_PLAINTEXT", "speaks TLS"), (sign_in_first, "SSL", "does not use TLS")],
+    [(tls_alone, "SASL_PLAINTEXT", "requires TLS"), (sign_in_first, "SSL", "does not use TLS")],
 )
 def test_a_config_that_says_otherwise_is_named(
     tmp_path: Path, answer: Callable[[bytes], bytes], protocol: str, what: str
@@ -83,7 +83,7 @@ def test_a_config_that_says_otherwise_is_named(
     path.write_text(
         f"security.protocol={protocol}\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n", encoding="utf-8"
     )
-    wanted = rf"{what}, and {path} \(--command-config\) says security.protocol={protocol}"
+    wanted = rf"{what}, but {path} \(--command-config\) has security.protocol={protocol}"
     with node(answer) as server, pytest.raises(WrongProtocol, match=wanted):
         check_access(server, Access.read(path))
 
@@ -92,7 +92,7 @@ def test_who_only_hangs_up_is_no_refusal() -> None:
     """The next server is asked; who cannot be asked at all is for others to say."""
     with node(mute) as first, node(mute) as second:
         check_access(f"{first},{second}", OPEN)
-    with node(mute) as first, node(tls_alone) as second, pytest.raises(Refused, match=f"{second} speaks TLS"):
+    with node(mute) as first, node(tls_alone) as second, pytest.raises(Refused, match="requires TLS"):
         check_access(f"{first},{second}", OPEN)
 
 

@@ -159,7 +159,7 @@ SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]
     ),
     "KP015": (
         lambda: with_groups(Group("billing", True, [commit(committed=40, aged=50)])),
-        "group billing, orders/0: 10 unread are older than 80 % of retention.ms",
+        "group billing, orders/0: 10 unread records are older than 80 % of retention.ms",
         [
             lambda: with_groups(Group("billing", True, [commit(committed=50, aged=50)])),
             lambda: with_groups(Group("billing", True, [commit(committed=40, aged=None)])),
@@ -214,7 +214,7 @@ SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]
     ),
     "KP023": (
         lambda: replace(sound(), interrupted=Interrupted(4, 50_000_000, "/before.json")),
-        "reassignment: 4 partitions were to be changed, with a throttle of 50,000,000 bytes a second",
+        "reassignment: 4 partitions were to be reassigned, with a throttle of 50,000,000 bytes per second",
         [sound, lambda: replace(sound(), moving=True)],
     ),
 }

@@ -55,7 +55,7 @@ def test_what_somebody_else_undid_did_not_last() -> None:
     lab = breaking(world)
     lab.inject("kill", "broker 1", {})
     world.node.start()
-    with pytest.raises(FaultError, match=r"did not last until it was healed: .*started by somebody else"):
+    with pytest.raises(FaultError, match=r"did not last until it was healed: .*started by something else"):
         lab.heal("1-kill")
     assert lab.active == []
 

@@ -66,7 +66,7 @@ def test_few_moves_are_shown_one_by_one() -> None:
 def test_many_moves_are_shown_by_topic() -> None:
     """A line each."""
     moves = [Move(f"t{n // 20}", n % 20, (1,), (1, 2), 1000) for n in range(40)]
-    text = render(moves, {move.place: move.before for move in moves}).plain
+    text = render(moves, {move.topic_partition: move.before for move in moves}).plain
     assert [line.split()[:4] for line in text.splitlines()[1:3]] == [
         ["t0", "20", "1", "2"],
         ["t1", "20", "1", "2"],

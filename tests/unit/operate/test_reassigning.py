@@ -17,7 +17,7 @@ from kaput.operate.reassign import applying, planning
 from kaput.operate.reassign.applying import Outcome, Progress, apply, begin
 from kaput.operate.reassign.cluster import State, View
 from kaput.operate.reassign.journal import Folder
-from kaput.operate.reassign.moves import Move, as_kafkas, read_kafkas
+from kaput.operate.reassign.moves import Move, read_kafka_json, to_kafka_json
 from kaput.operate.reassign.throttles import RATES, REPLICAS
 
 ORDERS = {("orders", number): (1,) for number in range(4)}
@@ -115,7 +115,7 @@ def test_nothing_is_applied_before_it_is_written_down(tmp_path: Path) -> None:
     assert cluster.set == {"broker": {}, "topic": {}} and cluster.targets == {}
     journal = folder.read("cluster-1")
     assert journal is not None
-    of, before = read_kafkas(Path(journal.rollback))
+    of, before = read_kafka_json(Path(journal.rollback))
     assert (of, before) == ("cluster-1", {place: [1] for place in ORDERS})
 
 
@@ -129,7 +129,7 @@ def test_without_a_throttle_none_is_set(tmp_path: Path) -> None:
 
 def test_a_rollback_gives_back_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the end, and half-way: then what is under way turns round; the throttles of before are known."""
-    monkeypatch.setattr(applying, "PATIENCE_S", 2.0)
+    monkeypatch.setattr(applying, "STALLED_S", 2.0)
     for calls in (0, 12):
         cluster, folder = FakeCluster(ORDERS), Folder(tmp_path / str(calls))
         started(cluster, folder)
@@ -140,7 +140,7 @@ def test_a_rollback_gives_back_what_was(tmp_path: Path, monkeypatch: pytest.Monk
             run(cluster, folder)
         assert bool(cluster.targets and cluster.set["broker"]) is (calls > 0)
         cluster.stuck |= set(ORDERS)  # nothing of what it undoes is waited for
-        of, wanted = read_kafkas(Path(journal.rollback))
+        of, wanted = read_kafka_json(Path(journal.rollback))
         moves = planning.rollback(cluster.view(), {}, wanted, of)
         begin(cluster, folder, "cluster-1", moves, RATE, 2)
         run(cluster, folder)
@@ -157,18 +157,18 @@ def test_what_others_change_is_left_alone(tmp_path: Path) -> None:
     outcome = run(cluster, folder)
     assert outcome.left_alone == [
         "gone/0 was deleted meanwhile",
-        "orders/3 has replicas 1, 4, neither as before nor as planned: left alone",
+        "orders/3 has replicas 1, 4, neither the old nor the planned ones: not changed",
     ]
     assert outcome.moved == 3 and cluster.replicas[("orders", 3)] == (1, 4)
 
 
 def test_what_does_not_move_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After five minutes without a byte; the journal stays."""
-    monkeypatch.setattr(applying, "PATIENCE_S", -1.0)
+    monkeypatch.setattr(applying, "STALLED_S", -1.0)
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
     started(cluster, folder)
     cluster.stuck |= set(ORDERS)
-    with pytest.raises(LabError, match=r"4 partitions are left.*that are to copy it.*--resume goes on"):
+    with pytest.raises(LabError, match=r"4 partitions are left.*brokers to copy it to.*--resume continues"):
         run(cluster, folder)
     assert folder.read("cluster-1") is not None
 
@@ -179,7 +179,7 @@ def test_what_is_refused_is_not_asked_for_ever(tmp_path: Path, monkeypatch: pyte
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
     started(cluster, folder, in_flight=9)
     cluster.refuses |= dict.fromkeys(ORDERS, "PolicyViolationError")
-    with pytest.raises(LabError, match=r"refused: PolicyViolationError"):
+    with pytest.raises(LabError, match=r"rejected: PolicyViolationError"):
         run(cluster, folder)
 
 
@@ -193,7 +193,7 @@ def test_a_broker_that_died_keeps_the_journal(tmp_path: Path, monkeypatch: pytes
         if progress.partitions == progress.of_partitions:
             cluster.down = {3}
 
-    with pytest.raises(LabError, match=r"broker 3 is down.*--allow-offline: never"):
+    with pytest.raises(LabError, match=r"broker 3 is down.*--allow-offline ignores it"):
         run(cluster, folder, dies)
     assert list(cluster.set["broker"]) == ["3"]
     cluster.down = set()
@@ -218,7 +218,10 @@ def test_two_at_a_time_are_one_too_many(tmp_path: Path) -> None:
     """The second is told so; one after the other is fine."""
     folder = Folder(tmp_path)
     with folder.locked("cluster-1"):
-        with pytest.raises(UsageError, match="another kaput reassigns"), Folder(tmp_path).locked("cluster-1"):
+        with (
+            pytest.raises(UsageError, match="another kaput is reassigning"),
+            Folder(tmp_path).locked("cluster-1"),
+        ):
             pass
         with Folder(tmp_path).locked("cluster-2"):
             pass
@@ -235,7 +238,7 @@ def test_a_file_that_is_no_journal_is_named(tmp_path: Path) -> None:
 
 
 def down() -> View:
-    """Broker 3 is not there, and nobody leads orders/1."""
+    """Broker 3 is not there, and no leader for orders/1."""
     return View(
         "cluster-1",
         {1: None, 2: None},
@@ -245,10 +248,10 @@ def down() -> View:
 
 def test_nothing_moves_while_a_broker_is_down() -> None:
     """Unless told; and what nobody leads is never moved, since nobody could be asked for it."""
-    with pytest.raises(UsageError, match=r"broker 3 is down.*nobody leads orders/1.*--allow-offline"):
+    with pytest.raises(UsageError, match=r"broker 3 is down.*no leader for orders/1.*--allow-offline"):
         planning.refuse_offline(down())
     moves = planning.planned(down(), {}, None, Goal(factor=2))
-    assert [move.place for move in planning.without_leaderless(down(), moves)] == []
+    assert [move.topic_partition for move in planning.without_leaderless(down(), moves)] == []
     assert planning.offline(FakeCluster(ORDERS).view()) == []
 
 
@@ -257,16 +260,16 @@ def test_what_is_not_there_is_named() -> None:
     view = FakeCluster(ORDERS).view()
     with pytest.raises(UsageError, match=r"no topic order; .*orders"):
         planning.planned(view, {}, ["order"], Goal(factor=3))
-    with pytest.raises(UsageError, match=r"no broker 9: there are 1, 2, 3"):
+    with pytest.raises(UsageError, match=r"no broker 9: brokers are 1, 2, 3"):
         planning.planned(view, {}, None, Goal(away_from=frozenset({9})))
 
 
 def test_a_file_of_another_cluster_is_refused() -> None:
     """And one that names what is not there."""
     view = FakeCluster(ORDERS).view()
-    with pytest.raises(UsageError, match="the file is of cluster other, and this is cluster cluster-1"):
+    with pytest.raises(UsageError, match="the file is for cluster other, but this is cluster cluster-1"):
         planning.rollback(view, {}, {("orders", 0): [1]}, "other")
-    with pytest.raises(UsageError, match="there is no bills/0"):
+    with pytest.raises(UsageError, match="the file names bills/0, which does not exist"):
         planning.rollback(view, {}, {TopicPartition("bills", 0): [1]}, None)
     with pytest.raises(UsageError, match="replicas on broker 7"):
         planning.rollback(view, {}, {("orders", 0): [1, 7]}, None)
@@ -276,21 +279,21 @@ def test_a_file_of_another_cluster_is_refused() -> None:
 def test_kafkas_own_json_is_read_and_written(tmp_path: Path) -> None:
     """Also without our id; with a sentence about what it is not."""
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps(as_kafkas([(("orders", 0), (2, 1))], "c")))
-    assert read_kafkas(path) == ("c", {("orders", 0): [2, 1]})
+    path.write_text(json.dumps(to_kafka_json([(("orders", 0), (2, 1))], "c")))
+    assert read_kafka_json(path) == ("c", {("orders", 0): [2, 1]})
     path.write_text(
         '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1],"log_dirs":["any"]}]}'
     )
-    assert read_kafkas(path) == (None, {("a", 0): [1]})
+    assert read_kafka_json(path) == (None, {("a", 0): [1]})
     for text in ("", "[]", '{"partitions": [{"topic": "a"}]}', '{"version": 1}'):
         path.write_text(text)
-        with pytest.raises(UsageError, match="not what kafka-reassign-partitions"):
-            read_kafkas(path)
+        with pytest.raises(UsageError, match="not a file of kafka-reassign-partitions"):
+            read_kafka_json(path)
     path.write_text('{"partitions":[{"topic":"a","partition":0,"replicas":[1,1]}]}')
     with pytest.raises(UsageError, match="a/0 has no replica, or one twice"):
-        read_kafkas(path)
+        read_kafka_json(path)
     with pytest.raises(UsageError, match="cannot be read"):
-        read_kafkas(tmp_path / "nowhere")
+        read_kafka_json(tmp_path / "nowhere")
 
 
 def test_bytes_are_those_of_the_leader() -> None:

@@ -39,7 +39,7 @@ class Lab:
         self.nodes = {i: FakeNode(i, folder=path / "brokers" / str(i)) for i in (1, 2, 3)}
 
     def replica(self, broker: int) -> Path:
-        return self.nodes[broker].place.data / "orders-0"
+        return self.nodes[broker].layout.data / "orders-0"
 
     @contextmanager
     def following(self, admin: FakeAdmin | None = None, after_heal_s: float = 30) -> Iterator[ReplicaLog]:

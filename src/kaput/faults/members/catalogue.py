@@ -1,4 +1,4 @@
-"""Every fault that may hit members of groups; those of nodes are in faults/catalogue.py."""
+"""Every fault on members of groups; faults on nodes are in faults/catalogue.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Members that end, and come back or stay away: kill (SIGKILL) and stop (SIGTERM, a clean leave).
 
-With a duration another process takes the same place afterwards, with the same instance id where members are
-static. Without one the place stays empty, and healed is when the rest of the group has the partitions.
+With a duration another process takes the same slot afterwards, with the same instance id if members are
+static. Without one the slot stays empty, and the fault is healed when the rest of the group has the
+partitions.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kaput.faults.stop import Stop
 
 
 class Down(MemberFault):
-    """Proof: the same as for a node; it also says what the group did with the partitions."""
+    """Proof: that of the same fault on a node, and what the group did with the partitions."""
 
     ends: ClassVar[type[Kill | Stop]]
 
@@ -61,38 +62,42 @@ class Down(MemberFault):
     def _stay_away(self, effect: Effect, since_ns: int) -> tuple[int | None, Effect]:
         back = [member for member in self._hit if member.running]
         if back:
-            return None, effect.further(f"{name_all(back)} runs though nobody was to start it", False)
+            return None, effect.further(
+                f"{name_all(back)} runs although it should not have been started", False
+            )
         self.wait(lambda: self.given_ns(self._places, since_ns, self._hit) is not None)
         given = self.given_ns(self._places, since_ns, self._hit)
         return given, self._telling(effect, since_ns, holds=given is not None)
 
     def _telling(self, effect: Effect, since_ns: int, holds: bool) -> Effect:
-        """With what became of the partitions, unless that has been told."""
+        """Adds what became of the partitions, unless the proof has it already."""
         details = self.taken_over(since_ns)
         if details in effect.proof:
             return Effect(effect.effective_ns, effect.bit and holds, effect.proof)
         return effect.further(details, holds)
 
     def taken_over(self, since_ns: int) -> str:
-        """Whether the group has given the partitions to others by now."""
+        """A sentence about whether the group has reassigned the partitions by now."""
         if not self._places:
             return "it owned no partition" if len(self._hit) == 1 else "they owned no partition"
         given = self.given_ns(self._places, since_ns, self._hit)
         if given is None:
             lasted_ms = (now_ns() - since_ns) / MS
-            return f"{count(self._places)} had not all been given to others {lasted_ms:,.0f} ms later"
-        return f"{count(self._places)} went to others {(given - since_ns) / MS:,.0f} ms later"
+            return f"{count(self._places)} had not all gone to other members {lasted_ms:,.0f} ms later"
+        return f"{count(self._places)} went to other members {(given - since_ns) / MS:,.0f} ms later"
 
 
 class KillMember(Down):
-    """SIGKILL: the group learns of it when the member's session has ended."""
+    """SIGKILL: the group notices when the member's session times out."""
 
     name = "kill"
     ends = Kill
 
 
 class StopMember(Down):
-    """SIGTERM: the member commits, and leaves; a static one is expected back until its session has ended."""
+    """SIGTERM: the member commits, and leaves; a static member keeps its partitions until its session times
+    out.
+    """
 
     name = "stop"
     ends = Stop

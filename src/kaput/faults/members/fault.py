@@ -1,6 +1,6 @@
-"""What every fault on members is, and what they have in common: who took over whose partitions, and when.
+"""What every fault on members is, and what they share: who took over whose partitions, and when.
 
-That is read from what the members themselves said, the same moments as in group_events.
+That comes from what the members reported, with the same times as in group_events.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POLL_S = 0.05
 
 
 class MemberFault(ABC):
-    """One injection of one fault; as `Fault`, but of members."""
+    """One injection of one fault; like `Fault`, but on members."""
 
     name: ClassVar[str]
 
@@ -30,18 +30,20 @@ class MemberFault(ABC):
 
     @abstractmethod
     def inject(self, members: Sequence[Member]) -> Effect:
-        """Does the damage and proves it, as far as that can be proven now. May raise LabError half-way."""
+        """Injects the fault and proves what can be proven now. May raise LabError half-way."""
 
     @abstractmethod
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
-        """Ends whatever `inject` began; the moment, None unless it was seen. May raise LabError."""
+        """Ends whatever `inject` started; the time (ns) of its end, None unless the end was seen. May raise
+        LabError.
+        """
 
     def abandon(self) -> None:
-        """The run is being ended: nothing is waited for any more."""
+        """Ends all waits: the run is being ended."""
         self._abandoned.set()
 
     def wait(self, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> bool:
-        """Whether it came true in time, and before the run was ended."""
+        """Whether the condition came true in time, before the run was ended."""
         clock = self.scene.clock
         limit = clock.now() + timeout_s
         while not condition():
@@ -51,7 +53,7 @@ class MemberFault(ABC):
         return True
 
     def others(self, members: Sequence[Member]) -> list[Member]:
-        """Those of their groups whom the fault does not hit."""
+        """The other members of their groups."""
         hit = {member.title for member in members}
         groups = dict.fromkeys(member.group for member in members)
         peers = [peer for group in groups for peer in self.scene.groups.members_of(group)]
@@ -60,12 +62,12 @@ class MemberFault(ABC):
     def given_ns(
         self, places: frozenset[TopicPartition], since_ns: int, members: Sequence[Member]
     ) -> int | None:
-        """When others than these first owned all of `places`."""
+        """When other members first owned all of `places`."""
         return given_ns(places, since_ns, [peer.owned for peer in self.others(members)])
 
 
 def given_ns(places: frozenset[TopicPartition], since_ns: int, owned: Sequence[Owned]) -> int | None:
-    """The first moment from `since_ns` on at which these own all of `places` together; None for never."""
+    """The first time from `since_ns` on at which these own all of `places` together; None for never."""
     now: list[frozenset[TopicPartition]] = [frozenset()] * len(owned)
     changes = sorted(
         (at_ns, number, places) for number, changes in enumerate(owned) for at_ns, places in list(changes)
@@ -85,5 +87,5 @@ def count(places: frozenset[TopicPartition]) -> str:
 
 
 def own(members: Sequence[Member]) -> frozenset[TopicPartition]:
-    """What they own together."""
+    """The partitions they own together."""
     return frozenset().union(*(member.owns() for member in members))

@@ -13,7 +13,7 @@ _STOP_S = 60.0
 
 
 class Join(MemberFault):
-    """Proof: the new member's process runs, and has joined the group, perhaps without a partition."""
+    """Proof: the new member's process runs and has joined the group, perhaps without a partition."""
 
     name = "join"
 
@@ -25,7 +25,7 @@ class Join(MemberFault):
     def inject(self, members: Sequence[Member]) -> Effect:
         there = [member for member in members if member.running]
         if there:
-            return Effect(None, False, f"{name_all(there)}: there already")
+            return Effect(None, False, f"{name_all(there)}: already in the group")
         self._new = list(members)
         started = now_ns()
         for member in self._new:

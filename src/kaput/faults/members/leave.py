@@ -11,7 +11,7 @@ from kaput.faults.stop import Stop
 
 
 class Leave(Down):
-    """Proof: the process ended after SIGTERM, and others own the partitions that it had."""
+    """Proof: the process has ended after SIGTERM, and other members own its partitions."""
 
     name = "leave"
     ends = Stop

@@ -1,6 +1,6 @@
-"""Members of groups as faults see them. The real ones are the places in workload/supervision/member_slot.py.
+"""Members of groups as faults see them. The real ones are the slots in workload/supervision/member_slot.py.
 
-A place outlives its process: `member 2 of billing` may be killed, and another process take it.
+A slot outlives its process: `member 2 of billing` may be killed, and another process may take its slot.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.process_target import ProcessTarget
 
-# Who owned what: from each moment (ns) on these partitions, in the order of time.
+# From each time (ns) on, these partitions; in order of time.
 Owned = Sequence[tuple[int, frozenset[TopicPartition]]]
 
 
 class PaceReport(Protocol):
-    """What a member said of its pace: how long a record is to take, and what so many took."""
+    """How fast a member works: how long a record should take, and how long records took."""
 
     @property
     def ms(self) -> int:
-        """What each record is to take."""
+        """The milliseconds each record should take."""
 
     @property
     def records(self) -> int:
@@ -29,11 +29,11 @@ class PaceReport(Protocol):
 
     @property
     def spent_ns(self) -> int:
-        """What they took together."""
+        """The time they took in total."""
 
 
 class Member(ProcessTarget, Protocol):
-    """One place in one group."""
+    """One slot in one group."""
 
     @property
     def group(self) -> str:
@@ -45,45 +45,45 @@ class Member(ProcessTarget, Protocol):
 
     @property
     def owned(self) -> Owned:
-        """Its partitions, over all of its processes."""
+        """Its partitions over time, for all of its processes."""
 
     def owns(self) -> frozenset[TopicPartition]:
         """Its partitions right now."""
 
     @property
     def pace_report(self) -> PaceReport | None:
-        """Its last answer to `work`."""
+        """The last answer to `work`."""
 
     def work(self, ms: int | None) -> None:
-        """Tells it how long to work on each record (None: as before), and asks how long it did."""
+        """Sets how long it works on each record (None: as before), and asks how long records took."""
 
 
 class Groups(Protocol):
     """The members of a run."""
 
     def member(self, group: str, number: int) -> Member:
-        """That place, made where there was none; it may have no process."""
+        """That slot, created if there was none; it may have no process."""
 
     def members_of(self, group: str) -> Sequence[Member]:
-        """Every place in that group, by number."""
+        """Every slot in that group, by number."""
 
 
 class Clients(Groups, Protocol):
     """All clients of a run."""
 
     def producer(self, number: int) -> ProcessTarget:
-        """That producer. Raises LabError where there is none."""
+        """That producer. Raises LabError if there is none."""
 
 
 class NoGroups:
-    """Of a lab without members."""
+    """For a lab without clients."""
 
     def member(self, group: str, number: int) -> Member:
         """Raises LabError."""
         raise LabError(f"there is no group {group}")
 
     def members_of(self, group: str) -> Sequence[Member]:
-        """Nobody."""
+        """None."""
         return []
 
     def producer(self, number: int) -> ProcessTarget:

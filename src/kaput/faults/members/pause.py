@@ -1,6 +1,6 @@
-"""pause of members: SIGSTOP; beyond the session or max.poll.interval.ms the member becomes a zombie.
+"""pause of members: SIGSTOP; longer than the session timeout or max.poll.interval.ms it makes a zombie.
 
-What it had polled before is still in its hands then, while others read its partitions.
+When the zombie wakes up it processes what it had polled, while other members read its partitions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kaput.faults.pause import Pause
 
 
 class PauseMember(MemberFault):
-    """Proof: the same as for a node; it also says what the group did with the partitions."""
+    """Proof: that of the same fault on a node, and what the group did with its partitions."""
 
     name = "pause"
 
@@ -36,8 +36,8 @@ class PauseMember(MemberFault):
         if not self._places:
             details = "no partition was owned"
         elif given is None:
-            details = f"{count(self._places)} had not all been given to others by then"
+            details = f"{count(self._places)} had not all gone to other members by then"
         else:
             after_ms = (given - effect.effective_ns) / MS
-            details = f"{count(self._places)} went to others {after_ms:,.0f} ms after it stood still"
+            details = f"{count(self._places)} went to other members {after_ms:,.0f} ms after it stopped"
         return healed, after.further(details, holds=True)

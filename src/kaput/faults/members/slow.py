@@ -13,8 +13,8 @@ _ANSWER_S = 10.0
 
 
 class Slow(MemberFault):
-    """Proof: each member has worked on at least one record at the new pace, as it measured itself, at the
-    beginning and over the whole duration. One that is handed nothing cannot be slowed.
+    """Proof: each member measured that it worked on at least one record at the new pace, at the start and
+    over the whole duration. A member without deliveries cannot be slowed.
     """
 
     name = "slow"
@@ -36,7 +36,7 @@ class Slow(MemberFault):
         slowed = [member for member in self._hit if self._wait_for(member, wanted)]
         details = "; ".join(_pace_sentence(member) for member in self._hit)
         if not slowed:
-            return Effect(None, False, f"told to take {wanted} ms for each record: {details}")
+            return Effect(None, False, f"set to {wanted} ms for each record: {details}")
         return Effect(now_ns(), len(slowed) == len(members), details)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
@@ -59,7 +59,7 @@ class Slow(MemberFault):
         return healed, effect.further("; ".join(details), held and back and not ended)
 
     def _ask(self, member: Member) -> PaceReport | None:
-        """What it says now; what it said last where it does not answer in time."""
+        """Its current pace, or its last report if it does not answer in time."""
         last = member.pace_report
         member.work(None)
         self.wait(lambda: member.pace_report is not last or not member.running, _ANSWER_S)
@@ -70,7 +70,7 @@ class Slow(MemberFault):
 
 
 def slows(pace_report: PaceReport | None, ms: int) -> bool:
-    """Whether records really took that long: on average, and at least one of them was seen."""
+    """Whether records really took that long on average, and there was at least one."""
     if pace_report is None or pace_report.ms != ms or pace_report.records == 0:
         return False
     return pace_report.spent_ns >= pace_report.records * ms * MS

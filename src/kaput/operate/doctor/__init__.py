@@ -1,1 +1,1 @@
-"""The doctor: what of a cluster's settings and state will lose messages or stop the service."""
+"""The doctor: settings and states of a cluster that can lose messages or stop the service."""

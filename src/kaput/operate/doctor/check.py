@@ -1,4 +1,4 @@
-"""What a check is, and the words that checks share. Every check: checks.py."""
+"""What a check is, and helpers that checks share. All checks: checks.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 @dataclass(frozen=True)
 class Found:
-    """One place where a check found something: what it is, what shows it, and the command that mends it."""
+    """One finding of a check: the resource, the evidence, and the command that fixes it."""
 
     resource: str
     evidence: str
@@ -23,7 +23,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Check:
-    """A check; `title` is the sentence why."""
+    """A check; `title` explains the risk."""
 
     id: str
     severity: Severity
@@ -47,17 +47,17 @@ def check(
 
 
 def numbers(partitions: list[Partition]) -> str:
-    """`partitions 0, 1, 2`, at most five of them by number."""
+    """`partitions 0, 1, 2`: names at most five."""
     some = ", ".join(str(partition.number) for partition in partitions[:5])
     more = f" and {len(partitions) - 5} more" if len(partitions) > 5 else ""
     return f"{'partition' if len(partitions) == 1 else 'partitions'} {some}{more}"
 
 
 def ids(numbers: Iterable[int]) -> str:
-    """In order, or `none`."""
+    """Sorted, or `none`."""
     return listed(sorted(numbers))
 
 
 def listed(numbers: Iterable[int]) -> str:
-    """As they come, or `none`."""
+    """In the given order, or `none`."""
     return ", ".join(map(str, numbers)) or "none"

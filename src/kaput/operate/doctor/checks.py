@@ -1,10 +1,9 @@
-"""Every check of the doctor: one function each, with a stable id, from the picture to findings.
+"""All checks of the doctor: one function each, with a stable id, from a snapshot to findings.
 
 A new one is a function with `@check` in settings.py, state.py, groups.py or leftovers.py, its line in
-docs/DOCTOR.md, and two pictures in its test: one that shows it, one that shows it absent. Numbers are never
-given twice.
+docs/DOCTOR.md, and two snapshots in its test: one with the problem, one without. Numbers are never reused.
 Severities: `critical` loses messages or stops the service by itself or with one broker's failure, `warning`
-together with something else, `info` costs.
+together with another problem, `info` costs performance.
 """
 
 from __future__ import annotations

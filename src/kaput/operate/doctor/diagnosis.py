@@ -1,4 +1,4 @@
-"""From the picture to the answer: every finding, worst first, less what a baseline knows already."""
+"""From a snapshot to findings: worst first, without those in a baseline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kaput.operate.doctor.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class Finding:
-    """What `kaput doctor --json` has under `findings`."""
+    """An entry of `findings` in `kaput doctor --json`."""
 
     id: str
     severity: Severity
@@ -25,12 +25,12 @@ class Finding:
 
     @property
     def key(self) -> str:
-        """What a baseline knows it by: numbers that change from day to day are not in it."""
+        """Identifies it in a baseline: without numbers that change from day to day."""
         return f"{self.id} {self.resource}"
 
 
 def diagnose(snapshot: Snapshot, known: Collection[str] = ()) -> list[Finding]:
-    """Every finding, critical ones first, then by id and resource, but those `known` by their keys."""
+    """All findings, critical ones first, then by id and resource, without the keys in `known`."""
     found = [
         Finding(check.id, check.severity, each.resource, check.title, each.evidence, each.remedy)
         for check in CHECKS
@@ -42,13 +42,13 @@ def diagnose(snapshot: Snapshot, known: Collection[str] = ()) -> list[Finding]:
 
 
 def at_or_above(findings: Sequence[Finding], severity: Severity) -> bool:
-    """Whether one is as bad as that."""
+    """Whether one is at least that severe."""
     bad = SEVERITIES[: SEVERITIES.index(severity) + 1]
     return any(finding.severity in bad for finding in findings)
 
 
 def as_json(findings: Sequence[Finding], unknown: Sequence[str], fixed: Sequence[str] | None = None) -> str:
-    """The document; `unknown`: what could not be looked at; `fixed`: what was done, where it was to be."""
+    """The JSON document; `unknown`: what could not be checked; `fixed`: what --fix did."""
     document: dict[str, object] = {
         "findings": [asdict(finding) for finding in findings],
         "unknown": list(unknown),
@@ -57,7 +57,7 @@ def as_json(findings: Sequence[Finding], unknown: Sequence[str], fixed: Sequence
 
 
 def read_baseline(path: Path) -> set[str]:
-    """The keys in a file: one a line, or the document of `--json`. Raises UsageError."""
+    """The keys in a file: one per line, or the output of `--json`. Raises UsageError."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -67,4 +67,4 @@ def read_baseline(path: Path) -> set[str]:
     try:
         return {f"{each['id']} {each['resource']}" for each in json.loads(text)["findings"]}
     except (ValueError, KeyError, TypeError):
-        raise UsageError(f"{path}: neither lines of keys nor what kaput doctor --json prints") from None
+        raise UsageError(f"{path}: neither lines of keys nor the output of kaput doctor --json") from None

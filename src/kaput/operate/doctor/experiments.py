@@ -1,4 +1,4 @@
-"""Experiments that show what a finding means: a small cluster with the same settings, and with the remedy.
+"""Experiments that reproduce a finding: a small cluster with the same settings, and with the fix.
 
 A pure function from findings to pairs of scenarios; cli/doctor_prove.py runs them. Each is as small as
 possible: one topic, one partition if that is enough, and the one failure that the finding is about.
@@ -17,11 +17,9 @@ from kaput.scenario.loader import resolve
 from kaput.scenario.model import Scenario
 from kaput.scenario.source import parse
 
-_STATE = "it is how the cluster stands now, and no setting that could be tried elsewhere"
-_SPEED = "it costs speed, and neither messages nor the service"
-_AGE = (
-    "what is deleted by its age cannot be told from what is lost, since the log is all that a run reads back"
-)
+_STATE = "it is a state of the cluster, not a setting that could be tried elsewhere"
+_SPEED = "it affects performance only"
+_AGE = "a run cannot distinguish deleted records from lost ones: it only reads back the log"
 NO_EXPERIMENT: Mapping[str, str] = {
     "KP007": _SPEED,
     "KP008": _SPEED,
@@ -30,8 +28,8 @@ NO_EXPERIMENT: Mapping[str, str] = {
     "KP011": _STATE,
     "KP014": _STATE,
     "KP015": _AGE,
-    "KP016": "nothing has to fail for it: the messages are in the wrong topic",
-    "KP019": "nobody reads, and nothing has to fail for that",
+    "KP016": "nothing has to fail: the messages are in the wrong topic",
+    "KP019": "nothing has to fail: there is no reader",
     "KP020": _AGE,
     "KP022": _SPEED,
     "KP023": _STATE,
@@ -40,7 +38,7 @@ NO_EXPERIMENT: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Figure:
-    """What is compared; greater is worse."""
+    """A figure to compare; greater is worse."""
 
     name: str
     of: Callable[[Findings], float | None]
@@ -58,7 +56,7 @@ AGE = Figure("oldest message when it was delivered, ms", lambda findings: findin
 
 @dataclass(frozen=True)
 class Experiment:
-    """`scenario`: a file in experiments/ or a built-in; `risk`, `remedy`: what is changed in it (--set)."""
+    """`scenario`: a file in scenarios/ or a built-in; `risk`, `remedy`: changes to it, as for --set."""
 
     scenario: str
     figure: Figure
@@ -82,7 +80,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         ("topics.0.config.unclean.leader.election.enable=false", "expect={}"),
         ("expect={}",),
     ),
-    "KP005": _ONE_REPLICA,  # what such a cluster makes
+    "KP005": _ONE_REPLICA,  # the topics that such a cluster creates
     "KP006": Experiment("one-rack", WAIT, ("topics.0.assignment=[[1,3]]",)),
     "KP012": Experiment("lone-voter", WAIT, ("cluster.controllers=3",)),
     "KP013": Experiment("lone-voter", WAIT, ("cluster.controllers=3",), ("cluster.controllers=2",)),
@@ -101,7 +99,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 @dataclass(frozen=True)
 class Pair:
-    """The same experiment twice. `resource`: whose settings it has, None: its own."""
+    """An experiment without and with the fix. `resource`: whose settings it uses; None: its own."""
 
     id: str
     resource: str | None
@@ -111,7 +109,7 @@ class Pair:
 
 
 def pair(number: str, snapshot: Snapshot | None, resource: str | None) -> Pair:
-    """The experiment for a check, with the settings of the topic in which it was found, if it was.
+    """The experiment for a check, with the settings of the topic that it was found in, if any.
 
     `number` is one of EXPERIMENTS.
     """
@@ -129,13 +127,13 @@ def pair(number: str, snapshot: Snapshot | None, resource: str | None) -> Pair:
 
 
 def shown(figure: Figure, as_it_is: Findings, with_remedy: Findings) -> bool:
-    """Whether the remedy makes the difference: at most half of what was bad is left."""
+    """Whether the fix helps: at most half of the figure is left."""
     bad, good = figure.of(as_it_is), figure.of(with_remedy)
     return bad is not None and good is not None and bad > 0 and good <= bad / 2
 
 
 def _no_slack(topic: Topic) -> tuple[Sequence[str], Sequence[str]]:
-    """So many replicas, all of which have to be in sync; and one fewer of them, or three in place of two."""
+    """All replicas required in sync; and one fewer required, or three replicas instead of two."""
     factor = topic.replication_factor
     every = list(range(1, factor + 1))
     risk = (

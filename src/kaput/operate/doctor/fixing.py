@@ -13,9 +13,9 @@ from kaput.operate.doctor.diagnosis import Finding
 from kaput.operate.doctor.settings import ENOUGH
 from kaput.operate.doctor.snapshot import Snapshot, Topic
 
-_AT_START = "brokers read it when they start: set it in server.properties and restart one after the other"
+_AT_START = "brokers read it at startup: set it in server.properties and restart one after the other"
 _BROKER = "a broker is missing: bring it back"
-_QUORUM = "the metadata quorum is changed with nodes, not with settings"
+_QUORUM = "the quorum changes by adding or removing controllers"
 _CLIENT = "it is a setting of your client"
 CANNOT: Mapping[str, str] = {
     "KP005": _AT_START,
@@ -25,17 +25,17 @@ CANNOT: Mapping[str, str] = {
     "KP012": _QUORUM,
     "KP013": _QUORUM,
     "KP014": _QUORUM,
-    "KP015": "to keep more, or to read faster, is yours to decide",
+    "KP015": "whether to keep records longer or read faster is your decision",
     "KP016": _AT_START,
     "KP017": _CLIENT,
     "KP018": _CLIENT,
-    "KP019": "whether anybody still needs the group is yours to decide",
-    "KP020": "what was deleted does not come back; where to go on is yours to decide",
+    "KP019": "whether the group is still needed is your decision",
+    "KP020": "deleted records do not come back; where to continue is your decision",
     "KP021": _AT_START,
 }
-_FIRST = "the interrupted reassignment comes first: it is to be resumed, or undone"
-_TWO = "two replicas survive either a loss or a stop, never both: a third broker is needed (kaput grow)"
-_ONE = "one broker alone: there is nowhere to put a second replica (kaput grow)"
+_FIRST = "resume or undo the interrupted reassignment first"
+_TWO = "two replicas survive a lost or a stopped broker, not both: add a third broker (kaput grow)"
+_ONE = "there is only one broker: add one for a second replica (kaput grow)"
 
 
 Settings = Mapping[str, Mapping[str, str | None]]
@@ -43,8 +43,8 @@ Settings = Mapping[str, Mapping[str, str | None]]
 
 @dataclass(frozen=True)
 class Fix:
-    """A remedy: `goal` for the topics (None: no reassignment), their settings (None: deleted), those of
-    brokers, or an election among them.
+    """A fix: a `goal` for the topics (None: no reassignment), settings of topics (None: deleted) and brokers,
+    or an election.
     """
 
     ids: tuple[str, ...]
@@ -57,7 +57,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class Remedies:
-    """What can be done, in this order, and of each finding that stays the reason."""
+    """The fixes in order, and the reason for each finding that stays."""
 
     fixes: Sequence[Fix]
     cannot: Sequence[tuple[Finding, str]]
@@ -69,7 +69,7 @@ def remedies(snapshot: Snapshot, findings: Sequence[Finding]) -> Remedies:
 
 
 class _Remedies:
-    """Some remedies in the making."""
+    """Finds the fixes for one snapshot."""
 
     def __init__(self, snapshot: Snapshot, findings: Sequence[Finding]) -> None:
         self._survey, self._findings = snapshot, findings
@@ -93,10 +93,10 @@ class _Remedies:
         return Remedies([fix for fix in fixes if fix is not None], left)
 
     def _why_not(self, finding: Finding) -> str | None:
-        """None where there is a remedy."""
+        """Why it cannot be fixed; None if it can."""
         number, topic = finding.id, self._topics.get(finding.resource)
         if number == "KP010" and topic is not None and topic.replication_factor < topic.min_isr:
-            # No broker is missing: it ends with what is done about its replicas.
+            # No broker is missing: more replicas fix it.
             number = "KP001" if topic.replication_factor == 1 else "KP002"
         if number in CANNOT:
             return CANNOT[number]
@@ -107,12 +107,12 @@ class _Remedies:
         return None
 
     def _with(self, *ids: str) -> list[Topic]:
-        """The topics of which these were found, where that can be mended."""
+        """The topics with these findings that can be fixed."""
         names = [f.resource for f in self._findings if f.id in ids and self._why_not(f) is None]
         return [self._topics[name] for name in dict.fromkeys(names)]
 
     def _raised(self) -> list[Topic]:
-        """Topics that get more replicas: those with one, and with two, which no min.insync.replicas suits."""
+        """Topics that get more replicas: with one, or with two, for which no min.insync.replicas is right."""
         two = [topic for topic in self._with("KP002", "KP003") if topic.replication_factor < ENOUGH]
         return sorted({topic.name: topic for topic in [*self._with("KP001"), *two]}.values(), key=_name)
 
@@ -123,16 +123,16 @@ class _Remedies:
 
     def _racks(self) -> Fix | None:
         names = _names(self._with("KP006"))
-        title = f"replicas of {_counted(names)} in as many racks as there can be"
+        title = f"replicas of {_counted(names)} in as many racks as possible"
         return Fix(("KP006",), title, names, Goal(spread_racks=True)) if names else None
 
     def _in_sync(self, raised: Sequence[Topic]) -> Fix | None:
-        """One less than there are replicas, but not below two."""
+        """One less than the number of replicas, but not below two."""
         wanted = {}
         for topic in [*raised, *self._with("KP002", "KP003")]:
             factor = max(topic.replication_factor, self._factor if topic in raised else 0)
             good = min(max(topic.min_isr, 2), factor - 1)
-            # Kafka's own topics are left at one, and not at all of their replicas.
+            # Internal topics may stay at one, but not at all of their replicas.
             ours = not topic.internal or topic.min_isr >= factor
             if factor >= ENOUGH and good != topic.min_isr and ours:
                 wanted[topic.name] = {_MIN_ISR: str(good)}
@@ -141,17 +141,17 @@ class _Remedies:
     def _settings(self, ids: str, configs: Mapping[str, Mapping[str, str]]) -> Fix | None:
         if not configs:
             return None
-        said = sorted({f"{key}={value}" for each in configs.values() for key, value in each.items()})
+        changes = sorted({f"{key}={value}" for each in configs.values() for key, value in each.items()})
         names = tuple(sorted(configs))
-        return Fix(tuple(ids.split(", ")), f"{', '.join(said)} for {_counted(names)}", names, None, configs)
+        return Fix(
+            tuple(ids.split(", ")), f"{', '.join(changes)} for {_counted(names)}", names, None, configs
+        )
 
     def _leaders(self) -> Fix | None:
         ids = tuple(sorted({each.id for each in self._findings} & {"KP007", "KP008"}))
         names = tuple(sorted(topic.name for topic in self._topics.values()))
         return (
-            Fix(ids, "preferred leaders, as many for each broker, and they lead", names, Goal())
-            if ids
-            else None
+            Fix(ids, "balance preferred leaders over brokers, and elect them", names, Goal()) if ids else None
         )
 
     def _throttles(self) -> Fix | None:
@@ -159,7 +159,7 @@ class _Remedies:
             return None
         topics = {name: dict.fromkeys(topic.throttles) for name, topic in self._named() if topic.throttles}
         brokers = {str(b.id): dict.fromkeys(b.throttles) for b in self._survey.brokers if b.throttles}
-        return Fix(("KP022",), "replication without a throttle", tuple(topics), None, topics, brokers)
+        return Fix(("KP022",), "remove leftover replication throttles", tuple(topics), None, topics, brokers)
 
     def _named(self) -> list[tuple[str, Topic]]:
         return sorted((topic.name, topic) for topic in self._topics.values())

@@ -1,4 +1,4 @@
-"""How far groups have come, and what they will miss."""
+"""Checks of consumer groups: their progress, and records they will miss."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ def _outlived(snapshot: Snapshot) -> Iterator[Found]:
         if commit.aged is not None and unread < min(commit.aged, commit.end):
             yield Found(
                 _place(group, commit),
-                f"{min(commit.aged, commit.end) - unread:,} unread are older than 80 % of retention.ms",
+                f"{min(commit.aged, commit.end) - unread:,} unread records are older than 80 % of "
+                "retention.ms",
                 f"kaput tool configs --alter --topic {commit.topic} --add-config retention.ms=MORE",
             )
 
 
-@check("KP019", "warning", "nobody reads for this group, and its lag grows")
+@check("KP019", "warning", "the group has no members, and its lag grows")
 def _abandoned(snapshot: Snapshot) -> Iterator[Found]:
     for group in snapshot.groups:
         lag = sum(commit.lag for commit in group.commits)
@@ -28,7 +29,7 @@ def _abandoned(snapshot: Snapshot) -> Iterator[Found]:
             yield Found(
                 f"group {group.id}",
                 f"no member, lag {lag:,}",
-                f"start its members, or forget it: kaput tool consumer-groups --delete --group {group.id}",
+                f"start its members, or delete it: kaput tool consumer-groups --delete --group {group.id}",
             )
 
 
@@ -39,7 +40,7 @@ def _deleted_unread(snapshot: Snapshot) -> Iterator[Found]:
             yield Found(
                 _place(group, commit),
                 f"committed offset {commit.committed:,}, but the log starts at {commit.start:,}",
-                f"decide where to go on: kaput tool consumer-groups --reset-offsets --group {group.id} "
+                f"decide where to continue: kaput tool consumer-groups --reset-offsets --group {group.id} "
                 f"--topic {commit.topic} --to-earliest --dry-run",
             )
 

@@ -1,4 +1,4 @@
-"""What a reassignment that did not come to its end has left in the cluster."""
+"""Checks for what an unfinished reassignment left in the cluster."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ def _throttled(snapshot: Snapshot) -> Iterator[Found]:
 def _interrupted(snapshot: Snapshot) -> Iterator[Found]:
     if snapshot.interrupted is not None:
         throttle = snapshot.interrupted.throttle
-        rate = "without a throttle" if throttle is None else f"with a throttle of {throttle:,} bytes a second"
+        rate = (
+            "without a throttle" if throttle is None else f"with a throttle of {throttle:,} bytes per second"
+        )
         yield Found(
             "reassignment",
-            f"{snapshot.interrupted.partitions} partitions were to be changed, {rate}",
+            f"{snapshot.interrupted.partitions} partitions were to be reassigned, {rate}",
             f"{_RESUME}; to undo it: kaput reassign --rollback {snapshot.interrupted.rollback}",
         )
 

@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, which code hosts show beside pull requests (OASIS, sarif-v2.1.0)."""
+"""Findings as SARIF 2.1.0, which code hosts show in pull requests (OASIS, sarif-v2.1.0)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEVELS = {"critical": "error", "warning": "warning", "info": "note"}
 
 
 def as_sarif(findings: Sequence[Finding]) -> str:
-    """One run with a rule for each check; places are logical, for a cluster has no lines."""
+    """One run with a rule for each check; locations are logical, because a cluster has no lines."""
     rules = [
         {
             "id": check.id,

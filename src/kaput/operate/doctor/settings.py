@@ -1,4 +1,4 @@
-"""How topics, brokers and a client are set up: what will hurt once something fails."""
+"""Checks of the settings of topics, brokers and a client: risks once something fails."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from kaput.operate.doctor.check import Found, check, ids, listed, numbers
 from kaput.operate.doctor.snapshot import INTERNAL, Partition, Snapshot, Topic
 
-ENOUGH = 3  # replicas: one may be down, and one of the others lost
+ENOUGH = 3  # replicas: one may be down, and another one lost
 
 
-@check("KP001", "critical", "one replica only: its broker's disk is all there is of these messages")
+@check("KP001", "critical", "one replica only: if its broker's disk fails, the messages are lost")
 def _replication_factor_1(snapshot: Snapshot) -> Iterator[Found]:
     for topic in snapshot.topics:
         alone = [p for p in topic.partitions if len(p.replicas) == 1]
@@ -35,7 +35,7 @@ def _no_slack(snapshot: Snapshot) -> Iterator[Found]:
 
 
 @check(
-    "KP003", "critical", "one in-sync replica is enough: acks=all may be the leader's alone, and lost with it"
+    "KP003", "critical", "one in-sync replica is enough: with acks=all a message may be lost with the leader"
 )
 def _one_is_enough(snapshot: Snapshot) -> Iterator[Found]:
     for topic in snapshot.topics:
@@ -47,7 +47,11 @@ def _one_is_enough(snapshot: Snapshot) -> Iterator[Found]:
             )
 
 
-@check("KP004", "critical", "unclean election is on: a replica that lacks acknowledged messages may lead")
+@check(
+    "KP004",
+    "critical",
+    "unclean election is on: a replica without all acknowledged messages may become leader",
+)
 def _unclean(snapshot: Snapshot) -> Iterator[Found]:
     for topic in snapshot.topics:
         if topic.config.get("unclean.leader.election.enable") == "true":
@@ -58,12 +62,12 @@ def _unclean(snapshot: Snapshot) -> Iterator[Found]:
             )
 
 
-@check("KP005", "warning", "topics that nobody says otherwise for are made with one replica")
+@check("KP005", "warning", "topics are created with one replica by default")
 def _default_factor(snapshot: Snapshot) -> Iterator[Found]:
     yield from _of_brokers(snapshot, "default.replication.factor", "1", "3")
 
 
-@check("KP006", "warning", "all replicas are in one rack, and go with it")
+@check("KP006", "warning", "all replicas are in one rack, and fail with it")
 def _one_rack(snapshot: Snapshot) -> Iterator[Found]:
     racks = {broker.id: broker.rack for broker in snapshot.brokers}
     if len({rack for rack in racks.values() if rack}) < 2:
@@ -82,12 +86,16 @@ def _one_rack(snapshot: Snapshot) -> Iterator[Found]:
             )
 
 
-@check("KP016", "warning", "a topic with a mistyped name is made by itself, with the defaults")
+@check("KP016", "warning", "a mistyped topic name creates a topic with the default settings")
 def _auto_create(snapshot: Snapshot) -> Iterator[Found]:
     yield from _of_brokers(snapshot, "auto.create.topics.enable", "true", "false")
 
 
-@check("KP017", "critical", "acks below all: what the leader alone has is acknowledged, and may be lost")
+@check(
+    "KP017",
+    "critical",
+    "acks is not all: the leader acknowledges messages that only it has, and they may be lost",
+)
 def _acks(snapshot: Snapshot) -> Iterator[Found]:
     acks = None if snapshot.client is None else snapshot.client.get("acks")
     if acks is not None and acks not in ("all", "-1"):
@@ -97,7 +105,7 @@ def _acks(snapshot: Snapshot) -> Iterator[Found]:
 @check(
     "KP018",
     "warning",
-    "several requests in flight without idempotence: retries reorder and double",
+    "several requests in flight without idempotence: retries may reorder or duplicate messages",
 )
 def _not_idempotent(snapshot: Snapshot) -> Iterator[Found]:
     if snapshot.client is None or snapshot.client.get("enable.idempotence", "true") == "true":
@@ -111,16 +119,16 @@ def _not_idempotent(snapshot: Snapshot) -> Iterator[Found]:
         )
 
 
-@check("KP021", "warning", "one of Kafka's own topics will be made with one replica")
+@check("KP021", "warning", "an internal topic will be created with one replica")
 def _internal_factors(snapshot: Snapshot) -> Iterator[Found]:
-    there = {topic.name for topic in snapshot.topics}
+    existing = {topic.name for topic in snapshot.topics}
     for name, setting in INTERNAL.items():
-        if name not in there:
+        if name not in existing:
             yield from _of_brokers(snapshot, setting, "1", "3", of=f" ({name})")
 
 
 def _of_brokers(snapshot: Snapshot, setting: str, bad: str, good: str, of: str = "") -> Iterator[Found]:
-    """One finding for all brokers whose setting is bad."""
+    """One finding for all brokers with the bad setting."""
     brokers = [broker.id for broker in snapshot.brokers if broker.config.get(setting) == bad]
     if brokers:
         which = "every broker" if len(brokers) == len(snapshot.brokers) else f"broker {listed(brokers)}"
@@ -128,7 +136,7 @@ def _of_brokers(snapshot: Snapshot, setting: str, bad: str, good: str, of: str =
 
 
 def between(snapshot: Snapshot, topic: Topic) -> str:
-    """Fewer in-sync replicas than there are, and more than one: for that two replicas leave no room."""
+    """Sets fewer in-sync replicas than there are, but more than one, which takes three replicas."""
     least = str(min(max(topic.min_isr, 2), max(topic.replication_factor, ENOUGH) - 1))
     steps = [] if topic.replication_factor >= ENOUGH else [_more_replicas(snapshot, topic)]
     if least != str(topic.min_isr):

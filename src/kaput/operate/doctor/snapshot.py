@@ -1,15 +1,15 @@
-"""What the doctor looks at: one picture of a cluster as plain data; taking.py takes it, checks.py judges."""
+"""A snapshot of a cluster as plain data: snapshot_reader.py reads it, checks.py judges it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-# As in reassign/throttles.py, which brings Kafka's client along.
+# As in reassign/throttles.py, which would import Kafka's client.
 THROTTLED_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 THROTTLED_REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 _NO_LIMIT = str(2**63 - 1)
-# Kafka's own topics, with the broker settings that decide how they are made.
+# Kafka's internal topics, with the broker settings for their replication factors.
 INTERNAL = {
     "__consumer_offsets": "offsets.topic.replication.factor",
     "__transaction_state": "transaction.state.log.replication.factor",
@@ -19,7 +19,7 @@ INTERNAL = {
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition now; `leader` None where there is none; the first of `replicas` is the preferred leader."""
+    """A partition; `leader` is None if there is none; the first of `replicas` is the preferred leader."""
 
     number: int
     leader: int | None
@@ -37,7 +37,7 @@ class Topic:
 
     @property
     def internal(self) -> bool:
-        """Whether it is one of Kafka's own."""
+        """Whether it is one of Kafka's internal topics."""
         return self.name.startswith("__")
 
     @property
@@ -47,7 +47,7 @@ class Topic:
 
     @property
     def throttles(self) -> dict[str, str]:
-        """Settings by which copies of its partitions are slowed down; none where they are not."""
+        """Its replication throttles, if any."""
         return {key: self.config[key] for key in THROTTLED_REPLICAS if self.config.get(key)}
 
     @property
@@ -58,7 +58,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker that is there, with its effective settings; rack None where it has none."""
+    """A broker that is up, with its effective settings; `rack` may be None."""
 
     id: int
     rack: str | None
@@ -66,15 +66,15 @@ class Broker:
 
     @property
     def throttles(self) -> dict[str, str]:
-        """Its rates in bytes a second; none where there is no limit."""
+        """Its throttle rates in bytes per second, if any."""
         rates = {key: self.config.get(key, _NO_LIMIT) for key in THROTTLED_RATES}
         return {key: rate for key, rate in rates.items() if rate != _NO_LIMIT}
 
 
 @dataclass(frozen=True)
 class Commit:
-    """How far a group has come in one partition. `aged`: the first offset that is younger than four fifths of
-    the topic's retention, None where nothing is deleted by time.
+    """A group's progress in one partition. `aged`: the first offset younger than 80 % of the topic's
+    retention; None if nothing is deleted by time.
     """
 
     topic: str
@@ -86,7 +86,7 @@ class Commit:
 
     @property
     def lag(self) -> int:
-        """Records that the group has not committed, as far as they are still there."""
+        """Records that still exist and that the group has not committed."""
         return max(0, self.end - max(self.committed, self.start))
 
 
@@ -101,7 +101,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Quorum:
-    """The metadata quorum: by voter, its log end offset (None where the leader has not heard of it)."""
+    """The metadata quorum: log end offsets by voter (None if it has not reported to the leader)."""
 
     leader: int
     voters: Mapping[int, int | None]
@@ -109,9 +109,9 @@ class Quorum:
 
 @dataclass(frozen=True)
 class Interrupted:
-    """A reassignment that was begun from this machine and is not finished; no kaput works on it now.
+    """An unfinished reassignment started on this machine, which no kaput is working on.
 
-    `throttle`: bytes a second, None where it had none; `rollback`: the file with what was before.
+    `throttle`: bytes per second, if any; `rollback`: the file with the old assignment.
     """
 
     partitions: int
@@ -121,8 +121,8 @@ class Interrupted:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The whole picture. `client`: the settings of a client, None where none were given. `moving`: whether
-    replicas are being reassigned now, or that is not known.
+    """All of it. `client`: a client's settings, if given. `moving`: whether replicas are being reassigned, or
+    that is not known.
     """
 
     cluster_id: str
@@ -131,12 +131,12 @@ class Snapshot:
     groups: Sequence[Group] = ()
     quorum: Quorum | None = None
     client: Mapping[str, str] | None = None
-    unknown: Sequence[str] = field(default=())  # what could not be had, in sentences
+    unknown: Sequence[str] = field(default=())  # sentences about what could not be read
     moving: bool = False
     interrupted: Interrupted | None = None
 
     @property
     def missing(self) -> list[int]:
-        """Brokers that have replicas and are not there."""
+        """Brokers that have replicas and are down."""
         known = {broker for topic in self.topics for p in topic.partitions for broker in p.replicas}
         return sorted(known - {broker.id for broker in self.brokers})

@@ -1,4 +1,4 @@
-"""Takes the doctor's picture of a living cluster. Reads, and changes nothing."""
+"""Reads the doctor's snapshot of a running cluster. Changes nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ with warnings.catch_warnings():  # see cluster/protocol.py
     from kafka.errors import KafkaError
 
 TIMEOUT_S = 30.0
-_RIPE = 0.8  # of a topic's retention
+_AGING = 0.8  # of a topic's retention
 _T = TypeVar("_T")
 
 
@@ -40,11 +40,11 @@ def read_snapshot(
     client_config: Path | None = None,
     folder: Folder | None = None,
 ) -> Snapshot:
-    """The picture. `command_config`: how to be let in; `client_config`: what is judged; both Java properties.
-    `folder`: where reassignments are noted, another place for tests.
+    """`command_config`: client properties to sign in with; `client_config`: properties to check; both in
+    Java's format. `folder`: the journals of reassignments; tests use another one.
 
-    What one request or another may not see is named in `unknown`. Raises UsageError for the files, LabError
-    where the cluster cannot be reached.
+    `unknown` names what could not be read. Raises UsageError for the files, LabError if the cluster cannot be
+    reached.
     """
     client = read_properties(client_config) if client_config is not None else None
     access = Access.read(command_config) if command_config else OPEN
@@ -56,17 +56,17 @@ def read_snapshot(
             **access.kafka_python(),
         )
     except (KafkaError, OSError, ValueError) as error:
-        raise LabError(f"{servers} cannot be reached: {_said(error)}") from None
+        raise LabError(f"{servers} cannot be reached: {_one_line(error)}") from None
     try:
-        return _Picture(admin, access.principal, folder or Folder()).snapshot(client)
+        return _Reader(admin, access.principal, folder or Folder()).snapshot(client)
     except (KafkaError, OSError) as error:
-        raise LabError(f"{servers} did not answer: {_said(error)}") from None
+        raise LabError(f"{servers} did not answer: {_one_line(error)}") from None
     finally:
         admin.close()
 
 
-class _Picture:
-    """One picture in the making."""
+class _Reader:
+    """Reads one snapshot."""
 
     def __init__(self, admin: Any, principal: str, folder: Folder) -> None:
         self._admin, self._principal, self._folder = admin, principal, folder
@@ -75,8 +75,8 @@ class _Picture:
     def snapshot(self, client: Mapping[str, str] | None) -> Snapshot:
         cluster = self._admin.describe_cluster()
         described = [topic for topic in self._admin.describe_topics() if not topic["error_code"]]
-        self._look_at_rights(cluster.get("authorized_operations"), bool(described))
-        # Before the settings are looked at: what ends in between has still got its throttles then.
+        self._check_rights(cluster.get("authorized_operations"), bool(described))
+        # Before the settings: a reassignment that ends in between still counts with its throttles.
         cluster_id = cluster["cluster_id"]
         moving = self._tried("reassignments", lambda: bool(self._admin.list_partition_reassignments()), True)
         busy = self._folder.busy(cluster_id)
@@ -104,21 +104,21 @@ class _Picture:
             return None
         return Interrupted(len(journal.moves), journal.throttle, journal.rollback)
 
-    def _look_at_rights(self, rights: Sequence[str] | None, sees_topics: bool) -> None:
-        """What may not be described is not refused: it is simply not there. Raises LabError for nobody."""
+    def _check_rights(self, rights: Sequence[str] | None, sees_topics: bool) -> None:
+        """Kafka leaves out what a user may not describe. Raises LabError if that is everything."""
         if hidden := hidden_resources(self._principal, rights, sees_topics):
             self._unknown.append(hidden)
 
     def _tried(self, what: str, look: Callable[[], _T], otherwise: _T) -> _T:
-        """A part that may be forbidden, or that the cluster does not have."""
+        """A part that the user may not read, or that the cluster does not have."""
         try:
             return look()
         except KafkaError as error:
-            self._unknown.append(f"{what}: {_said(error)}")
+            self._unknown.append(f"{what}: {_one_line(error)}")
             return otherwise
 
     def _configs(self, kind: Any, names: list[str]) -> dict[str, dict[str, str]]:
-        """The effective settings by name; of what may not be seen none."""
+        """The effective settings by name; none of what the user may not read."""
         if not names:
             return {}
         wanted = [ConfigResource(kind, name) for name in names]
@@ -132,10 +132,10 @@ class _Picture:
             for name, config in by_name.items()
         }
 
-    def _brokers(self, told: list[dict[str, Any]]) -> list[Broker]:
-        ids = [broker["broker_id"] for broker in told if not broker.get("is_fenced")]
+    def _brokers(self, described: list[dict[str, Any]]) -> list[Broker]:
+        ids = [broker["broker_id"] for broker in described if not broker.get("is_fenced")]
         configs = self._configs(ConfigResourceType.BROKER, [str(number) for number in ids])
-        racks = {broker["broker_id"]: broker["rack"] for broker in told}
+        racks = {broker["broker_id"]: broker["rack"] for broker in described}
         return [Broker(number, racks[number], configs.get(str(number), {})) for number in sorted(ids)]
 
     def _topics(self, described: list[dict[str, Any]]) -> list[Topic]:
@@ -158,24 +158,26 @@ class _Picture:
         ]
 
     def _quorum(self) -> Quorum:
-        told = self._admin.describe_metadata_quorum()["topics"][0]["partitions"][0]
-        ends = {voter["replica_id"]: voter["log_end_offset"] for voter in told["current_voters"]}
-        return Quorum(told["leader_id"], {voter: end if end >= 0 else None for voter, end in ends.items()})
+        quorum = self._admin.describe_metadata_quorum()["topics"][0]["partitions"][0]
+        ends = {voter["replica_id"]: voter["log_end_offset"] for voter in quorum["current_voters"]}
+        return Quorum(quorum["leader_id"], {voter: end if end >= 0 else None for voter, end in ends.items()})
 
     def _groups(self, topics: list[Topic]) -> list[Group]:
-        told = {g["group_id"]: g for g in self._admin.list_groups() if g["protocol_type"] == "consumer"}
-        if not told:
+        groups_by_id = {
+            g["group_id"]: g for g in self._admin.list_groups() if g["protocol_type"] == "consumer"
+        }
+        if not groups_by_id:
             return []
-        committed = self._admin.list_group_offsets(list(told))
+        committed = self._admin.list_group_offsets(list(groups_by_id))
         led = {TopicPartition(t.name, p.number) for t in topics for p in t.partitions if p.leader is not None}
         places = {place for offsets in committed.values() for place in offsets} & led
         start = self._offsets(dict.fromkeys(places, OffsetSpec.EARLIEST))
         end = self._offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-        aged = self._offsets(_ripe(places, {topic.name: topic for topic in topics}))
+        aged = self._offsets(_aging(places, {topic.name: topic for topic in topics}))
         groups = []
-        for name, group in sorted(told.items()):
+        for name, group in sorted(groups_by_id.items()):
             commits = [
-                # No record as young as that: all are older.
+                # No record is that young: all are older.
                 Commit(p.topic, p.partition, at.offset, start[p], end[p], _aged(aged.get(p), end[p]))
                 for p, at in sorted(committed[name].items())
                 if p in places and at.offset >= 0
@@ -190,15 +192,15 @@ class _Picture:
         return {place: at.offset for place, at in found.items()}
 
 
-def _ripe(places: set[Any], topics: Mapping[str, Topic]) -> dict[Any, int]:
-    """By partition, the time (ms) before which records have used up four fifths of their retention."""
+def _aging(places: set[Any], topics: Mapping[str, Topic]) -> dict[Any, int]:
+    """By partition, the time (ms) before which records have used up 80 % of their retention."""
     now_ms = time.time_ns() // 1_000_000
     found = {}
     for place in places:
         config = topics[place.topic].config
         retention = int(config.get("retention.ms", -1))
         if retention >= 0 and "delete" in config.get("cleanup.policy", "delete"):
-            found[place] = max(0, now_ms - round(_RIPE * retention))
+            found[place] = max(0, now_ms - round(_AGING * retention))
     return found
 
 
@@ -210,6 +212,6 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _said(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """In a line, without the request and its secrets."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200] or type(error).__name__

@@ -1,4 +1,4 @@
-"""How partitions and the metadata quorum stand right now."""
+"""Checks of the current state of partitions and the metadata quorum."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _unbalanced(snapshot: Snapshot) -> Iterator[Found]:
         yield Found(
             f"broker {broker}",
             f"leads {most} of {total} partitions; {count} brokers",
-            # An election gives a partition back to its preferred leader, and those may be the trouble.
+            # An election only restores preferred leaders, which may be unbalanced themselves.
             "kaput reassign --balance --all-topics"
             if max(preferred.values()) > many
             else "kaput tool leader-election --election-type preferred --all-topic-partitions",
         )
 
 
-@check("KP008", "info", "another replica than the preferred one leads")
+@check("KP008", "info", "the leader is not the preferred replica")
 def _not_preferred(snapshot: Snapshot) -> Iterator[Found]:
     for topic in snapshot.topics:
         others = [p for p in topic.partitions if p.leader is not None and p.leader != p.replicas[0]]
@@ -45,7 +45,7 @@ def _not_preferred(snapshot: Snapshot) -> Iterator[Found]:
             )
 
 
-@check("KP009", "warning", "replicas are missing from the ISR now: fewer failures are survived than planned")
+@check("KP009", "warning", "replicas are missing from the ISR: it survives fewer failures than planned")
 def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
     for topic in snapshot.topics:
         short = [p for p in topic.partitions if p.leader is not None and len(p.isr) < len(p.replicas)]
@@ -54,11 +54,11 @@ def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(short)} without replica {ids(missing)} in sync",
-                f"see to broker {ids(missing)}: kaput tool topics --describe --under-replicated-partitions",
+                f"check broker {ids(missing)}: kaput tool topics --describe --under-replicated-partitions",
             )
 
 
-@check("KP010", "critical", "below min.insync.replicas now: writes with acks=all are refused")
+@check("KP010", "critical", "below min.insync.replicas: writes with acks=all are rejected")
 def _below_min_isr(snapshot: Snapshot) -> Iterator[Found]:
     for topic in snapshot.topics:
         below = [p for p in topic.partitions if p.leader is not None and len(p.isr) < topic.min_isr]
@@ -68,29 +68,29 @@ def _below_min_isr(snapshot: Snapshot) -> Iterator[Found]:
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(below)}: ISR {listed(below[0].isr)}, min.insync.replicas {topic.min_isr}",
-                # With fewer replicas than that, no returning broker helps.
+                # With fewer replicas than that, no broker that returns helps.
                 f"bring back broker {ids(away)}" if enough else between(snapshot, topic),
             )
 
 
-@check("KP011", "critical", "offline now: nobody leads, so nothing can be written or read")
+@check("KP011", "critical", "offline: no leader, so nothing can be written or read")
 def _offline(snapshot: Snapshot) -> Iterator[Found]:
-    there = {broker.id for broker in snapshot.brokers}
+    alive = {broker.id for broker in snapshot.brokers}
     for topic in snapshot.topics:
         gone = [p for p in topic.partitions if p.leader is None]
         if gone:
-            # Kafka may show an ISR without those that are not there.
+            # Kafka may show an ISR without the brokers that are down.
             last = gone[0].isr
-            back = last or [broker for broker in gone[0].replicas if broker not in there]
+            back = last or [broker for broker in gone[0].replicas if broker not in alive]
             yield Found(
                 f"topic {topic.name}",
                 f"{numbers(gone)} without a leader; last in sync: {listed(last) if last else 'not known'}",
                 f"bring back broker {listed(back or gone[0].replicas)}; "
-                "an unclean election would lose what it alone has",
+                "an unclean election would lose the messages that only it has",
             )
 
 
-@check("KP012", "critical", "one controller alone votes: with it goes every election")
+@check("KP012", "critical", "only one controller votes: without it there are no elections")
 def _lone_voter(snapshot: Snapshot) -> Iterator[Found]:
     if snapshot.quorum is not None and len(snapshot.quorum.voters) == 1:
         yield Found(
@@ -100,7 +100,7 @@ def _lone_voter(snapshot: Snapshot) -> Iterator[Found]:
         )
 
 
-@check("KP013", "warning", "an even number of voters survives no more failures than one voter less")
+@check("KP013", "warning", "an even number of voters survives no more failures than one fewer")
 def _even_voters(snapshot: Snapshot) -> Iterator[Found]:
     if snapshot.quorum is not None and len(snapshot.quorum.voters) % 2 == 0:
         yield Found(
@@ -117,5 +117,5 @@ def _lagging_voter(snapshot: Snapshot) -> Iterator[Found]:
     end = snapshot.quorum.voters.get(snapshot.quorum.leader) or 0
     for voter, offset in sorted(snapshot.quorum.voters.items()):
         if offset is None or end - offset > _LAGGING:
-            behind = "never heard of" if offset is None else f"{end - offset:,} records behind"
-            yield Found(f"controller {voter}", behind, f"see to controller {voter}")
+            behind = "has never reported" if offset is None else f"{end - offset:,} records behind"
+            yield Found(f"controller {voter}", behind, f"check controller {voter}")

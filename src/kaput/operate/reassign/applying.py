@@ -1,7 +1,7 @@
-"""A reassignment, applied: throttles on, some partitions at a time, throttles off, verified.
+"""Applies a reassignment: throttles on, some partitions at a time, throttles off, verified.
 
-What is done and what is not is asked of the cluster each time, never remembered: so a resumed one is a begun
-one. Its place: cli/reassign.py shows a plan first; journal.py has what a kill must not take along.
+The progress is read from the cluster each time and never remembered, so resuming is the same as starting. Its
+place: cli/reassign.py shows a plan first; journal.py has what must survive a kill.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from kaput.operate.reassign.cluster import Cluster, View
 from kaput.operate.reassign.journal import Folder, Journal
 from kaput.operate.reassign.moves import Move
 
-PATIENCE_S = 300.0  # without any progress
-REFUSED_S = 30.0  # the same where all that is left was refused
-VERIFIED_S = 20.0  # for every broker to know what the controller has decided
+STALLED_S = 300.0  # without any progress
+REFUSED_S = 30.0  # the same if all remaining partitions were rejected
+VERIFIED_S = 20.0  # for every broker to learn the controller's decisions
 POLL_S = 0.5
-ELECTED_S = 10.0  # for preferred leaders to lead
+ELECTED_S = 10.0  # for preferred leaders to be elected
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far it is: partitions and bytes, done and in all."""
+    """Partitions and bytes, done and in total."""
 
     partitions: int
     of_partitions: int
@@ -36,7 +36,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was done. `left_alone`: sentences about partitions that somebody else deleted or changed."""
+    """The result. `left_alone`: sentences about partitions that somebody else deleted or changed."""
 
     moved: int
     copied: int
@@ -45,13 +45,13 @@ class Outcome:
 
 
 @dataclass
-class _Standing:
-    """Where the moves stand: done, under way, to do; and those that are not ours any more."""
+class _MoveStates:
+    """The moves by state: done, active, waiting; and those changed by somebody else."""
 
     done: list[Move] = field(default_factory=list)
-    going: list[Move] = field(default_factory=list)
+    active: list[Move] = field(default_factory=list)
     waiting: list[Move] = field(default_factory=list)
-    alien: dict[TopicPartition, str] = field(default_factory=dict)
+    foreign: dict[TopicPartition, str] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)  # topics
 
 
@@ -63,8 +63,8 @@ def begin(
     throttle: int | None,
     in_flight: int,
 ) -> Journal:
-    """Writes down what is to be done, before anything is; an earlier journal of this cluster is replaced, and
-    what it knows of throttles is kept.
+    """Writes the journal before anything changes. Replaces an earlier journal of this cluster, but keeps its
+    throttle settings.
     """
     earlier = folder.read(cluster_id)
     brokers, topics = throttles.settings_before(cluster, moves)
@@ -81,103 +81,101 @@ def apply(
     sleep: Callable[[float], None] = time.sleep,
     allow_offline: bool = False,
 ) -> Outcome:
-    """Does what is not done yet, and returns when all of it is verified; the journal is gone then.
+    """Applies what is not done yet; returns when everything is verified and the journal is deleted.
 
-    Raises LabError where nothing went on for five minutes, or was refused: the journal stays, so that it can
-    be resumed. `allow_offline`: also where a broker is down and keeps its throttle.
+    Raises LabError after five minutes without progress, or if moves are rejected: the journal stays, so that
+    it can be resumed. `allow_offline`: also if a broker is down and keeps its throttle.
     """
     began = time.monotonic()
-    standing = _look(cluster, journal)
-    if journal.throttle is not None and (standing.going or standing.waiting):
+    states = _look(cluster, journal)
+    if journal.throttle is not None and (states.active or states.waiting):
         throttles.put_on(cluster, journal.throttle, journal.brokers)
     _move(cluster, journal, tell, sleep)
     throttles.take_off(cluster, journal.brokers, journal.topics)
-    elect_all(cluster, {move.place for move in journal.moves}, sleep)
-    standing = _verified(cluster, journal, sleep, allow_offline)
+    elect_all(cluster, {move.topic_partition for move in journal.moves}, sleep)
+    states = _verified(cluster, journal, sleep, allow_offline)
     folder.end(journal.cluster_id)
     return Outcome(
-        len(standing.done),
-        sum(move.copied for move in standing.done),
+        len(states.done),
+        sum(move.copied for move in states.done),
         time.monotonic() - began,
-        [f"{place} {why}" for place, why in sorted(standing.alien.items())],
+        [f"{place} {why}" for place, why in sorted(states.foreign.items())],
     )
 
 
 def _move(
     cluster: Cluster, journal: Journal, tell: Callable[[Progress], None], sleep: Callable[[float], None]
 ) -> None:
-    """Keeps so many partitions under way until every one is done."""
+    """Keeps `in_flight` partitions active until all are done."""
     seen, since = -1, time.monotonic()
-    held = throttles.Held(cluster, journal.topics)
+    throttled = throttles.ThrottledReplicas(cluster, journal.topics)
     refused: Mapping[TopicPartition, str] = {}
     while True:
-        standing = _look(cluster, journal)
-        if not standing.going and not standing.waiting:
-            tell(_progress(journal, standing, {}))
+        states = _look(cluster, journal)
+        if not states.active and not states.waiting:
+            tell(_progress(journal, states, {}))
             return
-        next_ones = standing.waiting[: max(0, journal.in_flight - len(standing.going))]
+        next_ones = states.waiting[: max(0, journal.in_flight - len(states.active))]
         if journal.throttle is not None:
-            held.hold(
-                [*standing.going, *next_ones], {move.topic for move in journal.moves} - standing.deleted
+            throttled.update(
+                [*states.active, *next_ones], {move.topic for move in journal.moves} - states.deleted
             )
         if next_ones:
-            refused = cluster.reassign({move.place: move.after for move in next_ones})
-        progress = _progress(journal, standing, cluster.sizes(move.place for move in standing.going))
+            refused = cluster.reassign({move.topic_partition: move.after for move in next_ones})
+        progress = _progress(journal, states, cluster.sizes(move.topic_partition for move in states.active))
         tell(progress)
         moved = progress.partitions + progress.copied
         if moved != seen:
             seen, since = moved, time.monotonic()
-        elif time.monotonic() - since > (PATIENCE_S if standing.going or not refused else REFUSED_S):
-            raise LabError(_stuck(standing, refused, time.monotonic() - since))
+        elif time.monotonic() - since > (STALLED_S if states.active or not refused else REFUSED_S):
+            raise LabError(_stuck(states, refused, time.monotonic() - since))
         sleep(POLL_S)
 
 
-def _look(cluster: Cluster, journal: Journal) -> _Standing:
-    """Asked in this order, so that what ends in between is not taken for done before it is."""
+def _look(cluster: Cluster, journal: Journal) -> _MoveStates:
+    """Reads in this order, so that a move that ends in between is not counted as done too early."""
     ongoing = cluster.ongoing()
     view = cluster.view()
-    standing = _Standing()
+    states = _MoveStates()
     for move in journal.moves:
-        state = view.partitions.get(move.place)
+        state = view.partitions.get(move.topic_partition)
         if state is None:
-            standing.alien[move.place] = "was deleted meanwhile"
-            standing.deleted.add(move.topic)
-        elif move.place in ongoing:
-            # One that goes elsewhere is told anew; a rollback turns round what it finds half-way.
-            (standing.going if ongoing[move.place] == move.after else standing.waiting).append(move)
+            states.foreign[move.topic_partition] = "was deleted meanwhile"
+            states.deleted.add(move.topic)
+        elif move.topic_partition in ongoing:
+            # A move to other replicas is replaced; a rollback reverses active moves.
+            (states.active if ongoing[move.topic_partition] == move.after else states.waiting).append(move)
         elif state.replicas == move.after:
-            standing.done.append(move)
+            states.done.append(move)
         elif set(state.replicas) <= {*move.before, *move.after}:
-            standing.waiting.append(move)
+            states.waiting.append(move)
         else:
             listed = ", ".join(map(str, state.replicas))
-            standing.alien[move.place] = (
-                f"has replicas {listed}, neither as before nor as planned: left alone"
+            states.foreign[move.topic_partition] = (
+                f"has replicas {listed}, neither the old nor the planned ones: not changed"
             )
-    return standing
+    return states
 
 
 def _progress(
-    journal: Journal, standing: _Standing, sizes: Mapping[tuple[TopicPartition, int], int]
+    journal: Journal, states: _MoveStates, sizes: Mapping[tuple[TopicPartition, int], int]
 ) -> Progress:
-    copied = sum(move.copied for move in standing.done)
-    for move in standing.going:
-        copied += sum(min(move.size, sizes.get((move.place, broker), 0)) for broker in move.adding)
-    return Progress(
-        len(standing.done), len(journal.moves), copied, sum(move.copied for move in journal.moves)
-    )
+    copied = sum(move.copied for move in states.done)
+    for move in states.active:
+        copied += sum(min(move.size, sizes.get((move.topic_partition, broker), 0)) for broker in move.adding)
+    return Progress(len(states.done), len(journal.moves), copied, sum(move.copied for move in journal.moves))
 
 
-def _stuck(standing: _Standing, refused: Mapping[TopicPartition, str], for_s: float) -> str:
-    left = [*standing.going, *standing.waiting]
+def _stuck(states: _MoveStates, refused: Mapping[TopicPartition, str], for_s: float) -> str:
+    left = [*states.active, *states.waiting]
     first = left[0]
-    why = refused.get(first.place)
+    why = refused.get(first.topic_partition)
     listed = ", ".join(map(str, first.adding)) or "none"
-    said = f"; refused: {why}" if why else f"; brokers that are to copy it: {listed}"
+    reason = f"; rejected: {why}" if why else f"; brokers to copy it to: {listed}"
     return (
-        f"nothing has moved for {for_s:.0f} s: {len(left)} partitions are left, the first is "
-        f"{first.topic}/{first.partition}{said}. Perhaps a broker is down, or the throttle is below what is "
-        "written; kaput reassign --resume goes on (with another --throttle, if you like)"
+        f"no progress for {for_s:.0f} s: {len(left)} partitions are left, the first is "
+        f"{first.topic}/{first.partition}{reason}. Perhaps a broker is down, or the throttle is below the "
+        "rate of new writes; kaput reassign --resume continues (with another --throttle if needed)"
     )
 
 
@@ -186,17 +184,17 @@ def elect_all(
     places: Collection[TopicPartition] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Those that are to lead do, of these partitions (None: of all), if they are in sync within the time."""
+    """Elects preferred leaders of these partitions (None: of all) that are in sync within the time limit."""
     limit = time.monotonic() + ELECTED_S
     while waiting := _not_led(cluster.view(), places):
         cluster.elect(waiting)
         if time.monotonic() > limit:
-            return  # nothing is lost by another leader; kaput doctor shows it (KP008)
+            return  # harmless; kaput doctor shows it (KP008)
         sleep(POLL_S)
 
 
 def _not_led(view: View, places: Collection[TopicPartition] | None) -> list[TopicPartition]:
-    """Partitions that another than their preferred leader leads, although that one is in sync."""
+    """Partitions not led by their preferred leader although it is in sync."""
     return [
         place
         for place, state in view.partitions.items()
@@ -208,12 +206,12 @@ def _not_led(view: View, places: Collection[TopicPartition] | None) -> list[Topi
 
 def _verified(
     cluster: Cluster, journal: Journal, sleep: Callable[[float], None], allow_offline: bool
-) -> _Standing:
-    """How it stands in the end. Raises LabError where it is not as planned, or a throttle is left."""
+) -> _MoveStates:
+    """The final states. Raises LabError if they differ from the plan, or a throttle is left."""
     limit = time.monotonic() + VERIFIED_S
     while True:
-        standing = _look(cluster, journal)
-        lacks = _lacking(cluster, journal, standing)
+        states = _look(cluster, journal)
+        lacks = _lacking(cluster, journal, states)
         if not lacks:
             break
         if time.monotonic() > limit:
@@ -222,16 +220,16 @@ def _verified(
     down = throttles.down(cluster, journal.brokers) if journal.throttle is not None else []
     if down and not allow_offline:
         raise LabError(
-            f"broker {', '.join(down)} is down, so that its throttle could not be taken off: when it is back "
-            "kaput reassign --resume does that (with --allow-offline: never)"
+            f"broker {', '.join(down)} is down, so its throttle could not be removed: once it is back, run "
+            "kaput reassign --resume (--allow-offline ignores it)"
         )
-    return standing
+    return states
 
 
-def _lacking(cluster: Cluster, journal: Journal, standing: _Standing) -> str:
-    """What is not as it should be, nothing where all is."""
-    undone = [*standing.going, *standing.waiting]
+def _lacking(cluster: Cluster, journal: Journal, states: _MoveStates) -> str:
+    """What differs from the plan; empty if nothing does."""
+    undone = [*states.active, *states.waiting]
     if undone:
-        return f"{undone[0].topic}/{undone[0].partition} changed again when everything was done"
+        return f"{undone[0].topic}/{undone[0].partition} changed again after everything was done"
     left = throttles.left(cluster, journal.brokers, journal.topics)
-    return f"a throttle was not taken off: {left[0]}" if left else ""
+    return f"a throttle was not removed: {left[0]}" if left else ""

@@ -1,6 +1,6 @@
-"""What a reassignment asks of a cluster and tells it, with a limit for each answer.
+"""The requests of a reassignment to a cluster, with a time limit for each.
 
-Its place: applying.py decides what is asked and told; a double of this stands in tests/fakes/reassigned.py.
+Its place: applying.py decides what to request; tests/fakes/reassigned.py has a double.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from kaput.cluster.access import Access
-from kaput.core import TopicPartition as Place
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.operate.authorization import check_access, hidden_resources
 
 with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import TopicPartition
+    from kafka import TopicPartition as KafkaTopicPartition
     from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, KafkaAdminClient
     from kafka.errors import (
         AuthorizationError,
@@ -29,16 +29,16 @@ with warnings.catch_warnings():  # see cluster/protocol.py
     )
 
 TIMEOUT_S = 30.0
-_AGAIN_S = 60.0  # for how long what failed is tried again
+_AGAIN_S = 60.0  # how long failed requests are retried
 _PAUSE_S = 0.5
 _T = TypeVar("_T")
 Kind = Literal["broker", "topic"]
-Configs = Mapping[str, Mapping[str, str | None]]  # by name; None: none of its own
+Configs = Mapping[str, Mapping[str, str | None]]  # by name; None: unset
 
 
 @dataclass(frozen=True)
 class State:
-    """A partition now; `leader` None where there is none."""
+    """A partition; `leader` is None if there is none."""
 
     replicas: tuple[int, ...]
     leader: int | None
@@ -47,43 +47,43 @@ class State:
 
 @dataclass(frozen=True)
 class View:
-    """A cluster now: the brokers that are there with their racks, and every partition."""
+    """A cluster: the brokers that are up with their racks, and every partition."""
 
     cluster_id: str
     racks: Mapping[int, str | None]
-    partitions: Mapping[Place, State]
+    partitions: Mapping[TopicPartition, State]
 
 
 class Cluster(Protocol):
-    """Every method raises LabError when there is no answer for long enough, or a refusal."""
+    """Every method raises LabError if requests are refused, or not answered within the time limit."""
 
     def view(self) -> View:
-        """How it stands."""
+        """The current state."""
 
-    def ongoing(self) -> Mapping[Place, tuple[int, ...]]:
-        """Partitions that are being reassigned, with the replicas that they are to have."""
+    def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:
+        """Partitions being reassigned, with their target replicas."""
 
-    def sizes(self, places: Iterable[Place]) -> Mapping[tuple[Place, int], int]:
-        """Bytes of each replica, by partition and broker, of the brokers that answer."""
+    def sizes(self, places: Iterable[TopicPartition]) -> Mapping[tuple[TopicPartition, int], int]:
+        """Bytes of each replica, by partition and broker, on the brokers that answer."""
 
-    def reassign(self, wanted: Mapping[Place, Sequence[int]]) -> Mapping[Place, str]:
-        """Tells the controller; what it has against single partitions."""
+    def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> Mapping[TopicPartition, str]:
+        """Requests the reassignment; returns the controller's errors by partition."""
 
     def configs(
         self, kind: Kind, names: Iterable[str], keys: Sequence[str]
     ) -> dict[str, dict[str, str | None]]:
-        """What was set for each itself, and not its default."""
+        """Settings of the resources themselves, without defaults."""
 
     def configure(self, kind: Kind, configs: Configs) -> None:
-        """Sets, or with None deletes."""
+        """Sets or, with None, deletes settings."""
 
-    def elect(self, places: Iterable[Place]) -> None:
-        """Has the preferred leaders lead, where they can."""
+    def elect(self, places: Iterable[TopicPartition]) -> None:
+        """Elects preferred leaders that are in sync."""
 
 
 @contextmanager
 def connected(servers: str, access: Access) -> Iterator[Connection]:
-    """A cluster to work with. Raises LabError."""
+    """A connection to a cluster. Raises LabError."""
     check_access(servers, access)
     try:
         admin = KafkaAdminClient(
@@ -92,7 +92,7 @@ def connected(servers: str, access: Access) -> Iterator[Connection]:
             **access.kafka_python(),
         )
     except (KafkaError, OSError, ValueError) as error:
-        raise LabError(f"{servers} cannot be reached: {_said(error)}") from None
+        raise LabError(f"{servers} cannot be reached: {_one_line(error)}") from None
     try:
         yield Connection(admin, access.principal)
     finally:
@@ -100,22 +100,22 @@ def connected(servers: str, access: Access) -> Iterator[Connection]:
 
 
 class Connection:
-    """The real one."""
+    """The real cluster."""
 
     def __init__(self, admin: Any, principal: str = "User:ANONYMOUS") -> None:
         self._admin, self._principal = admin, principal
         self._there: list[int] = []  # brokers, at the last view
 
     def view(self) -> View:
-        cluster = self._again("how the cluster stands", self._admin.describe_cluster)
-        topics = self._again("the topics", self._admin.describe_topics)
+        cluster = self._retry("the state of the cluster", self._admin.describe_cluster)
+        topics = self._retry("the topics", self._admin.describe_topics)
         hidden_resources(self._principal, cluster.get("authorized_operations"), bool(topics))
         self._there = sorted(b["broker_id"] for b in cluster["brokers"] if not b.get("is_fenced"))
         return View(
             cluster["cluster_id"],
             {b["broker_id"]: b["rack"] for b in cluster["brokers"] if not b.get("is_fenced")},
             {
-                Place(topic["name"], p["partition_index"]): State(
+                TopicPartition(topic["name"], p["partition_index"]): State(
                     tuple(p["replica_nodes"]),
                     p["leader_id"] if p["leader_id"] >= 0 else None,
                     tuple(p["isr_nodes"]),
@@ -126,41 +126,41 @@ class Connection:
             },
         )
 
-    def ongoing(self) -> Mapping[Place, tuple[int, ...]]:
-        found = self._again("what is being reassigned", self._admin.list_partition_reassignments)
+    def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:
+        found = self._retry("active reassignments", self._admin.list_partition_reassignments)
         return {
-            # Kafka lists what is to be removed behind what is to stay.
-            Place(p.topic, p.partition): tuple(
+            # Kafka lists replicas being removed after those that stay.
+            TopicPartition(p.topic, p.partition): tuple(
                 b for b in each["replicas"] if b not in each["removing_replicas"]
             )
             for p, each in found.items()
         }
 
-    def sizes(self, places: Iterable[Place]) -> Mapping[tuple[Place, int], int]:
+    def sizes(self, places: Iterable[TopicPartition]) -> Mapping[tuple[TopicPartition, int], int]:
         wanted: dict[str, list[int]] = {}
         for topic, partition in places:
             wanted.setdefault(topic, []).append(partition)
         if not wanted:
             return {}
-        told = []
+        answer = []
         for broker in self._there:
-            # One that has just died has no sizes; the next view is without it.
+            # A broker that just died has no sizes; the next view is without it.
             with suppress(KafkaError, OSError):
-                told += self._admin.describe_log_dirs(wanted, brokers=[broker])
+                answer += self._admin.describe_log_dirs(wanted, brokers=[broker])
         return {
-            (Place(topic["name"], p["partition_index"]), broker["broker"]): p["partition_size"]
-            for broker in told
+            (TopicPartition(topic["name"], p["partition_index"]), broker["broker"]): p["partition_size"]
+            for broker in answer
             for folder in broker["log_dirs"]
             for topic in folder["topics"]
             for p in topic["partitions"]
             if not p["is_future_key"]
         }
 
-    def reassign(self, wanted: Mapping[Place, Sequence[int]]) -> Mapping[Place, str]:
-        asked = {TopicPartition(*place): list(replicas) for place, replicas in wanted.items()}
-        answers = self._again("to reassign", lambda: self._admin.alter_partition_reassignments(asked))
+    def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> Mapping[TopicPartition, str]:
+        asked = {KafkaTopicPartition(*place): list(replicas) for place, replicas in wanted.items()}
+        answers = self._retry("the reassignment", lambda: self._admin.alter_partition_reassignments(asked))
         return {
-            Place(p.topic, p.partition): error.__name__
+            TopicPartition(p.topic, p.partition): error.__name__
             for p, error in answers.items()
             if error is not None and error is not NoReassignmentInProgressError
         }
@@ -171,12 +171,12 @@ class Connection:
         wanted = [ConfigResource(_KINDS[kind], name, dict.fromkeys(keys)) for name in names]
         if not wanted:
             return {}
-        told = self._again(
+        answer = self._retry(
             f"settings of {kind}s", lambda: self._admin.describe_configs(wanted, config_filter="all")
         )
         return {
             str(name): {key: _own(config.get(key)) for key in keys}
-            for name, config in told.get(kind, {}).items()
+            for name, config in answer.get(kind, {}).items()
         }
 
     def configure(self, kind: Kind, configs: Configs) -> None:
@@ -193,34 +193,36 @@ class Connection:
         ]
         if not wanted:
             return
-        told = self._again(
-            f"to configure {kind}s",
+        answer = self._retry(
+            f"changed settings of {kind}s",
             lambda: self._admin.alter_configs(wanted, raise_on_unknown=False, incremental=True),
         )
-        wrong = [f"{kind} {name}: {said}" for name, said in told.get(kind, {}).items() if said != "OK"]
+        wrong = [
+            f"{kind} {name}: {result}" for name, result in answer.get(kind, {}).items() if result != "OK"
+        ]
         if wrong:
             raise LabError(
                 f"settings were refused: {wrong[0]}" + (f" ({len(wrong)} in all)" * (len(wrong) > 1))
             )
 
-    def elect(self, places: Iterable[Place]) -> None:
+    def elect(self, places: Iterable[TopicPartition]) -> None:
         wanted: dict[str, list[int]] = {}
         for topic, partition in places:
             wanted.setdefault(topic, []).append(partition)
-        # A preferred leader that is not in sync yet is no failure: Kafka itself has it elected later.
-        self._again("to elect", lambda: self._admin.elect_leaders(0, wanted, raise_errors=False))
+        # A preferred leader that is not in sync yet is no failure: Kafka elects it later.
+        self._retry("the leader election", lambda: self._admin.elect_leaders(0, wanted, raise_errors=False))
 
-    def _again(self, what: str, ask: Callable[[], _T]) -> _T:
-        """The answer; whoever is just being restarted gets some time. Never asks again who refused."""
+    def _retry(self, what: str, ask: Callable[[], _T]) -> _T:
+        """The answer; retries for brokers that are restarting, but not after a refusal."""
         limit = time.monotonic() + _AGAIN_S
         while True:
             try:
                 return ask()
             except (AuthorizationError, SaslAuthenticationFailedError) as error:
-                raise LabError(f"{what}: refused: {_said(error)}") from None
+                raise LabError(f"{what}: refused: {_one_line(error)}") from None
             except (KafkaError, OSError, RuntimeError) as error:
                 if time.monotonic() > limit:
-                    raise LabError(f"{what}: no answer for {_AGAIN_S:.0f} s: {_said(error)}") from None
+                    raise LabError(f"{what}: no answer for {_AGAIN_S:.0f} s: {_one_line(error)}") from None
                 time.sleep(_PAUSE_S)
 
 
@@ -228,12 +230,12 @@ _KINDS: dict[Kind, Any] = {"broker": ConfigResourceType.BROKER, "topic": ConfigR
 _OF_ITS_OWN = ("DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG")
 
 
-def _own(told: Mapping[str, Any] | None) -> str | None:
-    if told is None or told["config_source"] not in _OF_ITS_OWN or told["value"] is None:
+def _own(answer: Mapping[str, Any] | None) -> str | None:
+    if answer is None or answer["config_source"] not in _OF_ITS_OWN or answer["value"] is None:
         return None
-    return str(told["value"]).lower() if isinstance(told["value"], bool) else str(told["value"])
+    return str(answer["value"]).lower() if isinstance(answer["value"], bool) else str(answer["value"])
 
 
-def _said(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """In a line, without the request and its secrets."""
     return (str(error).splitlines() or [""])[0][:200] or type(error).__name__

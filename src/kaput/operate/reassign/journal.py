@@ -1,7 +1,8 @@
-"""What a reassignment needs to go on after a kill: written before it begins, gone once all is verified.
+"""The journal that a reassignment needs to continue after a kill: written before it starts, deleted once
+verified.
 
-One for each cluster, by its id, in the user's state directory; beside it the assignments of before, for a
-rollback. The lock ends with its holder, also by SIGKILL.
+One for each cluster, by its id, in the user's state directory; next to it the old assignments, for rollbacks.
+The lock ends with its holder, even if killed.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ import platformdirs
 
 from kaput.errors import LabError, UsageError
 from kaput.operate.reassign.cluster import Configs
-from kaput.operate.reassign.moves import Move, as_kafkas
+from kaput.operate.reassign.moves import Move, to_kafka_json
 
 SCHEMA = "kaput.reassignment/1"
 
 
 @dataclass(frozen=True)
 class Journal:
-    """A reassignment under way. `throttle`: bytes a second for each broker, None: none. `brokers` and
-    `topics`: what the settings of throttles were before, None where there were none.
+    """An active reassignment. `throttle`: bytes per second for each broker, if any. `brokers` and `topics`:
+    the throttle settings before, None for unset.
     """
 
     cluster_id: str
@@ -40,32 +41,34 @@ class Journal:
 
 
 class Folder:
-    """Where the journals are; `root`: another place, for tests."""
+    """The directory of the journals; tests use another `root`."""
 
     def __init__(self, root: Path | None = None) -> None:
         self._root = root or Path(platformdirs.user_state_dir("kaput")) / "reassignments"
 
     def path(self, cluster_id: str) -> Path:
-        """The journal of a cluster, whether there is one or not."""
+        """The path of a cluster's journal, which may not exist."""
         return self._root / f"{cluster_id}.json"
 
     @contextmanager
     def locked(self, cluster_id: str) -> Iterator[None]:
-        """Nobody else reassigns this cluster from here meanwhile. Raises UsageError where somebody does."""
+        """Locks out other kaput processes on this machine. Raises UsageError if one reassigns this
+        cluster.
+        """
         self._make()
         descriptor = os.open(self._lock_path(cluster_id), os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise UsageError(f"another kaput reassigns cluster {cluster_id} right now") from None
+            raise UsageError(f"another kaput is reassigning cluster {cluster_id} right now") from None
         try:
             yield
         finally:
             os.close(descriptor)
 
     def busy(self, cluster_id: str) -> bool:
-        """Whether a kaput on this machine reassigns this cluster right now."""
+        """Whether a kaput on this machine is reassigning this cluster right now."""
         try:
             descriptor = os.open(self._lock_path(cluster_id), os.O_RDONLY)
         except OSError:
@@ -79,12 +82,12 @@ class Folder:
         return False
 
     def forget(self, cluster_id: str) -> None:
-        """The cluster is gone: so is what there was to resume, and to go back to."""
+        """Deletes everything about a cluster that no longer exists."""
         for path in [*self._root.glob(f"{cluster_id}.*"), *self._root.glob(f"{cluster_id}-*.json")]:
             path.unlink(missing_ok=True)
 
     def read(self, cluster_id: str) -> Journal | None:
-        """None where nothing is under way. Raises UsageError for a file that is not a journal."""
+        """None if there is no active reassignment. Raises UsageError for a file that is not a journal."""
         path = self.path(cluster_id)
         try:
             data = json.loads(path.read_text())
@@ -101,25 +104,27 @@ class Folder:
             raise UsageError(f"{path}: not a journal of kaput reassign: {error}") from None
 
     def begin(self, journal: Journal) -> Journal:
-        """Writes what was before, for a rollback, and then the journal, both to the disk. Raises LabError."""
+        """Writes the old assignment, for a rollback, then the journal, both synced. Raises LabError."""
         self._make()
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         number, before = 0, self._root / f"{journal.cluster_id}-{stamp}.json"
         while before.exists():
             number += 1
             before = self._root / f"{journal.cluster_id}-{stamp}-{number}.json"
-        document = as_kafkas(((move.place, move.before) for move in journal.moves), journal.cluster_id)
+        document = to_kafka_json(
+            ((move.topic_partition, move.before) for move in journal.moves), journal.cluster_id
+        )
         written = replace(journal, rollback=str(before))
         _write(before, json.dumps(document))
         self.write(written)
         return written
 
     def write(self, journal: Journal) -> None:
-        """In place of what was there. Raises LabError."""
+        """Replaces the journal. Raises LabError."""
         _write(self.path(journal.cluster_id), json.dumps({"schema": SCHEMA, **asdict(journal)}))
 
     def end(self, cluster_id: str) -> None:
-        """All of it is verified: nothing is under way."""
+        """Everything is verified: deletes the journal."""
         self.path(cluster_id).unlink(missing_ok=True)
 
     def _lock_path(self, cluster_id: str) -> Path:
@@ -129,23 +134,23 @@ class Folder:
         try:
             self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise LabError(f"{self._root} cannot be made ({error.strerror}); set XDG_STATE_HOME") from None
+            raise LabError(f"{self._root} cannot be created ({error.strerror}); set XDG_STATE_HOME") from None
 
 
 def _write(path: Path, text: str) -> None:
-    """All of it or nothing, and on the disk when this returns."""
-    beside = path.with_suffix(f".{os.getpid()}")
+    """Writes atomically, and synced to the disk."""
+    temporary = path.with_suffix(f".{os.getpid()}")
     try:
-        with beside.open("w") as file:
+        with temporary.open("w") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise LabError(f"{path} cannot be written: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""What a reassignment is made of: moves of single partitions, and Kafka's own JSON for all of them."""
+"""The moves of a reassignment, one per partition, and Kafka's JSON format for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kaput.errors import UsageError
 @dataclass(frozen=True)
 class Move:
     """A partition's replicas before and after, the preferred leader first; `size`: bytes of its leader's log
-    when this was planned.
+    at planning time.
     """
 
     topic: str
@@ -26,36 +26,38 @@ class Move:
     size: int = 0
 
     @property
-    def place(self) -> TopicPartition:
-        """Topic and number."""
+    def topic_partition(self) -> TopicPartition:
+        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def adding(self) -> tuple[int, ...]:
-        """Brokers that copy it."""
+        """Brokers that get a copy."""
         return tuple(broker for broker in self.after if broker not in self.before)
 
     @property
     def removing(self) -> tuple[int, ...]:
-        """Brokers that throw it away."""
+        """Brokers that delete their copy."""
         return tuple(broker for broker in self.before if broker not in self.after)
 
     @property
     def copied(self) -> int:
-        """Bytes that go over the network."""
+        """Bytes copied over the network."""
         return self.size * len(self.adding)
 
 
 def moves_of(planned: Assignment, now: Assignment, sizes: Mapping[TopicPartition, int]) -> list[Move]:
-    """In order of topic and partition."""
+    """The moves, in order of topic and partition."""
     return [
         Move(*place, tuple(now[place]), tuple(planned[place]), sizes.get(place, 0))
         for place in sorted(planned)
     ]
 
 
-def as_kafkas(assignment: Iterable[tuple[TopicPartition, Sequence[int]]], cluster_id: str) -> dict[str, Any]:
-    """The document that kafka-reassign-partitions reads; it passes over `cluster_id`."""
+def to_kafka_json(
+    assignment: Iterable[tuple[TopicPartition, Sequence[int]]], cluster_id: str
+) -> dict[str, Any]:
+    """The document for kafka-reassign-partitions, which ignores `cluster_id`."""
     return {
         "version": 1,
         "cluster_id": cluster_id,
@@ -66,8 +68,8 @@ def as_kafkas(assignment: Iterable[tuple[TopicPartition, Sequence[int]]], cluste
     }
 
 
-def read_kafkas(path: Path) -> tuple[str | None, dict[TopicPartition, list[int]]]:
-    """The cluster's id, where the file has one, and the replicas. Raises UsageError naming the file."""
+def read_kafka_json(path: Path) -> tuple[str | None, dict[TopicPartition, list[int]]]:
+    """The cluster's id, if the file has one, and the replicas. Raises UsageError naming the file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         found = {
@@ -80,9 +82,9 @@ def read_kafkas(path: Path) -> tuple[str | None, dict[TopicPartition, list[int]]
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise UsageError(f"{path}: not what kafka-reassign-partitions and kaput reassign write") from None
+        raise UsageError(f"{path}: not a file of kafka-reassign-partitions or kaput reassign") from None
     wrong = [place for place, replicas in found.items() if not replicas or len(set(replicas)) < len(replicas)]
     if wrong or not found:
-        which = f"{wrong[0]} has no replica, or one twice" if wrong else "no partition is named"
+        which = f"{wrong[0]} has no replica, or one twice" if wrong else "it names no partitions"
         raise UsageError(f"{path}: {which}")
     return cluster_id, found

@@ -1,4 +1,4 @@
-"""From a cluster and what is wanted of it to moves, or to the sentence why not; changes nothing."""
+"""Plans moves from a cluster's state and a goal, or explains why it cannot; changes nothing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ def planned(view: View, sizes: Sizes, topics: Collection[str] | None, goal: Goal
     known = {topic for topic, _ in view.partitions}
     for name in topics or ():
         if name not in known:
-            raise UsageError(f"no topic {name}; {hint(name, sorted(known)) if known else 'there is none'}")
+            raise UsageError(
+                f"no topic {name}; {hint(name, sorted(known)) if known else 'there are no topics'}"
+            )
     for broker in sorted(goal.away_from):
         if broker not in view.racks and not any(broker in s.replicas for s in view.partitions.values()):
-            raise UsageError(f"no broker {broker}: there are {', '.join(map(str, sorted(view.racks)))}")
+            raise UsageError(f"no broker {broker}: brokers are {', '.join(map(str, sorted(view.racks)))}")
     chosen = [place for place in view.partitions if topics is None or place[0] in topics]
     now = {place: state.replicas for place, state in view.partitions.items()}
     return moves_of(plan(view.racks, now, chosen, goal), now, _leaders_sizes(view, sizes))
@@ -31,47 +33,49 @@ def planned(view: View, sizes: Sizes, topics: Collection[str] | None, goal: Goal
 def rollback(
     view: View, sizes: Sizes, wanted: Mapping[TopicPartition, Sequence[int]], cluster_id: str | None
 ) -> list[Move]:
-    """The moves back to what a file says. Raises UsageError where it is another cluster's, or names what is
-    not there.
+    """The moves back to the assignment in a file. Raises UsageError if it is another cluster's, or names
+    partitions or brokers that do not exist.
     """
     if cluster_id is not None and cluster_id != view.cluster_id:
-        raise UsageError(f"the file is of cluster {cluster_id}, and this is cluster {view.cluster_id}")
+        raise UsageError(f"the file is for cluster {cluster_id}, but this is cluster {view.cluster_id}")
     missing = sorted(set(wanted) - set(view.partitions))
     if missing:
-        raise UsageError(f"there is no {missing[0]}, which the file names")
+        raise UsageError(f"the file names {missing[0]}, which does not exist")
     away = sorted({broker for each in wanted.values() for broker in each} - set(view.racks))
     if away:
-        raise UsageError(f"the file has replicas on broker {', '.join(map(str, away))}, which is not there")
+        raise UsageError(f"the file has replicas on broker {', '.join(map(str, away))}, which is not running")
     now = {place: state.replicas for place, state in view.partitions.items()}
     changing = {place: each for place, each in wanted.items() if tuple(each) != now[place]}
     return moves_of(changing, now, _leaders_sizes(view, sizes))
 
 
 def offline(view: View) -> list[str]:
-    """Sentences about brokers that are not there, and partitions that nobody leads."""
+    """Sentences about brokers that are down and partitions without a leader."""
     gone = sorted({b for state in view.partitions.values() for b in state.replicas} - set(view.racks))
     led = [f"{topic}/{p}" for (topic, p), state in sorted(view.partitions.items()) if state.leader is None]
-    said = [f"broker {broker} is down, and has replicas" for broker in gone]
+    sentences = [f"broker {broker} is down, and has replicas" for broker in gone]
     if led:
-        said.append(f"nobody leads {', '.join(led[:3])}" + (f" and {len(led) - 3} more" * (len(led) > 3)))
-    return said
+        sentences.append(
+            f"no leader for {', '.join(led[:3])}" + (f" and {len(led) - 3} more" * (len(led) > 3))
+        )
+    return sentences
 
 
 def without_leaderless(view: View, moves: Sequence[Move]) -> list[Move]:
-    """Those that can be copied at all."""
-    return [move for move in moves if view.partitions[move.place].leader is not None]
+    """The moves of partitions with a leader: others cannot be copied."""
+    return [move for move in moves if view.partitions[move.topic_partition].leader is not None]
 
 
 def refuse_offline(view: View) -> None:
-    """Raises UsageError where something is down."""
-    if said := offline(view):
+    """Raises UsageError if a broker is down or a partition has no leader."""
+    if problems := offline(view):
         raise UsageError(
-            f"{'; '.join(said)}: nothing is moved while a broker is down, unless you say --allow-offline"
+            f"{'; '.join(problems)}: nothing is moved while a broker is down (--allow-offline moves the rest)"
         )
 
 
 def _leaders_sizes(view: View, sizes: Sizes) -> dict[TopicPartition, int]:
-    """What there is to copy of each partition: its leader's log, else the longest that is known."""
+    """The bytes to copy of each partition: its leader's log, or the longest one known."""
     known: dict[TopicPartition, int] = {}
     for (place, broker), size in sizes.items():
         state = view.partitions.get(place)

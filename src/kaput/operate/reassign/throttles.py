@@ -1,8 +1,7 @@
-"""Kafka's throttles of replication: a rate for each broker, and the replicas of each topic that it is for.
+"""Kafka's replication throttles: a rate for each broker, and the replicas of each topic that it applies to.
 
-Only what is just being copied is throttled. A leader never holds back a replica that is in sync, but a
-follower may as soon as that lags a little, for as long as others use up the rate; and writes with acks=all
-wait for it.
+Only replicas that are being copied are throttled. A leader never throttles a replica that is in sync, but a
+follower may as soon as it lags a little, while others use up the rate; and writes with acks=all wait for it.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throt
 
 
 def copying(moves: Iterable[Move]) -> list[Move]:
-    """Those that copy anything: the others need no throttle."""
+    """The moves that copy anything; others need no throttle."""
     return [move for move in moves if move.adding]
 
 
 def settings_before(cluster: Cluster, moves: Sequence[Move]) -> tuple[Configs, Configs]:
-    """What brokers and topics had before, to be given back."""
+    """The throttle settings of brokers and topics, to restore later."""
     brokers = sorted({str(broker) for move in copying(moves) for broker in (*move.before, *move.after)})
     topics = sorted({move.topic for move in copying(moves)})
     there = {str(broker) for broker in cluster.view().racks}
@@ -33,32 +32,32 @@ def settings_before(cluster: Cluster, moves: Sequence[Move]) -> tuple[Configs, C
 
 
 def put_on(cluster: Cluster, rate: int, brokers: Configs) -> None:
-    """Copies together take at most `rate` bytes a second from each broker, and to each."""
+    """Limits all copies together to `rate` bytes per second from and to each broker."""
     there = {str(broker) for broker in cluster.view().racks}
     cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers if name in there})
 
 
-class Held:
-    """Which replicas the throttles are for: those of the moves that are under way, told when that changes."""
+class ThrottledReplicas:
+    """The replicas that the throttles apply to: those of the active moves. Updated when that changes."""
 
     def __init__(self, cluster: Cluster, before: Configs) -> None:
         self._cluster, self._before = cluster, before
-        self._told: dict[str, Mapping[str, str | None]] = {}  # nothing is known of a run that was killed
+        self._set: dict[str, Mapping[str, str | None]] = {}  # not known after a restart
 
-    def hold(self, going: Sequence[Move], living: Collection[str]) -> None:
-        """From now on for these alone; `living`: topics that are there."""
+    def update(self, going: Sequence[Move], living: Collection[str]) -> None:
+        """From now on only these; `living`: topics that exist."""
         wanted: dict[str, Mapping[str, str | None]] = {**self._before, **_replicas(copying(going))}
         changed = {
             topic: config
             for topic, config in wanted.items()
-            if topic in living and self._told.get(topic) != config
+            if topic in living and self._set.get(topic) != config
         }
         self._cluster.configure("topic", changed)
-        self._told |= changed
+        self._set |= changed
 
 
 def take_off(cluster: Cluster, brokers: Configs, topics: Configs) -> None:
-    """Everything is as it was before; a broker that is down keeps its throttle until it is back."""
+    """Restores all settings; a broker that is down keeps its throttle until it is back."""
     there = {str(broker) for broker in cluster.view().racks}
     cluster.configure("broker", {name: config for name, config in brokers.items() if name in there})
     living = {topic for topic, _ in cluster.view().partitions}
@@ -66,13 +65,13 @@ def take_off(cluster: Cluster, brokers: Configs, topics: Configs) -> None:
 
 
 def down(cluster: Cluster, brokers: Configs) -> list[str]:
-    """Brokers that cannot be told anything now."""
+    """Brokers that cannot be configured now."""
     there = {str(broker) for broker in cluster.view().racks}
     return sorted(set(brokers) - there)
 
 
 def left(cluster: Cluster, brokers: Configs, topics: Configs) -> list[str]:
-    """Sentences about what is not as it was before."""
+    """Sentences about settings that differ from before."""
     view = cluster.view()
     there = {str(broker) for broker in view.racks}
     living = {topic for topic, _ in view.partitions}
@@ -88,7 +87,7 @@ def left(cluster: Cluster, brokers: Configs, topics: Configs) -> list[str]:
 
 
 def _replicas(moves: Iterable[Move]) -> dict[str, dict[str, str | None]]:
-    """By topic: those that are read, and those that are written."""
+    """By topic: the replicas that are read, and those that are written."""
     read: dict[str, list[str]] = {}
     written: dict[str, list[str]] = {}
     for move in moves:

@@ -126,7 +126,7 @@ def test_who_is_there_cannot_join() -> None:
     world = World("join")
     world.target.running = True
     effect = world.inject()
-    assert not effect.bit and "there already" in effect.proof
+    assert not effect.bit and "already in the group" in effect.proof
     healed, after = world.heal(effect)
     assert healed is not None and not after.bit and world.target.done == []
 
@@ -138,13 +138,13 @@ def test_without_a_duration_the_place_stays_empty(fault: str) -> None:
     effect = world.inject()
     healed, after = world.heal(effect)
     assert after.bit and healed is not None
-    assert after.proof.count("went to others") == 1 and not world.target.running
+    assert after.proof.count("went to other members") == 1 and not world.target.running
 
     world = World(fault, returns=False)
     if fault != "leave":  # which has seen them go at its injection
         world.groups.deals = False
         healed, after = world.heal(world.inject())
-        assert healed is None and not after.bit and "not all been given to others" in after.proof
+        assert healed is None and not after.bit and "not all gone to other members" in after.proof
 
 
 def test_without_a_duration_a_new_member_stays() -> None:
@@ -168,14 +168,14 @@ def test_a_zombie_is_told_apart_from_a_nap() -> None:
     """Whether its group gave its partitions away while it stood still."""
     world = World("pause")
     effect = world.inject()
-    assert "had not all been given to others" in world.heal(effect)[1].proof
+    assert "had not all gone to other members" in world.heal(effect)[1].proof
     world = World("pause")
     effect = world.inject()
     awake = [member for member in world.groups.made if member is not world.target]
     world.groups.made = awake
     world.groups.rebalance()
     world.groups.made = [*awake, world.target]
-    assert "ms after it stood still" in world.heal(effect)[1].proof
+    assert "ms after it stopped" in world.heal(effect)[1].proof
 
 
 def test_an_abandoned_fault_waits_no_more() -> None:

@@ -53,7 +53,7 @@ def test_who_was_there_already_is_no_new_member() -> None:
     groups = FakeGroups()
     fault, old = made("join", groups), groups.member("billing", 2)
     effect = fault.inject([old])  # type: ignore[list-item]
-    assert effect == Effect(None, False, "member 2 of billing (pid 1002): there already")
+    assert effect == Effect(None, False, "member 2 of billing (pid 1002): already in the group")
     assert fault.heal([old], effect)[1] == effect  # type: ignore[list-item]
 
 
@@ -129,7 +129,7 @@ def test_a_leave_says_who_took_over() -> None:
     """Once the others own what it had; where it had nothing there is nothing to wait for."""
     groups = FakeGroups()
     fault, hit = made("leave", groups), groups.member("billing", 2)
-    said(rf".*; its partition went to others {MS} ms later", fault.inject([hit]))  # type: ignore[list-item]
+    said(rf".*; its partition went to other members {MS} ms later", fault.inject([hit]))  # type: ignore[list-item]
     idle = FakeGroups()
     idle.member("billing", 2).owned.clear()
     fault = made("leave", idle)
@@ -161,7 +161,7 @@ def test_partitions_are_counted() -> None:
     groups = FakeGroups()
     fault, hit = made("leave", groups), groups.member("billing", 1)
     effect = fault.inject([hit])  # type: ignore[list-item]
-    said(rf".*; its 2 partitions went to others {MS} ms later", effect)
+    said(rf".*; its 2 partitions went to other members {MS} ms later", effect)
     assert effect.bit
 
 
@@ -183,7 +183,7 @@ def test_who_was_to_stay_away_and_did_not_is_named() -> None:
     effect = fault.inject([hit])  # type: ignore[list-item]
     hit.start()
     healed, after = fault.heal([hit], effect)  # type: ignore[list-item]
-    runs = "member 2 of billing (pid 2002) runs though nobody was to start it"
+    runs = "member 2 of billing (pid 2002) runs although it should not have been started"
     assert (healed, after) == (None, Effect(effect.effective_ns, False, f"{effect.proof}; {runs}"))
 
 
@@ -194,7 +194,7 @@ def test_what_the_others_did_not_take_is_told_once(monkeypatch: pytest.MonkeyPat
     fault, hit = made("kill", groups, returns=False), groups.member("billing", 2)
     healed, after = fault.heal([hit], fault.inject([hit]))  # type: ignore[list-item]
     assert healed is None
-    said(rf".*; its partition had not all been given to others {MS} ms later", after)
+    said(rf".*; its partition had not all gone to other members {MS} ms later", after)
 
     groups = FakeGroups()
     groups.deals = False
@@ -203,7 +203,7 @@ def test_what_the_others_did_not_take_is_told_once(monkeypatch: pytest.MonkeyPat
     effect = fault.inject([hit])  # type: ignore[list-item]
     _, after = fault.heal([hit], effect)  # type: ignore[list-item]
     assert not effect.bit and not after.bit
-    assert after.proof.count("had not all been given to others") == 1
+    assert after.proof.count("had not all gone to other members") == 1
 
 
 def test_a_leave_that_is_none_waits_for_nobody() -> None:
@@ -224,7 +224,7 @@ def test_a_zombie_says_when_others_took_over() -> None:
     groups.rebalance()
     groups.made.append(hit)
     said(
-        rf".*; its partition went to others {MS} ms after it stood still",
+        rf".*; its partition went to other members {MS} ms after it stopped",
         fault.heal([hit], effect)[1],  # type: ignore[list-item]
     )
     idle = FakeGroups()
@@ -278,7 +278,7 @@ def test_a_member_that_says_nothing_is_not_slow() -> None:
     # Ten seconds for what it does now, and as long for what it does then.
     assert fault.scene.clock.now() == pytest.approx(1020, abs=0.2)
     nothing = "member 2 of billing has worked on no record at that pace"
-    assert effect == Effect(None, False, f"told to take 50 ms for each record: {nothing}")
+    assert effect == Effect(None, False, f"set to 50 ms for each record: {nothing}")
     mute.speaks = True
     fault.heal([mute], effect)  # type: ignore[list-item]
     assert mute.pace == 0
