@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -44,42 +44,35 @@ READY_TIMEOUT_S = 60.0
 _REACHED_S = 5.0
 
 
-def lab(
-    scenario: str | Path | None = None,
-    *,
-    folder: Path | None = None,
-    note: Callable[[str], None] = lambda text: None,
-    **cluster: object,
-) -> Lab:
-    """A cluster of real brokers, started on entering the block and gone on leaving it.
+class Lab:
+    """A cluster of real brokers, started on entering the `with` block and gone on leaving it. Thread-safe.
 
     `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `racks=["a", "b"]`, `controllers=1`,
     `kafka="4.3.1"`, `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a
-    file: its cluster and topics are taken. `folder`: where configs and logs of the brokers stay; without it
-    they are deleted with it. `note` is called with what takes long. Raises UsageError for any mistake.
-    """
-    found = loader.load(str(scenario))[1] if scenario is not None else None
-    given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
-    data = {**given, **{key.replace("_", "-"): value for key, value in cluster.items()}}
-    try:
-        spec = Spec.model_validate(data, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise UsageError(in_lines(from_validation(error, data))) from None
-    return Lab(spec, found.topics if found is not None else [], folder, note)
-
-
-class Lab:
-    """A running cluster inside its `with` block; made by `lab`. For several threads.
+    file, whose cluster and topics are used. `folder`: where configs and logs of the brokers are kept; without
+    it they are deleted with the cluster. `note` is called with what takes long. Raises UsageError.
 
     What kaput itself knows is a property; what looks at brokers, changes them or takes an argument is a
     method. Entering raises LabError if the cluster does not come up.
     """
 
     def __init__(
-        self, spec: Spec, topics: Sequence[Topic], folder: Path | None, note: Callable[[str], None]
+        self,
+        scenario: str | Path | None = None,
+        *,
+        folder: Path | None = None,
+        note: Callable[[str], None] = lambda text: None,
+        **cluster: object,
     ) -> None:
-        self._spec = spec
-        self._topics, self._folder, self._note = topics, folder, note
+        found = loader.load(str(scenario))[1] if scenario is not None else None
+        given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
+        data = {**given, **{key.replace("_", "-"): value for key, value in cluster.items()}}
+        try:
+            self._spec = Spec.model_validate(data, by_alias=True, by_name=False)
+        except ValidationError as error:
+            raise UsageError(in_lines(from_validation(error, data))) from None
+        self._topics: list[Topic] = found.topics if found is not None else []
+        self._folder, self._note = folder, note
         self._found: tuple[Java, Distribution] | None = None
         self._cluster: Cluster
         self._admin: Admin
@@ -295,3 +288,6 @@ class Lab:
     def _settle(self) -> None:
         if not self._faults.active:
             self._cluster.wait_ready(READY_TIMEOUT_S)
+
+
+lab = Lab  # the shorthand: `with kaput.lab(brokers=3) as lab`
