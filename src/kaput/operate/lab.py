@@ -70,7 +70,7 @@ class Lab:
         try:
             self._spec = Spec.model_validate(data, by_alias=True, by_name=False)
         except ValidationError as error:
-            raise UsageError(in_lines(from_validation(error, data))) from None
+            raise UsageError(in_lines(from_validation(error, data, ("cluster",)))) from None
         self._topics: list[Topic] = found.topics if found is not None else []
         self._folder, self._note = folder, note
         self._found: tuple[Java, Distribution] | None = None
@@ -184,7 +184,7 @@ class Lab:
                 assignment=assignment,
             )
         except ValidationError as error:
-            raise UsageError(in_lines(from_validation(error, {}))) from None
+            raise UsageError(in_lines(from_validation(error, {}, ("topics", 0)))) from None
         self._admin.create_topics([topic])
 
     def grow(self, count: int = 1) -> list[int]:

@@ -82,3 +82,9 @@ def test_a_lab_takes_a_scenarios_cluster_and_topics_and_keys_of_its_own() -> Non
     assert [topic.name for topic in made._topics] == ["jobs"]
     with pytest.raises(UsageError, match="broker: no such key; did you mean brokers"):
         kaput.Lab(broker=1)
+
+
+def test_an_option_that_does_not_exist_is_compared_with_those_of_faults(made: Lab) -> None:
+    """Not with the keys of a whole scenario."""
+    with pytest.raises(UsageError, match="directon: no such key; did you mean direction"):
+        made.inject("cut", "broker 1", directon="in")
