@@ -18,7 +18,7 @@ from kaput.bench.plan import Plan
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.counts import GroupCounts, RunCounts
 from kaput.evidence.findings_file import SCHEMA
-from kaput.scenario.vocabulary import ANOMALIES, GROUP_ANOMALIES
+from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES
 
 HEAVY = ("pyspark", "polars", "pyarrow", "numpy", "pydantic", "altair", "confluent_kafka", "kafka")
 
