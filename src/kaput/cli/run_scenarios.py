@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
+    from kaput.api.existing_cluster import ExistingClusterOptions
     from kaput.api.scratch import Scratch
-    from kaput.cli.existing_cluster import ExistingClusterOptions
     from kaput.cli.scenario_choice import Choice
     from kaput.cli.series import Plan, Result, Series
     from kaput.dashboard.beside import Beside
