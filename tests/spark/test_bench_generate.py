@@ -18,7 +18,7 @@ from kaput.evidence import reading
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.schemas import TABLES
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.vocabulary import READING_ANOMALIES, SHARE_ANOMALIES, TRANSACTION_ANOMALIES
 

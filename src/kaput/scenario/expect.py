@@ -1,6 +1,6 @@
-"""What the author of a scenario expects of its run: a block of model.py.
+"""What the author of a scenario expects of a run: a block of model.py.
 
-How counts are held against it is for verdict/expectations.py.
+verdict/expectations.py compares counts with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kaput.scenario.vocabulary import Verdict
 
 
 class Expect(Block):
-    """What the author expects; each anomaly is a number or a comparison (shares are of messages sent)."""
+    """The expected result; each anomaly is a number or a comparison (percentages of messages sent)."""
 
     verdict: Verdict | None = None
     """The verdict of the run."""
@@ -32,7 +32,7 @@ class Expect(Block):
     corrupt: Comparison | None = None
     """Records with a wrong checksum."""
     reordered: Comparison | None = None
-    """Stored behind a later message of the same producer."""
+    """Stored after a later message of the same producer."""
     inconsistent_offset: Comparison | None = None
     """One offset with two identities."""
     unseen: Comparison | None = None
@@ -40,35 +40,35 @@ class Expect(Block):
     redelivered: Comparison | None = None
     """Delivered more than once."""
     poll_skip: Comparison | None = None
-    """Deliveries that jump over stored records."""
+    """Deliveries that skip stored records."""
     nonmonotonic_poll: Comparison | None = None
-    """Deliveries that step back."""
+    """Deliveries that go back."""
     commit_ahead: Comparison | None = None
-    """Commits past what was delivered."""
+    """Commits beyond what was delivered."""
     unassigned_delivery: Comparison | None = None
     """Deliveries from partitions that the member did not own."""
     stuck: Annotated[Comparison, AfterValidator(no_share)] | None = None
-    """Messages that groups waited for until a fault was healed, of the fault with the most."""
+    """Messages that groups waited for until a fault was healed; the maximum over faults."""
     slump: Annotated[Comparison, AfterValidator(no_share)] | None = None
-    """Seconds in a row in which less than 80 % of the ordered rate was acknowledged, or delivered."""
+    """Consecutive seconds in which less than 80 % of the configured rate was acknowledged or delivered."""
     standstill: Annotated[Comparison, AfterValidator(no_share)] | None = None
-    """Whole seconds for which a last stable offset stood still below the high watermark, the longest time."""
+    """The longest time in whole seconds that a last stable offset stalled below the high watermark."""
     vanished: Comparison | None = None
     """Delivered, stored nowhere."""
     double_accept: Comparison | None = None
     """Records that a share group accepted more than once."""
     delivered_after_accept: Comparison | None = None
-    """Records that a share group delivered after an accept of them was confirmed."""
+    """Records that a share group delivered after their acceptance was confirmed."""
     over_delivered: Comparison | None = None
     """Records that a share group delivered more often than its limit."""
     lost_release: Comparison | None = None
-    """Records that came back to a share group and were never delivered again."""
+    """Released records that a share group never delivered again."""
     torn_transaction: Comparison | None = None
-    """Transactions of which a part is stored, and a part not."""
+    """Transactions that are only partly stored."""
     lost_commit: Comparison | None = None
-    """Committed transactions of which nothing is stored."""
+    """Committed transactions that are not stored at all."""
     hanging_transaction: Comparison | None = None
-    """Last stable offsets that stood still for longer than a transaction may be open."""
+    """Last stable offsets that stalled for longer than a transaction may be open."""
     aborted_read: Comparison | None = None
     """Messages of transactions that never committed, delivered with read_committed."""
     processed_twice: Comparison | None = None

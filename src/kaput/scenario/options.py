@@ -1,7 +1,7 @@
 """What faults may be told beside their target: which fault takes which key, and what it means when left out.
 
 The keys stand flat in a fault's step in the file. What a value may be is in values.py, where the keys are in
-model.py; what must agree with the rest of the scenario in checks.py.
+model.py; what must agree with the rest of the scenario in checks/scenario.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The steps of a scenario's timeline: one fault on one target, when, for how long, and with which options.
 
-Not here: which fault takes which option (options.py), what must agree with the rest of the file (checks.py).
+Not here: which fault takes which option (options.py), what must agree with the rest of the file
+(checks/scenario.py).
 """
 
 from __future__ import annotations
