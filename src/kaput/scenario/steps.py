@@ -67,7 +67,7 @@ class FaultStep(Block):
     direction: Direction | None = None
     """What is hit: `in` what comes to the target, `out` what goes from it, or `both`."""
     how: How | None = None
-    """Packets vanish (`drop`), or their sender is told at once (`reject`)."""
+    """Packets are dropped (`drop`), or their sender gets an error (`reject`)."""
     clients_with: Side | None = None
     """Whom the clients of a partition still reach: the `target`, the `others`, or `both`."""
     percent: Percent | None = None
@@ -108,7 +108,7 @@ class FaultStep(Block):
         return with_defaults(data)
 
     def options(self) -> Options:
-        """What the fault is told beside its target."""
+        """The fault's options in addition to its target."""
         named = {field.name: getattr(self, field.name) for field in fields(Options)}
         given = {name: value for name, value in named.items() if value is not None}
         return Options(**{**given, "from_": tuple(given.get("from_", ()))})

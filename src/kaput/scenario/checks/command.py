@@ -14,7 +14,7 @@ from kaput.scenario.source import DataPath
 
 Found = Iterator[tuple[DataPath, str]]
 
-# What kaput's own member does as it is told; another program does it as it likes.
+# Keys that kaput's own member follows; another program decides these itself.
 _OF_OWN_MEMBERS = ("assignor", "static", "commit", "commit_mode", "commit_every", "processing")
 UNHITTABLE = "faults hit kaput's own clients, not other programs; leave out client: command, or the fault"
 

@@ -17,7 +17,7 @@ from kaput.scenario.source import DataPath
 
 Found = Iterator[tuple[DataPath, str]]
 
-# Client settings that kaput makes itself, and the key of the scenario that decides them (None: nobody may).
+# Client settings that kaput sets itself, and the scenario key that decides them (None: no key does).
 _KEYS = {
     "bootstrap.servers": None,
     "metadata.broker.list": None,

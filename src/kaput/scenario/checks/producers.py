@@ -7,7 +7,7 @@ from kaput.scenario.checks.groups import Found, no_topic, reserved
 from kaput.scenario.checks.java import check_java
 from kaput.scenario.model import Producers, Scenario
 
-# Client settings that kaput makes itself, and the key of the scenario that decides them (None: nobody may).
+# Client settings that kaput sets itself, and the scenario key that decides them (None: no key does).
 _PRODUCER_KEYS = {
     "bootstrap.servers": None,
     "metadata.broker.list": None,

@@ -138,7 +138,7 @@ def _faults(scenario: Scenario) -> Found:
 def _at(step: FaultStep, scenario: Scenario) -> Found:
     total, longest = total_messages(scenario), longest_duration_ms(scenario)
     if isinstance(step.at, AtMessage):
-        # A producer with neither messages nor duration is a mistake of its own, said elsewhere.
+        # A producer with neither messages nor duration is reported elsewhere.
         if total is None and longest is not None:
             yield ("at",), "a message number needs producers that all have messages; write a time or a share"
         elif total is not None and step.at.message > total:
