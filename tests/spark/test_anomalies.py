@@ -11,7 +11,7 @@ from fakes.histories import History
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
-from kaput.scenario.vocabulary import ANOMALIES
+from kaput.scenario.anomalies import ANOMALIES
 
 
 def _clean() -> History:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
 
+from fakes.kinds_of_anomalies import OF_SHARE_GROUPS, OF_TRANSACTIONS
 from kaput.analysis.pipeline import analyse
 from kaput.bench.generate import generate, shape_of
 from kaput.bench.plan import PlantingPlan
@@ -20,7 +21,6 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.schemas import TABLES
 from kaput.scenario.checks.scenario import check
 from kaput.scenario.loader import read_resolved
-from kaput.scenario.vocabulary import READING_ANOMALIES, SHARE_ANOMALIES, TRANSACTION_ANOMALIES
 
 CASES = {
     "ten producers in eight slabs": (shape_of(50_000, 10, 10, 1, seed=1, slab_messages=7_000), 0.0001),
@@ -42,7 +42,7 @@ def test_findings_are_as_planned(shape: Shape, rate: float, tmp_path: Path, spar
     """Fates, anomalies and verdict, in the run and in each group."""
     expected = _make(tmp_path, spark, shape, rate)
     # It makes no share groups and no transactions.
-    others = {*SHARE_ANOMALIES, *TRANSACTION_ANOMALIES, *READING_ANOMALIES}
+    others = OF_SHARE_GROUPS | OF_TRANSACTIONS
     planted = [count for name, count in expected["anomalies"].items() if name not in others]
     assert all(planted) or not shape.groups
     findings = analyse(reading.check(RunFolder(tmp_path)), spark)

@@ -10,13 +10,12 @@ import pytest
 from pyspark import SparkContext
 
 from fakes.histories import History, at, write_table
+from fakes.kinds_of_anomalies import OF_TRANSACTIONS
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
-from kaput.scenario.vocabulary import ANOMALIES, READING_ANOMALIES, TRANSACTION_ANOMALIES
+from kaput.scenario.anomalies import ANOMALIES
 from spark.test_anomalies import CASES
-
-OF_TRANSACTIONS = {**TRANSACTION_ANOMALIES, **READING_ANOMALIES}
 
 
 def _rich() -> History:

@@ -8,22 +8,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from fakes.kinds_of_anomalies import OF_SHARE_GROUPS, OF_TRANSACTIONS
 from kaput.bench.generate import shape_of
 from kaput.bench.kinds import EFFECTS, PlantKind
 from kaput.bench.plan import PlantingPlan
 from kaput.bench.shape import Batches, Shape
 from kaput.cli.main import app
 from kaput.errors import UsageError
-from kaput.scenario.vocabulary import (
-    ANOMALIES,
-    GROUP_ANOMALIES,
-    READING_ANOMALIES,
-    RUN_ANOMALIES,
-    SHARE_ANOMALIES,
-    TRANSACTION_ANOMALIES,
-)
+from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES
 
-_NEVER = {*SHARE_ANOMALIES, *TRANSACTION_ANOMALIES, *READING_ANOMALIES}  # not planted
+_NEVER = OF_SHARE_GROUPS | OF_TRANSACTIONS  # not planted
 
 
 def test_every_kind_has_an_effect_and_every_anomaly_a_kind() -> None:

@@ -15,7 +15,7 @@ from kaput.analysis.run import Run
 from kaput.errors import AccountingError
 from kaput.evidence.findings import Anomaly, Example, FaultFindings, Findings, GroupFindings
 from kaput.evidence.findings import Run as RunFindings
-from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES
+from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.verdict.facts import Displaced, Facts, GroupFacts, Loss
 from kaput.verdict.judge import Judgement, judge
 

@@ -15,7 +15,8 @@ import numpy as np
 from kaput.bench.kinds import EFFECTS, HOLES, PLAIN, PlantKind, slots_more
 from kaput.bench.shape import Batches, Longs, Shape, commits_in
 from kaput.errors import UsageError
-from kaput.scenario.vocabulary import ANOMALIES, GROUP_ANOMALIES, OUTCOMES, RUN_ANOMALIES
+from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES
+from kaput.scenario.vocabulary import OUTCOMES
 
 NEVER = 2**62
 

@@ -1,6 +1,6 @@
 """The archive of loaded classes (AppCDS) that halves the start of every node: made once, then shared.
 
-Made by one clean run of a broker (cds_making.py), for each build of Java and each set of jars. Whatever is
+Made by one clean run of a broker (cds_builder.py), for each build of Java and each set of jars. Whatever is
 wrong with an archive, the JVM passes over it: nothing depends on it but time.
 """
 

@@ -6,12 +6,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
 from kaput.cluster.node import Node
 from kaput.cluster.ports import HOST, Ports
 from kaput.cluster.properties import NodeLayout, write_properties
-from kaput.cluster.requests import metadata
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.errors import BrokerError

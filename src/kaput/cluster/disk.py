@@ -21,4 +21,4 @@ def mount(path: Path, size_mb: int) -> None:
     if libc.mount(
         b"kaput", os.fsencode(path), b"tmpfs", ctypes.c_ulong(0), f"size={size_mb}m,mode=0755".encode()
     ):
-        raise LabError(f"a disk of its own cannot be mounted at {path}: {os.strerror(ctypes.get_errno())}")
+        raise LabError(f"cannot mount a separate disk at {path}: {os.strerror(ctypes.get_errno())}")

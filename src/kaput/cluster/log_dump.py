@@ -42,12 +42,12 @@ class Dump(NamedTuple):
 
 def dump(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
     """What the tool prints of `files`, asked a second time where the first answer was not whole."""
-    told = _ask(distribution, java, files)
-    if told.wrong is None:
-        return told
+    first = _ask(distribution, java, files)
+    if first.wrong is None:
+        return first
     time.sleep(_AGAIN_AFTER_S)
     again = _ask(distribution, java, files)
-    return again if again.wrong is None or len(again.lines) >= len(told.lines) else told
+    return again if again.wrong is None or len(again.lines) >= len(first.lines) else first
 
 
 def _ask(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
@@ -70,8 +70,8 @@ def _ask(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
         return Dump([], str(error))
     lines = done.stdout.splitlines()
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["it said nothing"]
-        why = next((line for line in said if "Exception" in line or "Error" in line), said[-1])
+        output = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no output"]
+        why = next((line for line in output if "Exception" in line or "Error" in line), output[-1])
         return Dump(lines, f"it ended with status {done.returncode}: {why.strip()[:300]}")
     return Dump(lines, whole(lines, sizes))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from kaput.cluster.admin.requests import metadata
 from kaput.cluster.node import Node
-from kaput.cluster.requests import metadata
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.errors import BrokerError
 

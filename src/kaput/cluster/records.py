@@ -50,7 +50,7 @@ def _of_batch(head: Header, batch: bytes) -> Iterator[Record]:
 
 
 def _unpacked(head: Header, batch: bytes) -> bytes:
-    """The same batch without compression; its checksum is not that of these bytes, and nobody looks at it."""
+    """The same batch without compression; its checksum is not updated, and not checked."""
     if not head.attributes & _CODEC:
         return batch
     body = decompress(head.attributes & _CODEC, batch[HEADER_BYTES:])

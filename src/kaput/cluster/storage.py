@@ -65,7 +65,7 @@ def run_storage_tool(
     java: Java,
     features: Mapping[str, int] = _KAFKAS_OWN,
 ) -> None:
-    """`kafka-storage format`. Raises BrokerError with what the tool said."""
+    """`kafka-storage format`. Raises BrokerError with the tool's output."""
     args: list[str | Path] = ["format", "--cluster-id", cluster_id, "--config", properties]
     for name, level in sorted(features.items()):
         args += ["--feature", f"{name}={level}"]

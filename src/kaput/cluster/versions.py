@@ -25,7 +25,7 @@ class Versions:
         self._archives: dict[str, Path | None] = {}  # of classes, by version
 
     def prepare(self, note: Callable[[str], None]) -> None:
-        """Makes what quick starts need, of all of them; `note` is told that it takes long."""
+        """Makes what quick starts need, of all of them; `note` gets a message if it takes long."""
         for each in (self.current, *self._successors.values()):
             self._archives[each.version] = ensure_archive(each, self._java, note)
 

@@ -5,7 +5,10 @@ Each is the anomaly's exact count, permitted ones included; docs/GLOSSARY.md def
 
 from __future__ import annotations
 
-from typing import Protocol, overload
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol, overload
+
+from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES, attribute
 
 
 class Counted(Protocol):
@@ -30,35 +33,23 @@ class Count:
 
 
 class GroupCounts:
-    """Anomalies that are counted for each group; of the findings as a whole, over all groups."""
+    """An attribute for each anomaly that is counted for groups; of findings as a whole, over all groups."""
 
-    unseen = Count()
-    redelivered = Count()
-    poll_skip = Count()
-    nonmonotonic_poll = Count()
-    commit_ahead = Count()
-    unassigned_delivery = Count()
-    vanished = Count()
-    double_accept = Count()
-    delivered_after_accept = Count()
-    over_delivered = Count()
-    lost_release = Count()
-    aborted_read = Count()
-    processed_twice = Count()
-    unprocessed = Count()
+    if TYPE_CHECKING:
+
+        def __getattr__(self, anomaly: str) -> int: ...
 
 
 class RunCounts(GroupCounts):
-    """Anomalies that are counted for the run, and those of groups."""
+    """The same, and one for each that is counted for the run."""
 
-    lost = Count()
-    duplicate = Count()
-    recovered = Count()
-    ghost = Count()
-    phantom = Count()
-    corrupt = Count()
-    reordered = Count()
-    inconsistent_offset = Count()
-    torn_transaction = Count()
-    lost_commit = Count()
-    hanging_transaction = Count()
+
+def _give(counts: type, names: Iterable[str]) -> None:
+    for name in names:
+        count = Count()
+        count.__set_name__(counts, attribute(name))
+        setattr(counts, attribute(name), count)
+
+
+_give(GroupCounts, GROUP_ANOMALIES)
+_give(RunCounts, RUN_ANOMALIES)

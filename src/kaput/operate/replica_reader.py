@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kaput.cluster import requests
 from kaput.cluster.access import OPEN, Access
+from kaput.cluster.admin import requests
 from kaput.cluster.records import Record, read_records
 from kaput.cluster.segments import directory, headers, log_end, segments
 from kaput.cluster.wire import REFUSALS, Endpoint, Refused, Unanswered, ask, trouble

@@ -17,8 +17,8 @@ from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
 from kaput.report.layout import NOTHING, number
 from kaput.report.leaders import LIBRDKAFKA
 from kaput.report.statistics import summarise
+from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.scenario.options import TOPIC_FAULTS
-from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES
 
 _FAILED = "failed"  # the lab did: there is nothing to judge
 

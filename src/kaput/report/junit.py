@@ -15,7 +15,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings
 from kaput.report.layout import plural
 from kaput.report.sentences import not_proven
-from kaput.scenario.vocabulary import RUN_ANOMALIES
+from kaput.scenario.anomalies import RUN_ANOMALIES
 
 # XML 1.0 has no place for these, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

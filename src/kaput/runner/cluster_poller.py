@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from kaput.cluster.admin import PartitionState
+from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.events import POLLING, ClusterEvent
-from kaput.cluster.existing_admin import ExistingAdmin
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.runner.sampling import Sampler

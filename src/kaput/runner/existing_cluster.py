@@ -16,10 +16,10 @@ from types import TracebackType
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
+from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.events import Collected
 from kaput.cluster.existing import ExistingCluster
-from kaput.cluster.existing_admin import ExistingAdmin
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.node import Node
 from kaput.core import TopicPartition

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES, Anomaly
 from kaput.scenario.model import Scenario
-from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES, SHARE_ANOMALIES, Verdict
+from kaput.scenario.vocabulary import Verdict
 from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.doubts import doubts
 from kaput.verdict.existing_cluster import ExistingClusterLimits
@@ -51,9 +52,9 @@ def _severity(ruling: Ruling) -> int:
     return ("violation", "unclear", "permitted").index(ruling.word)
 
 
-def _never(anomalies: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+def _never(anomalies: Mapping[str, Anomaly]) -> Iterator[tuple[str, str]]:
     """Those that are never permitted, whatever the configuration, and what each one means."""
-    return ((name, meaning) for name, meaning in anomalies.items() if meaning is not None)
+    return ((name, one.never) for name, one in anomalies.items() if one.never is not None)
 
 
 @dataclass
@@ -170,7 +171,7 @@ def _judge_group(
     bench.rule("unseen", "stored messages were never delivered", early, group.group)
     if group.unnoticed:
         bench.rule(
-            "lost-release", SHARE_ANOMALIES["lost-release"], [(_UNNOTICED, group.unnoticed)], group.group
+            "lost-release", str(ANOMALIES["lost-release"].never), [(_UNNOTICED, group.unnoticed)], group.group
         )
     unclear = {"unseen": group.maybe_too_early}
     never = {**dict(_never(GROUP_ANOMALIES)), "redelivered": _DELIVERED_AGAIN}

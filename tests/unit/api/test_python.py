@@ -18,7 +18,7 @@ from kaput.bench.plan import Plan
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.counts import GroupCounts, RunCounts
 from kaput.evidence.findings_file import SCHEMA
-from kaput.scenario.vocabulary import ANOMALIES, GROUP_ANOMALIES
+from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES
 
 HEAVY = ("pyspark", "polars", "pyarrow", "numpy", "pydantic", "altair", "confluent_kafka", "kafka")
 
@@ -154,3 +154,8 @@ def test_real_findings_follow_the_schema_that_is_shipped(made: tuple[Path, dict[
         jsonschema.validate({**found, "mistake": 1}, schema)
     with pytest.raises(jsonschema.ValidationError, match="'maybe' is not one of"):
         jsonschema.validate({**found, "verdict": "maybe"}, schema)
+
+
+def test_type_checkers_see_kaputs_types() -> None:
+    """The package says that it has them (PEP 561)."""
+    assert Path(str(kaput.__file__)).with_name("py.typed").is_file()

@@ -141,7 +141,7 @@ def test_a_run_is_followed_through_its_sealing_to_its_verdict(folder: RunFolder,
 
 def _findings() -> dict[str, Any]:
     from kaput.evidence.findings import Findings
-    from kaput.scenario.vocabulary import RUN_ANOMALIES
+    from kaput.scenario.anomalies import RUN_ANOMALIES
 
     zero = {"count": 0, "permitted": 0}
     lost = {"count": 23, "permitted": 23}

@@ -178,6 +178,38 @@ def test_a_step_waits_for_its_message_as_long_as_there_is_load(tmp_path: Path) -
     assert rows[0]["bit"], rows[0]["proof"]
 
 
+def test_steps_that_wait_have_no_thread(tmp_path: Path) -> None:
+    """A timeline may have thousands of steps, by time and by message; only those under way cost a thread."""
+    steps = [
+        Step(f"{i:04}-noop", "noop", "all", AtAttempt(i) if i % 2 else AfterStart(60_000 + i), 10, 1)
+        for i in range(1, 2001)
+    ]
+    before = threading.active_count()
+    at_work: list[int] = []
+
+    def drive(nemesis: Nemesis) -> None:
+        nemesis.threshold(999)
+        at_work.append(threading.active_count() - before)
+        nemesis.workload_over()
+
+    rows, _ = play(tmp_path, steps, drive)
+    assert at_work[0] <= 2, "the step under way, and the one thread that waits for all others"
+    assert [row["id"] for row in rows if row["bit"]] == ["0999-noop"]
+    assert len(rows) == 2000
+
+
+def test_the_signal_of_the_last_message_may_come_after_the_end_of_the_load(tmp_path: Path) -> None:
+    """It is on its way when the producers report that all is sent: the step begins all the same."""
+    step = Step("1-noop", "noop", "all", AtAttempt(30), 10, 1)
+
+    def drive(nemesis: Nemesis) -> None:
+        nemesis.workload_over()
+        nemesis.threshold(30)
+
+    (row,), _ = play(tmp_path, [step], drive)
+    assert row["bit"], row["proof"]
+
+
 def test_a_target_that_is_nobody_did_not_bite(tmp_path: Path) -> None:
     """A target that cannot be resolved is recorded with the reason, not raised."""
     step = Step("1-kill", "kill", "leader-of orders/0", AfterStart(0), 10, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kaput.scenario.vocabulary import GROUP_ANOMALIES, RUN_ANOMALIES
+from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
 
 SECOND = 1_000_000_000
 

@@ -9,7 +9,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase
 
 from kaput.evidence.findings import Findings
 from kaput.report.junit import to_junit
-from kaput.scenario.vocabulary import ANOMALIES
+from kaput.scenario.anomalies import ANOMALIES
 
 
 def cases(raw: dict[str, Any]) -> dict[str, TestCase]:

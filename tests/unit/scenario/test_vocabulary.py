@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kaput.analysis.questions import questions
+from kaput.scenario.anomalies import ANOMALIES
 from kaput.scenario.model import Expect
-from kaput.scenario.vocabulary import ANOMALIES
 
 
 def test_every_anomaly_can_be_expected_and_told() -> None:

@@ -20,7 +20,7 @@ from kaput.analysis.facts.waiting import committed
 from kaput.analysis.questions.commits import of_members
 from kaput.evidence.findings_parts import Lag, MemberFindings, ShareMemberFindings
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
-from kaput.scenario.vocabulary import GROUP_ANOMALIES
+from kaput.scenario.anomalies import GROUP_ANOMALIES
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run

@@ -72,7 +72,7 @@ def _port(text: str) -> int:
 
 
 def _address(text: str) -> str:
-    """An IPv4 address of the kernel's hexadecimal form; of IPv6 only mapped ones are told."""
+    """An IPv4 address of the kernel's hexadecimal form; IPv6 only if mapped."""
     digits = text.partition(":")[0]
     if len(digits) == 32 and not digits.startswith(_MAPPED):
         return ""

@@ -49,7 +49,7 @@ class Namespaces:
     def join(self, nodes: Sequence[int]) -> None:
         """A bridge, and for each node a holder and a link. Raises LabError outside the clients' namespace."""
         if not inside():
-            raise LabError("network namespaces are not entered: start this with `kaput run`")
+            raise LabError("not inside a network namespace: start this with `kaput run`")
         first = not self._holders
         for node in nodes:
             self._holders[node] = self._owner.spawn(
@@ -67,7 +67,7 @@ class Namespaces:
         return f"10.77.{node >> 8}.{node & 255}"
 
     def ports(self, count: int) -> list[int]:
-        """From 9092 on: nobody else is there."""
+        """From 9092 on: the namespace has no other servers."""
         return [_FIRST_PORT + i for i in range(count)]
 
     def command(self, node: int, command: Sequence[str]) -> list[str]:
@@ -95,7 +95,7 @@ class Namespaces:
         tear_down(self._namespace(node), self.host(node), self.connections(node, peers))
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
-        """Made by a thread that visits the namespace; the socket stays there, whoever uses it."""
+        """Opened by a thread inside the namespace; the socket stays there."""
         if node is None:
             return socket.socket(socket.AF_INET, kind)
         return run_in_netns(self._namespace(node), lambda: socket.socket(socket.AF_INET, kind))
@@ -140,4 +140,4 @@ def _wait_apart(holder: OwnedProcess) -> None:
             if Path(f"/proc/{holder.pid}/ns/net").readlink() != ours:
                 return
         time.sleep(0.001)
-    raise LabError(f"{holder.name} could not be made within {_HOLDER_TIMEOUT_S:.0f} s")
+    raise LabError(f"{holder.name} could not be created within {_HOLDER_TIMEOUT_S:.0f} s")

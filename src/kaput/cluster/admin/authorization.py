@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.existing_requests import api_versions
-from kaput.cluster.requests import metadata
+from kaput.cluster.admin.existing_requests import api_versions
+from kaput.cluster.admin.requests import metadata
 from kaput.cluster.wire import Endpoint, Refused, Unanswered, WrongProtocol, ask
 from kaput.errors import LabError
 

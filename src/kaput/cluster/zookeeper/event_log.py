@@ -1,10 +1,10 @@
-"""What a cluster in ZooKeeper mode recorded: leader epochs, ISR changes, brokers gone and come.
+"""What a cluster in ZooKeeper mode recorded: leader epochs, ISR changes, brokers that came and went.
 
-Told by the brokers' logs. Every change of a partition is a new version of its znode, and whoever writes about
-it names that version. So a change counts once, however many logs have it, and versions give the order, not
-clocks. The controller's own line counts; where it died before it wrote one, the first broker that heard of
-the change. A deposed controller writes no versions (ZooKeeper refuses it), but may log who it thinks lives.
-Its place: collecting.py asks here in ZooKeeper mode; zookeeper_lines.py knows the lines.
+It is read from the brokers' logs. Every change of a partition is a new version of its znode, and every log
+line about it names that version. So a change counts once, however many logs have it, and versions give the
+order, not clocks. The controller's own line counts; if it died before writing one, that of the first broker
+that learned of the change. A deposed controller writes no versions (ZooKeeper refuses), but may log which
+brokers it thinks live. Its place: mode.py; log_lines.py knows the lines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from kaput.cluster.events import CONTROLLER_LOG, STATE_CHANGE_LOG, ClusterEvent
-from kaput.cluster.zookeeper_lines import Alive, Elected, PartitionState, read_line
+from kaput.cluster.zookeeper.log_lines import Alive, Elected, PartitionState, read_line
 from kaput.errors import LabError
 
 SOURCES = {"controller.log": CONTROLLER_LOG, "state-change.log": STATE_CHANGE_LOG}
@@ -37,7 +37,7 @@ def read_cluster_events(folders: Mapping[int, Path]) -> list[ClusterEvent]:
 
 @dataclass
 class Record:
-    """What all logs say together; `read` takes the logs in any order."""
+    """All logs combined; `read` takes them in any order."""
 
     _states: dict[tuple[str, int], dict[int, tuple[PartitionState, str]]] = field(
         default_factory=lambda: defaultdict(dict)
@@ -47,7 +47,7 @@ class Record:
     )  # by epoch: began at, what it saw
 
     def read(self, lines: Iterable[str], source: str) -> None:
-        """Takes one log of one broker."""
+        """Reads one log of one broker."""
         term: list[Alive] = []
         for line in lines:
             match read_line(line):
@@ -60,7 +60,7 @@ class Record:
                     term.append(alive)
 
     def events(self) -> list[ClusterEvent]:
-        """Every event, in the order of time."""
+        """All events, in order of time."""
         found = [event for place in sorted(self._states) for event in self._partition(place)]
         found += self._brokers()
         return sorted(found, key=lambda event: event.at_ns)
@@ -72,7 +72,7 @@ class Record:
             versions[state.version] = (state, source)
 
     def _partition(self, place: tuple[str, int]) -> Iterator[ClusterEvent]:
-        """Naming a leader, even the same one, begins a new epoch; all else is a change of the ISR."""
+        """A change with a leader, even the same one, starts a new epoch; others change the ISR."""
         before: PartitionState | None = None
         for state, source in _in_order(self._states[place]):
             kind = "leader" if before is None or before.leader_epoch != state.leader_epoch else "isr"
@@ -83,7 +83,7 @@ class Record:
             before = state
 
     def _brokers(self) -> Iterator[ClusterEvent]:
-        """From who lives to who lives next, over all controllers."""
+        """Changes of the live brokers, over all controllers."""
         alive: frozenset[int] = frozenset()
         for seen in self._seen():
             gone, come = alive - seen.brokers | (alive & seen.bounced), seen.brokers - alive | seen.bounced
@@ -93,14 +93,14 @@ class Record:
             alive = seen.brokers
 
     def _seen(self) -> Iterator[Alive]:
-        """What each controller saw until the next one was elected; what it says after that is out of date."""
+        """What each controller saw until the next election; its later lines are out of date."""
         terms = [self._terms[epoch] for epoch in sorted(self._terms)]
         for (_, term), (next_ns, _) in pairwise([*terms, (2**63 - 1, [])]):
             yield from (seen for seen in term if seen.at_ns < next_ns)
 
 
 def _in_order(versions: Mapping[int, tuple[PartitionState, str]]) -> list[tuple[PartitionState, str]]:
-    """By version; what was heard late, after the next version was written, happened before that."""
+    """By version; a line written after the next version happened before that."""
     ordered: list[tuple[PartitionState, str]] = []
     limit_ns = 2**63 - 1
     for version in sorted(versions, reverse=True):

@@ -1,7 +1,6 @@
-"""ZooKeeper nodes: their settings and how they are started. In ZooKeeper mode they hold the metadata.
+"""ZooKeeper nodes: their settings, command line and sessions; and what brokers need to register there.
 
-Its place: lab.py starts them before the brokers. Not here: what brokers are told about them (properties.py),
-reading what they hold (znodes.py).
+Its place: mode.py. Not here: reading what they store (znodes.py).
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ from pathlib import Path
 
 from kaput.cluster.properties import NodeLayout
 from kaput.cluster.wire import Endpoint, Unanswered
-from kaput.cluster.znodes import read_znode
+from kaput.cluster.zookeeper.znodes import read_znode
 
 _HERE = Path(__file__).parent
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 HEAP = ("-Xms32m", "-Xmx128m")
-# The console that it would open at port 8080 of every address.
+# Without its admin console, which would listen on port 8080 of every address.
 FLAGS = ("-Dzookeeper.admin.enableServer=false",)
-# Brokers log what zookeeper_log.py reads into files of their own. The last -D of a name counts.
-BROKER_FLAGS = (f"-Dlog4j.configuration=file:{_HERE / 'log4j-zookeeper.properties'}",)
+# Brokers log what event_log.py reads to separate files. The last -D of a name counts.
+BROKER_FLAGS = (f"-Dlog4j.configuration=file:{_HERE / 'log4j.properties'}",)
 
-# Sessions end at a multiple of this, up to one tick later than they might.
+# Sessions end at a multiple of this, so up to one tick late.
 TICK_MS = 1000
 
 DEPARTURE_TIMEOUT_S = 60.0
@@ -32,7 +31,7 @@ _POLL_S = 0.05
 
 
 def write_zookeeper(layout: NodeLayout, plan: list[NodeLayout]) -> None:
-    """Writes a node's zoo.cfg, and its number into its data, where ZooKeeper looks for it."""
+    """Writes a node's zoo.cfg, and its id into its data directory, as ZooKeeper requires."""
     ensemble = [p for p in plan if p.zookeeper_ports is not None]
     assert layout.zookeeper_ports is not None
     settings = {
@@ -42,7 +41,7 @@ def write_zookeeper(layout: NodeLayout, plan: list[NodeLayout]) -> None:
         "tickTime": str(TICK_MS),
         "initLimit": "10",
         "syncLimit": "5",
-        # Otherwise sessions would be held to 2 to 20 ticks; how long they last is for the brokers to say.
+        # The defaults limit sessions to 2 to 20 ticks; brokers should choose freely.
         "minSessionTimeout": "1000",
         "maxSessionTimeout": "120000",
         "maxClientCnxns": "0",
@@ -55,11 +54,24 @@ def write_zookeeper(layout: NodeLayout, plan: list[NodeLayout]) -> None:
     layout.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
-def await_departure(endpoints: Mapping[int, Endpoint], broker: int) -> None:
-    """Returns when ZooKeeper has let go of a broker's last session, or after DEPARTURE_TIMEOUT_S.
+def broker_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:
+    """A broker's id, its addresses, and those of ZooKeeper."""
+    ensemble = [f"{p.host}:{p.zookeeper_ports[0]}" for p in plan if p.zookeeper_ports is not None]
+    return {
+        "broker.id": str(layout.id),
+        "zookeeper.connect": ",".join(ensemble),
+        # All nodes start together; Kafka's default is the session timeout, which may be short.
+        "zookeeper.connection.timeout.ms": "60000",
+        "listeners": f"PLAINTEXT://{layout.host}:{layout.broker_port}",
+        "log.dirs": str(layout.data),
+    }
 
-    A broker that was killed and comes back before that finds its own name taken, and ends. Whoever runs a
-    broker for real starts it again and again until it stays; the lab starts it when it can stay.
+
+def await_departure(endpoints: Mapping[int, Endpoint], broker: int) -> None:
+    """Returns when ZooKeeper has ended a broker's last session, or after DEPARTURE_TIMEOUT_S.
+
+    A killed broker that restarts before that finds its id taken, and ends. In production it would be
+    restarted until it stays up; the lab starts it when it can.
     """
     limit = time.monotonic() + DEPARTURE_TIMEOUT_S
     while time.monotonic() < limit:

@@ -1,6 +1,6 @@
-"""What single lines of a broker's controller.log and state-change.log say, in the words of Kafka 3.9.
+"""Parses lines of a broker's controller.log and state-change.log, as Kafka 3.9 writes them.
 
-Its place: zookeeper_log.py lays the logs of all brokers together; log4j-zookeeper.properties makes them.
+Its place: event_log.py combines the logs of all brokers; log4j.properties configures them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 
 @dataclass(frozen=True)
 class PartitionState:
-    """One version of a partition, as written by the controller or heard by a broker; times in ns, UTC."""
+    """One version of a partition, as written by the controller or received by a broker; times in ns, UTC."""
 
     topic: str
     partition: int
     version: int  # of its znode: 0, 1, 2 ...
-    leader: int  # -1 where nobody leads
+    leader: int  # -1 without a leader
     leader_epoch: int
     isr: list[int]
     at_ns: int
@@ -34,7 +34,7 @@ class Elected:
 
 @dataclass(frozen=True)
 class Alive:
-    """The brokers that live, as this controller saw it; `bounced` came back before they were missed."""
+    """The live brokers that this controller saw; `bounced`: restarted before they were missed."""
 
     brokers: frozenset[int]
     bounced: frozenset[int]
@@ -82,7 +82,7 @@ _ALIVE = (
 
 
 def read_line(line: str) -> Said | None:
-    """What a line says about partitions and brokers; None for anything else."""
+    """The state of partitions or brokers in a line; None for other lines."""
     stamped = _LINE.match(line)
     if stamped is None:
         return None

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from kaput.cluster import requests
-from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, Broadcaster
+from kaput.cluster.admin import requests
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, Broadcaster
 from kaput.cluster.wire import Endpoint, Refused, ask, error_name, trouble
+from kaput.cluster.zookeeper.ensemble import Ensemble
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Config
@@ -41,9 +42,10 @@ class GroupAdmin:
 
     def __init__(self, cluster: Endpoints, timeout_s: float = 15.0) -> None:
         self._cluster, self._timeout_s = cluster, timeout_s
-        self._zookeepers = cluster.zookeeper_endpoints
-        nodes = sum(map(len, (cluster.broker_endpoints, cluster.controller_endpoints, self._zookeepers)))
+        zookeepers = cluster.zookeeper_endpoints
+        nodes = sum(map(len, (cluster.broker_endpoints, cluster.controller_endpoints, zookeepers)))
         self._broadcaster = Broadcaster(nodes, timeout_s)
+        self._ensemble = Ensemble(zookeepers, self._broadcaster)
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
-"""Reads one znode from one ZooKeeper node, over a connection of its own, with a deadline.
+"""Reads one znode from one ZooKeeper node, over a new connection, with a deadline.
 
-As in wire.py, whom to ask and for how long to wait is kaput's to choose, because the node may be paused or
-cut off; a client library would go on to the next one. Its place: admin.py asks who the controller is.
+As in wire.py, kaput decides which node to ask and how long to wait, because the node may be paused or cut
+off; a client library would try the next one. Its place: ensemble.py reads the controller.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STAT = struct.Struct(">qqqq")  # created and last changed: zxid, zxid, ms, ms
 
 @dataclass(frozen=True)
 class Znode:
-    """What a znode holds, as JSON reads it, and when it was last written by ZooKeeper's own account."""
+    """A znode's JSON value, and when ZooKeeper last changed it."""
 
     value: Any
     changed_zxid: int
@@ -35,7 +35,7 @@ class Znode:
 
 
 def read_znode(endpoint: Endpoint, path: str, timeout_s: float) -> Znode | None:
-    """The znode at `path`, None where there is none. Raises Unanswered."""
+    """The znode at `path`, None if it does not exist. Raises Unanswered."""
     limit = time.monotonic() + timeout_s
     name = path.encode()
     request = struct.pack(f">iii{len(name)}s?", 1, _GET_DATA, len(name), name, False)
@@ -81,6 +81,6 @@ def _exactly(connection: socket.socket, count: int, limit: float) -> bytes:
         connection.settimeout(left_s)
         data = connection.recv(count - len(found))
         if not data:
-            raise ConnectionError("hung up")
+            raise ConnectionError("connection closed")
         found += data
     return found

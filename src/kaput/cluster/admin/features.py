@@ -1,6 +1,6 @@
-"""Levels of Kafka's features, such as metadata.version: what a cluster works with, and what its nodes could.
+"""Levels of Kafka's features, such as metadata.version: the active level, and what the nodes support.
 
-Its place: admin.py says which nodes there are.
+Its place: cluster_admin.py provides the nodes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kaput.cluster.broadcast import ANSWER_TIMEOUT_S
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S
 from kaput.cluster.protocol import ApiVersionsRequest, UpdateFeaturesRequest
 from kaput.cluster.wire import Endpoint, ask, trouble
 from kaput.errors import LabError
@@ -23,7 +23,7 @@ def level(endpoint: Endpoint, name: str) -> int:
     for feature in _features(endpoint).finalized_features:
         if feature.name == name:
             return int(feature.max_version_level)
-    raise LabError(f"{endpoint.host}:{endpoint.port} knows no level of {name}")
+    raise LabError(f"{endpoint.host}:{endpoint.port} has no level of {name}")
 
 
 def common_level(endpoints: Iterable[Endpoint], name: str) -> int:

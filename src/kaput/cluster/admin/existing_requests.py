@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kaput.cluster import requests
+from kaput.cluster.admin import requests
 from kaput.cluster.protocol import (
     ApiVersionsRequest,
     CreateTopicsRequest,

@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from kaput.cluster import existing_requests as asked
-from kaput.cluster import requests
-from kaput.cluster.admin import Admin, PartitionState, newest
-from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.admin import existing_requests as asked
+from kaput.cluster.admin import requests
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.admin.cluster_admin import Admin, PartitionState, newest
 from kaput.cluster.wire import ask, error_name
 from kaput.core import TopicPartition
 from kaput.errors import LabError

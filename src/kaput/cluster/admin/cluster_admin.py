@@ -11,11 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from kaput.cluster import features, requests
-from kaput.cluster.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
-from kaput.cluster.group_admin import GroupAdmin
+from kaput.cluster.admin import features, requests
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.admin.groups import GroupAdmin
 from kaput.cluster.wire import Endpoint, Unanswered, ask
-from kaput.cluster.znodes import read_znode
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
@@ -110,7 +109,7 @@ class Admin(GroupAdmin):
         itself.
         """
         brokers = self._cluster.broker_endpoints
-        if not self._zookeepers:
+        if not self._ensemble:
             return brokers
         controller = self.controller_id()
         return {controller: brokers[controller]}
@@ -140,20 +139,18 @@ class Admin(GroupAdmin):
 
     def controller_id(self) -> int:
         """The leader of the metadata quorum, from the quorum itself; in ZooKeeper mode from ZooKeeper."""
-        look = self._controller_broker if self._zookeepers else self._quorum_leader
+        look = self._ensemble.controller_id if self._ensemble else self._quorum_leader
         return self._broadcaster.retry(look, "the controller")
 
     def zookeepers(self) -> list[int]:
         """The ZooKeeper nodes. Raises LabError in KRaft mode."""
-        if not self._zookeepers:
-            raise LabError("there is no ZooKeeper in KRaft mode")
-        return sorted(self._zookeepers)
+        return self._ensemble.ids()
 
     def answers(self, node: int) -> bool:
         """Whether this node answers a request right now."""
         try:
-            if node in self._zookeepers:
-                read_znode(self._zookeepers[node], "/controller", ANSWER_TIMEOUT_S)
+            if node in self._ensemble:
+                self._ensemble.ask(node)
             elif node in self._cluster.broker_endpoints:
                 ask(self._cluster.broker_endpoints[node], requests.metadata(), ANSWER_TIMEOUT_S)
             else:
@@ -213,18 +210,6 @@ class Admin(GroupAdmin):
         if not leaders:
             raise LabError("the metadata quorum has no leader")
         return int(max(leaders)[1])
-
-    def _controller_broker(self) -> int:
-        asked = [
-            self._broadcaster.submit(read_znode, endpoint, "/controller", ANSWER_TIMEOUT_S)
-            for endpoint in self._zookeepers.values()
-        ]
-        found = [future.result() for future in asked if future.exception() is None]
-        # A node may lag behind the others: the latest write counts.
-        newest = max((node for node in found if node), key=lambda node: node.changed_zxid, default=None)
-        if newest is None:
-            raise LabError("ZooKeeper has no controller" if found else "no ZooKeeper node answered")
-        return int(newest.value["brokerid"])
 
     def _ends(self, places: list[TopicPartition], request: _Request) -> dict[TopicPartition, int]:
         if not places:

@@ -1,4 +1,4 @@
-"""The state of a standing cluster as text: brokers, partitions, groups, faults."""
+"""The state of a running cluster as text: brokers, partitions, groups, faults."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from kaput.printable import printable_document
 from kaput.report.layout import NOTHING, columns, number, plural
 
 
-def render(said: Mapping[str, Any]) -> Text:
-    """`said`: the document of `kaput status --json`."""
-    said = printable_document(said)
+def render(status: Mapping[str, Any]) -> Text:
+    """`status`: the document of `kaput status --json`."""
+    status = printable_document(status)
     return Text.assemble(
-        _head(said),
-        _nodes(said),
-        _partitions(said["partitions"], _states(said)),
-        _groups(said["groups"]),
-        _foot(said),
+        _head(status),
+        _nodes(status),
+        _partitions(status["partitions"], _states(status)),
+        _groups(status["groups"]),
+        _foot(status),
     )
 
 
-def _head(said: Mapping[str, Any]) -> Text:
-    controller = NOTHING if said["controller"] is None else said["controller"]
+def _head(status: Mapping[str, Any]) -> Text:
+    controller = NOTHING if status["controller"] is None else status["controller"]
     return Text(
-        f"{said['cluster']}: Kafka {said['kafka']}, {said['mode']}, {said['bootstrap_servers']}; "
+        f"{status['cluster']}: Kafka {status['kafka']}, {status['mode']}, {status['bootstrap_servers']}; "
         f"controller {controller}\n",
         style="bold",
     )
 
 
-def _nodes(said: Mapping[str, Any]) -> Text:
+def _nodes(status: Mapping[str, Any]) -> Text:
     rows = [
         [f"{node['role']} {node['id']}", node["state"], NOTHING if node["pid"] is None else str(node["pid"])]
-        for node in [*said["brokers"], *said["others"]]
+        for node in [*status["brokers"], *status["others"]]
     ]
     return columns(["node", "state", "pid"], rows, left=2)
 
 
-def _states(said: Mapping[str, Any]) -> dict[int, str]:
+def _states(status: Mapping[str, Any]) -> dict[int, str]:
     """Of each broker that does not run, how it is."""
-    return {each["id"]: each["state"] for each in said["brokers"] if each["state"] != "running"}
+    return {each["id"]: each["state"] for each in status["brokers"] if each["state"] != "running"}
 
 
 def _partitions(partitions: Sequence[Mapping[str, Any]] | None, states: Mapping[int, str]) -> Text:
@@ -96,12 +96,12 @@ def _groups(groups: Sequence[Mapping[str, Any]] | None) -> Text:
     return columns(["group", "partition", "committed", "end", "lag"], rows, left=2) if rows else Text()
 
 
-def _foot(said: Mapping[str, Any]) -> Text:
+def _foot(status: Mapping[str, Any]) -> Text:
     lines = [
-        f"  active: {each['id']} on {_list(each['brokers'])}: {each['proof']}" for each in said["faults"]
+        f"  active: {each['id']} on {_list(each['brokers'])}: {each['proof']}" for each in status["faults"]
     ]
-    lines += [f"  trouble: {each.splitlines()[0]}" for each in said["troubles"]]
-    lines += [f"  not known now: {each}" for each in said["unknown"]]
+    lines += [f"  trouble: {each.splitlines()[0]}" for each in status["troubles"]]
+    lines += [f"  not known now: {each}" for each in status["unknown"]]
     return Text("".join(f"{line}\n" for line in lines))
 
 

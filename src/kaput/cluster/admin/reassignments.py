@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from kaput.cluster.access import Access
+from kaput.cluster.admin.authorization import hidden_resources
+from kaput.cluster.admin.client import admin_client, one_line
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.operate.authorization import check_access, hidden_resources
 
 with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import TopicPartition as KafkaTopicPartition
-    from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, KafkaAdminClient
+    from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
     from kafka.errors import (
         AuthorizationError,
         KafkaError,
@@ -28,7 +29,6 @@ with warnings.catch_warnings():  # see cluster/protocol.py
         SaslAuthenticationFailedError,
     )
 
-TIMEOUT_S = 30.0
 _AGAIN_S = 60.0  # how long failed requests are retried
 _PAUSE_S = 0.5
 _T = TypeVar("_T")
@@ -37,7 +37,7 @@ Configs = Mapping[str, Mapping[str, str | None]]  # by name; None: unset
 
 
 @dataclass(frozen=True)
-class State:
+class ReplicaState:
     """A partition; `leader` is None if there is none."""
 
     replicas: tuple[int, ...]
@@ -46,18 +46,18 @@ class State:
 
 
 @dataclass(frozen=True)
-class View:
+class ClusterView:
     """A cluster: the brokers that are up with their racks, and every partition."""
 
     cluster_id: str
     racks: Mapping[int, str | None]
-    partitions: Mapping[TopicPartition, State]
+    partitions: Mapping[TopicPartition, ReplicaState]
 
 
-class Cluster(Protocol):
+class ReassignmentAdmin(Protocol):
     """Every method raises LabError if requests are refused, or not answered within the time limit."""
 
-    def view(self) -> View:
+    def view(self) -> ClusterView:
         """The current state."""
 
     def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:
@@ -82,40 +82,29 @@ class Cluster(Protocol):
 
 
 @contextmanager
-def connected(servers: str, access: Access) -> Iterator[Connection]:
+def reassignment_client(servers: str, access: Access) -> Iterator[ReassignmentClient]:
     """A connection to a cluster. Raises LabError."""
-    check_access(servers, access)
-    try:
-        admin = KafkaAdminClient(
-            bootstrap_servers=servers.split(","),
-            request_timeout_ms=int(TIMEOUT_S * 1000),
-            **access.kafka_python(),
-        )
-    except (KafkaError, OSError, ValueError) as error:
-        raise LabError(f"{servers} cannot be reached: {_one_line(error)}") from None
-    try:
-        yield Connection(admin, access.principal)
-    finally:
-        admin.close()
+    with admin_client(servers, access) as admin:
+        yield ReassignmentClient(admin, access.principal)
 
 
-class Connection:
+class ReassignmentClient:
     """The real cluster."""
 
     def __init__(self, admin: Any, principal: str = "User:ANONYMOUS") -> None:
         self._admin, self._principal = admin, principal
-        self._there: list[int] = []  # brokers, at the last view
+        self._alive: list[int] = []  # brokers, at the last view
 
-    def view(self) -> View:
+    def view(self) -> ClusterView:
         cluster = self._retry("the state of the cluster", self._admin.describe_cluster)
         topics = self._retry("the topics", self._admin.describe_topics)
         hidden_resources(self._principal, cluster.get("authorized_operations"), bool(topics))
-        self._there = sorted(b["broker_id"] for b in cluster["brokers"] if not b.get("is_fenced"))
-        return View(
+        self._alive = sorted(b["broker_id"] for b in cluster["brokers"] if not b.get("is_fenced"))
+        return ClusterView(
             cluster["cluster_id"],
             {b["broker_id"]: b["rack"] for b in cluster["brokers"] if not b.get("is_fenced")},
             {
-                TopicPartition(topic["name"], p["partition_index"]): State(
+                TopicPartition(topic["name"], p["partition_index"]): ReplicaState(
                     tuple(p["replica_nodes"]),
                     p["leader_id"] if p["leader_id"] >= 0 else None,
                     tuple(p["isr_nodes"]),
@@ -143,7 +132,7 @@ class Connection:
         if not wanted:
             return {}
         answer = []
-        for broker in self._there:
+        for broker in self._alive:
             # A broker that just died has no sizes; the next view is without it.
             with suppress(KafkaError, OSError):
                 answer += self._admin.describe_log_dirs(wanted, brokers=[broker])
@@ -219,10 +208,10 @@ class Connection:
             try:
                 return ask()
             except (AuthorizationError, SaslAuthenticationFailedError) as error:
-                raise LabError(f"{what}: refused: {_one_line(error)}") from None
+                raise LabError(f"{what}: refused: {one_line(error)}") from None
             except (KafkaError, OSError, RuntimeError) as error:
                 if time.monotonic() > limit:
-                    raise LabError(f"{what}: no answer for {_AGAIN_S:.0f} s: {_one_line(error)}") from None
+                    raise LabError(f"{what}: no answer for {_AGAIN_S:.0f} s: {one_line(error)}") from None
                 time.sleep(_PAUSE_S)
 
 
@@ -234,8 +223,3 @@ def _own(answer: Mapping[str, Any] | None) -> str | None:
     if answer is None or answer["config_source"] not in _OF_ITS_OWN or answer["value"] is None:
         return None
     return str(answer["value"]).lower() if isinstance(answer["value"], bool) else str(answer["value"])
-
-
-def _one_line(error: Exception) -> str:
-    """In a line, without the request and its secrets."""
-    return (str(error).splitlines() or [""])[0][:200] or type(error).__name__

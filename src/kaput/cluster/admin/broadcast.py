@@ -1,6 +1,6 @@
 """Sends a request to many nodes: to all at once, or one after the other, with retries until a deadline.
 
-Its place: admin.py knows the requests and the meaning of the answers; wire.py asks one node once.
+Its place: cluster_admin.py knows the requests and the meaning of the answers; wire.py asks one node once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`kaput run --bootstrap-servers`: runs on the user's own cluster."""
+"""Runs on the user's own cluster, which kaput neither starts nor stops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExistingClusterOptions:
-    """The options that name the cluster. `command_config`: client properties; `use_topics`: whether existing
+    """What names the cluster. `command_config`: client properties; `use_topics`: whether existing
     topics may be written to.
     """
 
@@ -27,9 +27,9 @@ class ExistingClusterOptions:
         Raises UsageError, and LabError if the cluster does not answer.
         """
         from kaput.cluster.access import OPEN, Access
+        from kaput.cluster.admin.authorization import check_access
+        from kaput.cluster.admin.existing import ExistingAdmin
         from kaput.cluster.existing import ExistingCluster
-        from kaput.cluster.existing_admin import ExistingAdmin
-        from kaput.operate.authorization import check_access
         from kaput.runner.cluster_facts import check_unused, collect_facts, with_cluster_facts
         from kaput.runner.existing_cluster import ExistingClusterProvider
 

@@ -1,0 +1,103 @@
+"""The anomalies: their names, what is counted, and what one that is never permitted means.
+
+docs/GLOSSARY.md defines them, analysis/questions/ finds them. Everything that lists anomalies (a scenario's
+`expect`, the attributes of findings, verdict, reports, planted evidence) reads this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+
+class Anomaly(NamedTuple):
+    """`of`: whether there is one count for the run, or one for each group. `what`: what is counted. `never`:
+    what one that is never permitted means, after its count; None where the configuration decides, or it is no
+    error (verdict/judge.py).
+    """
+
+    of: Literal["run", "group"]
+    what: str
+    never: str | None = None
+
+
+ANOMALIES: Mapping[str, Anomaly] = {
+    "lost": Anomaly("run", "Acknowledged, stored nowhere."),
+    "duplicate": Anomaly("run", "Stored more than once."),
+    "recovered": Anomaly("run", "Outcome unknown, yet stored."),
+    "ghost": Anomaly(
+        "run",
+        "Failed, yet stored.",
+        "messages are stored although their producer was told that they definitely are not",
+    ),
+    "phantom": Anomaly(
+        "run", "Stored, never sent.", "records are stored with an identity that was never sent"
+    ),
+    "corrupt": Anomaly(
+        "run", "Records with a wrong checksum.", "records are damaged: their checksum does not match"
+    ),
+    "reordered": Anomaly("run", "Stored after a later message of the same producer."),
+    "inconsistent-offset": Anomaly("run", "One offset with two identities."),
+    "torn-transaction": Anomaly("run", "Transactions of which a part is stored, and a part not."),
+    "lost-commit": Anomaly("run", "Committed transactions of which nothing is stored."),
+    "hanging-transaction": Anomaly(
+        "run", "Last stable offsets that stalled for longer than a transaction may be open."
+    ),
+    "unseen": Anomaly("group", "Stored, never delivered.", "stored messages were never delivered"),
+    "redelivered": Anomaly("group", "Delivered more than once."),
+    "poll-skip": Anomaly(
+        "group",
+        "Deliveries that jump over stored records.",
+        "polls jumped over stored records without a change of assignment",
+    ),
+    "nonmonotonic-poll": Anomaly(
+        "group", "Deliveries that step back.", "polls went back without a change of assignment"
+    ),
+    "commit-ahead": Anomaly(
+        "group",
+        "Commits past what was delivered.",
+        "commits passed records that had not been delivered yet",
+    ),
+    "unassigned-delivery": Anomaly(
+        "group",
+        "Deliveries from partitions that the member did not own.",
+        "records were delivered to a member that did not own their partition",
+    ),
+    "vanished": Anomaly("group", "Delivered, stored nowhere."),
+    "double-accept": Anomaly(
+        "group",
+        "Records that a share group accepted more than once.",
+        "records were accepted more than once, each time confirmed by a broker",
+    ),
+    "delivered-after-accept": Anomaly(
+        "group",
+        "Records that a share group delivered after an accept of them was confirmed.",
+        "records were delivered although a broker had confirmed their accept",
+    ),
+    "over-delivered": Anomaly(
+        "group",
+        "Records that a share group delivered more often than its limit.",
+        "records were delivered with a delivery count beyond the group's limit",
+    ),
+    "lost-release": Anomaly(
+        "group",
+        "Records that came back to a share group and were never delivered again.",
+        "records came back to the group, below its limit, and were never delivered again",
+    ),
+    "aborted-read": Anomaly(
+        "group",
+        "Messages of transactions that never committed, delivered with read_committed.",
+        "messages of transactions that never committed were delivered with read_committed",
+    ),
+    "processed-twice": Anomaly(
+        "group", "Inputs of a pipe with more than one output.", "inputs have more than one output"
+    ),
+    "unprocessed": Anomaly("group", "Inputs of a pipe without an output.", "inputs have no output"),
+}
+RUN_ANOMALIES = {name: one for name, one in ANOMALIES.items() if one.of == "run"}
+GROUP_ANOMALIES = {name: one for name, one in ANOMALIES.items() if one.of == "group"}
+
+
+def attribute(name: str) -> str:
+    """The name of an anomaly as an attribute in Python."""
+    return name.replace("-", "_")

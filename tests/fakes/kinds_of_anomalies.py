@@ -1,0 +1,11 @@
+"""Anomalies by what they need to be possible at all."""
+
+from __future__ import annotations
+
+OF_SHARE_GROUPS = frozenset({"double-accept", "delivered-after-accept", "over-delivered", "lost-release"})
+OF_TRANSACTIONS = frozenset(
+    {
+        *("torn-transaction", "lost-commit", "hanging-transaction"),
+        *("aborted-read", "processed-twice", "unprocessed"),  # pipes use transactions
+    }
+)
