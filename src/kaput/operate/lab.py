@@ -51,12 +51,13 @@ def lab(
     note: Callable[[str], None] = lambda text: None,
     **cluster: object,
 ) -> Lab:
-    """A cluster of real brokers, started on entering the block and gone on leaving it.
+    """A cluster of real brokers, started when the block is entered and removed when it ends.
 
     `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `racks=["a", "b"]`, `controllers=1`,
     `kafka="4.3.1"`, `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a
-    file: its cluster and topics are taken. `folder`: where configs and logs of the brokers stay; without it
-    they go with the cluster. `note` is told what takes long. Raises UsageError for a mistake in any of these.
+    file, whose cluster and topics are used. `folder`: keeps configs and logs of the brokers; without it they
+    are deleted with the cluster. `note` gets messages about slow steps. Raises UsageError for a mistake in
+    any of these.
     """
     found = loader.load(str(scenario))[1] if scenario is not None else None
     given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
@@ -140,21 +141,21 @@ class Lab:
 
     @property
     def client_properties(self) -> Path | None:
-        """With `security="scram-tls"`: how clients are let in, in Java's names (--command-config). It holds a
-        password, and can be read by nobody else. None where everybody is let in.
+        """With `security="scram-tls"`: the client properties file (--command-config), with Java's names. It
+        contains a password, and only its owner can read it. None without security.
         """
         return self._cluster.access().path
 
     def client_settings(self, user: str = CLIENT_USER) -> dict[str, str]:
-        """What a client of librdkafka needs to be told to reach the brokers as that user: `kaput`, who may do
-        everything, or `nobody`, who may do nothing. With a password where there is security.
+        """The settings of a librdkafka client for the user `kaput`, which may do everything, or `nobody`,
+        which may do nothing. With security they include the password.
         """
         if user not in USERS:
             raise UsageError(f"there is no user {user}; {hint(user, USERS)}")
         return {"bootstrap.servers": self.bootstrap_servers, **self._cluster.access(user).librdkafka()}
 
     def cluster_id(self) -> str | None:
-        """As Kafka has it; None where no broker says."""
+        """As Kafka has it; None if no broker says."""
         for endpoint in self._cluster.broker_endpoints.values():
             with suppress(Unanswered):
                 return str(ask(endpoint, metadata(), _REACHED_S).cluster_id)
@@ -179,7 +180,7 @@ class Lab:
         assignment: list[list[int]] | None = None,
     ) -> None:
         """Returns when every partition has a leader and its full ISR. `replication_factor`: 3, or as many
-        as there are brokers, unless told. Raises UsageError, and LabError with Kafka's reason.
+        as there are brokers, by default. Raises UsageError, and LabError with Kafka's reason.
         """
         factor = replication_factor or (len(assignment[0]) if assignment else min(3, self._spec.brokers))
         try:
@@ -234,19 +235,19 @@ class Lab:
             raise UsageError(f"no broker is added while {' and '.join(wrong)}{active}")
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
-        """By number: leader (None where there is none), leader epoch, replicas, ISR. Raises LabError."""
+        """By number: leader (None if there is none), leader epoch, replicas, ISR. Raises LabError."""
         return {partition: state for (_, partition), state in self._admin.partitions([topic]).items()}
 
     def controller(self) -> int:
-        """The id of the active controller. Raises LabError where there is none."""
+        """The id of the active controller. Raises LabError if there is none."""
         return self._admin.controller_id()
 
     def log(self, broker: int) -> Path:
-        """All that a broker has said."""
+        """A broker's log file."""
         return self._cluster.nodes[broker].log
 
     def troubles(self) -> list[str]:
-        """Sentences about brokers that ended without having been told to."""
+        """Sentences about brokers that ended on their own."""
         return self._cluster.troubles()
 
     def status(self) -> dict[str, Any]:
@@ -254,7 +255,7 @@ class Lab:
         return status_of(self, self._cluster.nodes.values(), self._admin)
 
     def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
-        """Breaks something until `heal`, or until the cluster ends. See `fault`, which also heals."""
+        """Injects a fault until `heal`, or until the cluster ends. See `fault`, which also heals."""
         given = {key.rstrip("_").replace("_", "-"): value for key, value in options.items()}
         return self._faults.inject(fault, target, given)
 
@@ -267,11 +268,11 @@ class Lab:
 
     @contextmanager
     def fault(self, fault: str, target: str = "any", **options: object) -> Iterator[InjectedFault]:
-        """Breaks something for the length of a block: proven before the body runs, healed after it.
+        """Injects a fault for the length of a block: confirmed before the body runs, healed after it.
 
         `fault`, `target` and `options` as in a scenario (`delay="100ms"`; `from_="controllers"`, because
-        `from` is a word of Python's). After the heal every broker is waited for, unless another fault is
-        active. Raises UsageError; FaultError where it did not bite, did not last or was not healed.
+        `from` is a Python keyword). After healing it waits for all brokers, unless another fault is active.
+        Raises UsageError; FaultError if the fault had no effect, did not last or was not healed.
         """
         injected = self.inject(fault, target, **options)
         try:
