@@ -1,8 +1,18 @@
-"""`python -m kaput`: the same as the command `kaput`."""
+"""The command `kaput`, also as `python -m kaput`; Ctrl-C while it still loads ends it without a traceback."""
 
 from __future__ import annotations
 
-from kaput.cli.main import main
+import sys
+
+
+def main() -> None:
+    """The entry point."""
+    try:
+        from kaput.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run()
+
 
 if __name__ == "__main__":
     main()

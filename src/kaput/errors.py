@@ -4,13 +4,14 @@
     ├── UsageError            exit 2   the user's mistake: an argument, a scenario file
     │   ├── EvidenceError     exit 2   a run folder that breaks the contract; the message names the file
     │   └── StillRecording    exit 2   a run that is still being recorded, or sealed
-    ├── LabError              exit 4   the lab or the machine failed: nothing to judge
-    │   ├── JavaError                  no Java, or one too old
-    │   ├── NamespacesError            the kernel lacks or forbids what network namespaces need
-    │   ├── DistributionError          Kafka's jars cannot be fetched, or differ from the lock file
-    │   ├── BrokerError                a broker or controller did not come up, or died on its own
-    │   ├── FaultError                 a fault that did not take effect, or was not healed, with the proof
-    │   └── WrongProtocol   exit 2     the cluster uses another security protocol (cluster/wire.py)
+    └── LabError              exit 4   the lab or the machine failed: nothing to judge
+        ├── JavaError                  no Java, or one too old
+        ├── NamespacesError            the kernel lacks or forbids what network namespaces need
+        ├── DistributionError          Kafka's jars cannot be fetched, or differ from the lock file
+        ├── BrokerError                a broker or controller did not come up, or died on its own
+        ├── FaultError                 a fault that did not take effect, or was not healed, with the proof
+        └── WrongProtocol   exit 2     the cluster uses another security protocol (cluster/wire.py)
+    KeyboardInterrupt
     └── Interrupted           exit 130 Ctrl-C or SIGTERM
 
 Kafka's anomalies are findings, never exceptions (docs/decisions/0001-three-kinds-of-trouble.md).
@@ -65,8 +66,12 @@ class FaultError(LabError):
     """A fault on demand (kaput.lab, kaput fault) that is not confirmed; the message has the proof."""
 
 
-class Interrupted(KaputError):
-    """Ctrl-C or SIGTERM reached kaput; everything it started is being ended."""
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM reached kaput; everything it started is being ended.
+
+    No Exception: a library that catches those, as py4j does around each call of Spark's, must not take it for
+    an error of its own.
+    """
 
     exit_status = 130
 

@@ -68,8 +68,9 @@ def test_an_ended_run_leaves_evidence_and_nothing_else(
     """Ended while two brokers are stopped: all processes and data go, analyze says inconclusive."""
     process = start(kaput.runs, f"cluster.mode={mode}")
     process.send_signal(number)
-    process.communicate(timeout=60)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == status
+    assert "Traceback" not in said
     wait_for(lambda: not mentions(kaput.runs.parent), "the end of every process", 30)
     wait_for(lambda: not list((kaput.runs.parent / "scratch").iterdir()), "the end of temporary files", 30)
     (folder,) = kaput.runs.iterdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark import SparkContext
 
+from fakes.in_session import InSession
 from fakes.spark import shared_context
 
 
@@ -12,3 +13,11 @@ from fakes.spark import shared_context
 def spark() -> SparkContext:
     """One Spark for the whole test run."""
     return shared_context()
+
+
+@pytest.fixture
+def in_session(
+    spark: SparkContext, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> InSession:
+    """The command, in this process and in that Spark."""
+    return InSession(spark, monkeypatch, capsys)

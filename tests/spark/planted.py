@@ -7,10 +7,10 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from kaput.bench.generate import generate, shape_of
-from kaput.bench.plan import Plan
+from kaput.bench.plan import PlantingPlan
 
 
 def planted(path: Path, messages: int, rate: float, spark: SparkContext) -> Path:
     """A run folder of ten producers, ten partitions and one group; `rate`: of each anomaly."""
-    generate(Plan(shape_of(messages, 10, 10, 1, seed=3), rate), path, spark, lambda _done, _all: None)
+    generate(PlantingPlan(shape_of(messages, 10, 10, 1, seed=3), rate), path, spark, lambda _done, _all: None)
     return path

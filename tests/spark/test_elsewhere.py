@@ -8,6 +8,7 @@ from pathlib import Path
 
 from driving import KAPUT
 from fakes.histories import History
+from fakes.in_session import InSession
 
 TIMEOUT_S = 120
 
@@ -44,13 +45,13 @@ def test_a_url_is_judged_as_a_path_is(tmp_path: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
-def test_what_a_url_does_not_have_is_said(tmp_path: Path) -> None:
+def test_what_a_url_does_not_have_is_said(tmp_path: Path, in_session: InSession) -> None:
     """No such folder, and a scheme that nobody knows: a sentence with the URL, exit 2, nothing left."""
-    done = _analyze((tmp_path / "nowhere").as_uri(), "--scratch", str(tmp_path))
-    assert done.returncode == 2
+    done = in_session("analyze", (tmp_path / "nowhere").as_uri(), "--scratch", str(tmp_path))
+    assert done.status == 2
     assert f"file:{tmp_path}/nowhere/manifest.json: not there; is file://" in done.stderr
-    done = _analyze("moon://crater/run", "--scratch", str(tmp_path))
-    assert done.returncode == 2
+    done = in_session("analyze", "moon://crater/run", "--scratch", str(tmp_path))
+    assert done.status == 2
     assert (
         'moon://crater/run: Spark\'s file system cannot do it: No FileSystem for scheme "moon"' in done.stderr
     )

@@ -11,6 +11,7 @@ import pytest
 from pyspark import SparkContext
 
 from driving import KAPUT
+from fakes.in_session import InSession
 from spark.hdfs import Hdfs, hdfs
 from spark.planted import planted
 
@@ -55,10 +56,10 @@ def test_a_folder_on_hdfs_is_judged_as_on_a_path(made: Path, there: Hdfs, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_hdfs_does_not_have_is_said(there: Hdfs, tmp_path: Path) -> None:
+def test_what_hdfs_does_not_have_is_said(there: Hdfs, tmp_path: Path, in_session: InSession) -> None:
     """A sentence with the URL, exit 2, nothing left."""
-    done = _analyze(f"{there.url}/two", "--scratch", str(tmp_path))
-    assert done.returncode == 2
+    done = in_session("analyze", f"{there.url}/two", "--scratch", str(tmp_path))
+    assert done.status == 2
     assert f"{there.url}/two/manifest.json: not there; is {there.url}/two a run folder?" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []

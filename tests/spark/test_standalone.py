@@ -15,6 +15,9 @@ import pytest
 from pyspark import SparkContext
 
 from driving import KAPUT
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
 from spark.planted import planted
 from spark.standalone import standalone
 
@@ -30,9 +33,10 @@ def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> Path:
 
 
 @pytest.fixture(scope="module")
-def local(made: Path) -> dict[str, Any]:
-    """What `kaput analyze` says of it without a cluster, and its ledger."""
-    return _outcome(made, _analyze(made))
+def local(made: Path, spark: SparkContext) -> dict[str, Any]:
+    """What is found in it without a cluster, and its ledger."""
+    findings = analyse(check(RunFolder(made)), spark)
+    return {"findings": json.loads(findings.to_json()), "tables": _tables(made)}
 
 
 def _analyze(path: Path, *options: str) -> subprocess.Popen[str]:
@@ -47,7 +51,11 @@ def _analyze(path: Path, *options: str) -> subprocess.Popen[str]:
 def _outcome(path: Path, process: subprocess.Popen[str]) -> dict[str, Any]:
     said, complained = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1, complained
-    tables = {
+    return {"findings": json.loads(said), "tables": _tables(path)}
+
+
+def _tables(path: Path) -> dict[str, pa.Table]:
+    return {
         name: _plain(pq.read_table(path / "analysis" / name)).sort_by(order).combine_chunks()
         for name, order in (
             ("ledger", [("producer", "ascending"), ("seq_first", "ascending")]),
@@ -56,7 +64,6 @@ def _outcome(path: Path, process: subprocess.Popen[str]) -> dict[str, Any]:
             ("rates", [("second", "ascending")]),
         )
     }
-    return {"findings": json.loads(said), "tables": tables}
 
 
 def _plain(table: pa.Table) -> pa.Table:

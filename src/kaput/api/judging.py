@@ -134,7 +134,7 @@ def _analyzed(
             why = error
     unkept.add("analysis/", why)
     elsewhere = replace(evidence, folder=replace(evidence.folder, derived=_elsewhere(spark, scratch)))
-    # A ledger there could not be read by anybody.
+    # A ledger there would be deleted with it.
     return analyse(elsewhere, spark, tell, "none")
 
 

@@ -29,7 +29,7 @@ def dashboard_command(
     """
     from kaput.errors import Interrupted
 
-    with suppress(KeyboardInterrupt, Interrupted):  # the normal way to end it: no message
+    with suppress(KeyboardInterrupt):  # the normal way to end it: no message
         _serve(runs, port)
     raise typer.Exit(Interrupted.exit_status)
 

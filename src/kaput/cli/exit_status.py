@@ -44,7 +44,7 @@ _SECRET = re.compile(r"((?:secret|password|token|credential|key)[^=]*=).+", re.I
 class _Raised(Exception):
     """Wraps an exception that click would turn into exit status 1."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
@@ -52,10 +52,10 @@ class RootGroup(VerbGroup):
     """The program's verbs; their exceptions reach `status_of` unchanged."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the verb. Raises _Raised for OSError and EOFError."""
+        """Runs the verb. Raises _Raised for OSError, EOFError and Interrupted."""
         try:
             return super().invoke(ctx)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, Interrupted) as error:
             raise _Raised(error) from error
 
 
@@ -67,7 +67,7 @@ def status_of(program: Callable[[], object]) -> int:
             return status if isinstance(status, int) else 0
         except _Raised as raised:
             raise raised.error from None
-    except KaputError as error:
+    except (KaputError, Interrupted) as error:
         _print(str(error))
         return error.exit_status
     except (KeyboardInterrupt, typer.Abort):

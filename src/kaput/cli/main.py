@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -108,6 +109,8 @@ def _run() -> object:
     from kaput.processes.skip_pandas import skip_pandas
 
     skip_pandas()
+    # py4j alone logs to the root logger itself: a traceback wherever Ctrl-C ends its JVM during a call.
+    logging.getLogger().addFilter(lambda _record: False)
     with interrupts():
         # color: otherwise click deletes escape sequences in data; streams.py escapes them.
         return app(standalone_mode=False, color=True)

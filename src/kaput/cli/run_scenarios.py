@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
+    from kaput.api.existing_cluster import ExistingClusterOptions
     from kaput.api.scratch import Scratch
-    from kaput.cli.existing_cluster import ExistingClusterOptions
     from kaput.cli.scenario_choice import Choice
     from kaput.cli.series import Plan, Result, Series
     from kaput.dashboard.beside import Beside
@@ -176,7 +176,7 @@ def run_one(
     from kaput.api.sealed import sealed_evidence
     from kaput.cli.judging import judge_folder
     from kaput.cli.progress import RunProgress
-    from kaput.errors import KaputError
+    from kaput.errors import Interrupted, KaputError
     from kaput.runner.experiment import Experiment
 
     provider, scenario = provider_of(plan)
@@ -196,7 +196,7 @@ def run_one(
             progress.note(f"live at {dashboard.live(experiment.folder.path.name)}")
         try:
             folder = experiment.run()
-        except KaputError:
+        except (KaputError, Interrupted):
             progress.note(f"the evidence so far is in {experiment.folder.path} (kaput analyze judges it)")
             raise
         return folder, judge_folder(sealed_evidence(folder, scratch), spark.session, scratch)

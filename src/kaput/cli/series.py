@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from kaput.errors import DistributionError, JavaError, LabError, NamespacesError
+from kaput.errors import DistributionError, Interrupted, JavaError, LabError, NamespacesError
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
@@ -50,7 +50,7 @@ class Series:
 
     results: list[Result] = field(default_factory=list)
     failed: list[Plan] = field(default_factory=list)
-    ended: Exception | None = None
+    ended: BaseException | None = None
 
 
 def play(
@@ -77,7 +77,7 @@ def play(
                 return series
             sys.stderr.write(f"kaput: run {number} of {len(plans)} failed: {error}\n")
             series.failed.append(plan)
-        except Exception as error:  # noqa: BLE001
+        except (Exception, Interrupted) as error:  # noqa: BLE001
             # Results are shown first; then it ends the program as usual.
             series.ended = error
             return series

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.console import Console
-from kaput.errors import KaputError
+from kaput.errors import Interrupted, KaputError
 from kaput.java import Java, find_java
 from kaput.processes.reaper import reap_orphans
 from kaput.processes.signals import interrupts
@@ -25,7 +25,7 @@ def main() -> int:
     try:
         with interrupts():
             _set_up(console)
-    except KaputError as error:
+    except (KaputError, Interrupted) as error:
         console.print(f"kaput: {error}", soft_wrap=True)
         return error.exit_status
     return 0

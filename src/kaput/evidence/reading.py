@@ -32,7 +32,13 @@ from kaput.evidence.parquet import (
     table_of,
     words_of,
 )
-from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, SHARE_EVENT_KINDS, TABLES, Table
+from kaput.evidence.schemas import (
+    CLUSTER_EVENT_KINDS,
+    GROUP_EVENT_KINDS,
+    SHARE_EVENT_KINDS,
+    TABLES,
+    EvidenceTable,
+)
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -61,7 +67,7 @@ class TableFiles:
     `voids`: by file, the columns that have no type since all that they hold is null (pandas writes such).
     """
 
-    table: Table
+    table: EvidenceTable
     files: tuple[Path, ...] = ()
     rows: int = 0
     lacking: frozenset[str] = frozenset()
@@ -129,7 +135,7 @@ def check(folder: RunFolder) -> Evidence:
     return Evidence(folder, manifest, tables, words)
 
 
-def _check_table(folder: RunFolder, table: Table, required: bool) -> TableFiles:
+def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> TableFiles:
     directory = folder.table(table.name)
     if directory.exists() and not directory.is_dir():
         raise EvidenceError(f"{directory}: a file where the directory of table {table.name} should be")
@@ -161,7 +167,7 @@ def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
         raise broken(path, error) from None
 
 
-def _check_columns(table: Table, path: Path, found: pa.Schema) -> set[str]:
+def _check_columns(table: EvidenceTable, path: Path, found: pa.Schema) -> set[str]:
     """The optional columns that the file lacks."""
     mistakes = []
     for column in table.schema:
@@ -201,7 +207,7 @@ def _same_kind(wanted: pa.DataType, found: pa.DataType) -> bool:
     return bool(wanted.equals(found))
 
 
-def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
+def _check_nulls(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> None:
     for column in table.schema:
         if column.nullable or pa.types.is_nested(column.type):
             continue
@@ -216,7 +222,7 @@ def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
                 )
 
 
-def _check_numbers(table: Table, path: Path, footer: pq.FileMetaData) -> None:
+def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> None:
     """In the analysis the least number of 64 bits stands for null (analysis/runs/run.py), and a run ends at
     the number behind its last: the greatest has none.
     """

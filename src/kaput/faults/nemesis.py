@@ -1,14 +1,13 @@
-"""The nemesis: plays a timeline against the cluster, one thread a step, so that faults may overlap.
+"""The nemesis: plays a timeline against the cluster. Each step under way has a thread, so faults may overlap.
 
-Each step waits for its trigger, resolves its target, injects, waits, heals, and records what it proved.
-Triggers by time count from `start`; triggers by message come in through `threshold`.
+Each step resolves its target, injects, waits, heals, and records what it proved. Not here: when a step begins
+(schedule.py).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,9 +28,10 @@ from kaput.faults.members.member import Clients, Member, NoGroups
 from kaput.faults.pause import Pause
 from kaput.faults.permanent import PermanentChange
 from kaput.faults.process_target import ProcessTarget
+from kaput.faults.schedule import Schedule
 from kaput.faults.targets import resolve, resolve_members
 from kaput.faults.witness import NoWitness, Witness
-from kaput.scenario.timeline import AfterStart, AtMessage, Step
+from kaput.scenario.timeline import Step
 from kaput.scenario.values import members_meant, partition_meant, producer_meant, topic_meant
 
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
@@ -74,44 +74,38 @@ class Nemesis:
         upgrade: Callable[[int, str], None] = cannot_upgrade,
         commands: Commands | None = None,
     ) -> None:
-        self._steps, self._nodes, self._brokers, self._admin = steps, nodes, list(brokers), admin
+        self._nodes, self._brokers, self._admin = nodes, list(brokers), admin
         self._more_brokers, self._upgrade = grow, upgrade
         self._network, self._topics = network, topics
         self._groups, self._commands = groups, commands or NoCommands()
         self._active: dict[str, Fault | MemberFault | PermanentChange | Command] = {}
         self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or NoWitness()
         self._recording = threading.Lock()
-        self._reached = {
-            step.trigger.message: threading.Event() for step in steps if isinstance(step.trigger, AtMessage)
-        }
         self._workload_over = threading.Event()
         self._aborted = threading.Event()
-        self._pool = ThreadPoolExecutor(max_workers=max(1, len(steps)), thread_name_prefix="fault")
-        self._futures: list[Future[None]] = []
+        self._schedule = Schedule(steps, self._play, self._skip)
 
     @property
     def thresholds(self) -> list[int]:
         """The attempts over all producers that the producers must signal."""
-        return sorted(self._reached)
+        return self._schedule.thresholds
 
     def threshold(self, n: int) -> None:
         """Called when the N-th attempt was made."""
-        self._reached[n].set()
+        self._schedule.reached(n)
 
     def start(self) -> None:
         """Starts the timeline: the warm-up is over."""
-        self._futures = [self._pool.submit(self._play, step) for step in self._steps]
+        self._schedule.start()
 
     def workload_over(self) -> None:
         """Called when every attempt is made: heals steps without a duration, skips steps not yet reached."""
         self._workload_over.set()
+        self._schedule.load_over()
 
     def all_healed(self) -> bool:
         """Whether every step has ended; re-raises the exception of a step."""
-        for future in self._futures:
-            if future.done():
-                future.result()
-        return all(future.done() for future in self._futures)
+        return self._schedule.all_ended()
 
     def abort(self) -> None:
         """Injects nothing more, and heals only faults that would outlast the run; returns when all steps
@@ -119,25 +113,23 @@ class Nemesis:
         """
         self._aborted.set()
         self._workload_over.set()
-        for event in self._reached.values():
-            event.set()
+        self._schedule.abort()
         for fault in list(self._active.values()):
             fault.abandon()
-        self._pool.shutdown(wait=True)
+        self._schedule.join()
 
     def _play(self, step: Step) -> None:
-        if not self._wait_for_trigger(step):
-            self._never(step, "the workload ended before its time came")
-            return
         injected = now_ns()
         try:
             injection = self._resolved(step)
         except LabError as error:
             self._never(step, f"its target could not be found: {error}")
             return
+        self._active[step.id] = injection.fault
+        if self._aborted.is_set():
+            return  # `abort` may not have seen this fault
         what = _title(step)
         self._on_fault(step.id, what, True)
-        self._active[step.id] = injection.fault
         self._witness.before(step.id, injection.brokers)
         # However kaput ends from now on, the evidence shows that this step was being injected.
         record = partial(self._record, step, injection.target, injection.brokers, injected)
@@ -211,22 +203,14 @@ class Nemesis:
         self._brokers += added
         return added
 
-    def _wait_for_trigger(self, step: Step) -> bool:
-        match step.trigger:
-            case AfterStart(ms):
-                if self._workload_over.wait(ms / 1000):
-                    return False
-            case AtMessage(n):
-                while not self._reached[n].wait(0.2):
-                    if self._workload_over.is_set() and not self._reached[n].wait(1.0):
-                        return False
-        return not self._aborted.is_set()
-
     def _wait_out(self, step: Step) -> None:
         if step.duration_ms is None:
             self._workload_over.wait()
         else:
             self._aborted.wait(step.duration_ms / 1000)
+
+    def _skip(self, step: Step) -> None:
+        self._never(step, "the workload ended before its time came")
 
     def _never(self, step: Step, why: str) -> None:
         if not self._aborted.is_set():

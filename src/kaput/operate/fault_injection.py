@@ -160,7 +160,7 @@ def checked_step(fault: str, target: str, options: Mapping[str, object], spec: S
     try:
         step = FaultStep.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise UsageError(in_lines(from_validation(error, data))) from None
+        raise UsageError(in_lines(from_validation(error, data, ("faults", 0)))) from None
     mistakes = check_alone(step, spec)
     if step.fault not in CATALOGUE or step.target.startswith(_OF_RUNS):
         mistakes = [Mistake((), f"{step.fault} {step.target}: without a scenario, faults can only hit nodes")]

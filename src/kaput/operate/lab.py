@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -44,43 +44,35 @@ READY_TIMEOUT_S = 60.0
 _REACHED_S = 5.0
 
 
-def lab(
-    scenario: str | Path | None = None,
-    *,
-    folder: Path | None = None,
-    note: Callable[[str], None] = lambda text: None,
-    **cluster: object,
-) -> Lab:
-    """A cluster of real brokers, started when the block is entered and removed when it ends.
+class Lab:
+    """A cluster of real brokers, started on entering the `with` block and gone on leaving it. Thread-safe.
 
     `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `racks=["a", "b"]`, `controllers=1`,
     `kafka="4.3.1"`, `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a
-    file, whose cluster and topics are used. `folder`: keeps configs and logs of the brokers; without it they
-    are deleted with the cluster. `note` gets messages about slow steps. Raises UsageError for a mistake in
-    any of these.
-    """
-    found = loader.load(str(scenario))[1] if scenario is not None else None
-    given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
-    data = {**given, **{key.replace("_", "-"): value for key, value in cluster.items()}}
-    try:
-        spec = Spec.model_validate(data, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise UsageError(in_lines(from_validation(error, data))) from None
-    return Lab(spec, found.topics if found is not None else [], folder, note)
-
-
-class Lab:
-    """A running cluster inside its `with` block; made by `lab`. For several threads.
+    file, whose cluster and topics are used. `folder`: where configs and logs of the brokers are kept; without
+    it they are deleted with the cluster. `note` is called with what takes long. Raises UsageError.
 
     What kaput itself knows is a property; what looks at brokers, changes them or takes an argument is a
     method. Entering raises LabError if the cluster does not come up.
     """
 
     def __init__(
-        self, spec: Spec, topics: Sequence[Topic], folder: Path | None, note: Callable[[str], None]
+        self,
+        scenario: str | Path | None = None,
+        *,
+        folder: Path | None = None,
+        note: Callable[[str], None] = lambda text: None,
+        **cluster: object,
     ) -> None:
-        self._spec = spec
-        self._topics, self._folder, self._note = topics, folder, note
+        found = loader.load(str(scenario))[1] if scenario is not None else None
+        given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
+        data = {**given, **{key.replace("_", "-"): value for key, value in cluster.items()}}
+        try:
+            self._spec = Spec.model_validate(data, by_alias=True, by_name=False)
+        except ValidationError as error:
+            raise UsageError(in_lines(from_validation(error, data, ("cluster",)))) from None
+        self._topics: list[Topic] = found.topics if found is not None else []
+        self._folder, self._note = folder, note
         self._found: tuple[Java, Distribution] | None = None
         self._cluster: Cluster
         self._admin: Admin
@@ -141,21 +133,21 @@ class Lab:
 
     @property
     def client_properties(self) -> Path | None:
-        """With `security="scram-tls"`: the client properties file (--command-config), with Java's names. It
-        contains a password, and only its owner can read it. None without security.
+        """With `security="scram-tls"`: the client properties file (--command-config). It contains a password,
+        and only its owner can read it. None without security.
         """
         return self._cluster.access().path
 
     def client_settings(self, user: str = CLIENT_USER) -> dict[str, str]:
-        """The settings of a librdkafka client for the user `kaput`, which may do everything, or `nobody`,
-        which may do nothing. With security they include the password.
+        """Settings of a librdkafka client that connects as this user: `kaput`, which may do everything, or
+        `nobody`, which may do nothing. With security they contain a password.
         """
         if user not in USERS:
             raise UsageError(f"there is no user {user}; {hint(user, USERS)}")
         return {"bootstrap.servers": self.bootstrap_servers, **self._cluster.access(user).librdkafka()}
 
     def cluster_id(self) -> str | None:
-        """As Kafka has it; None if no broker says."""
+        """Kafka's id of the cluster; None if no broker answers."""
         for endpoint in self._cluster.broker_endpoints.values():
             with suppress(Unanswered):
                 return str(ask(endpoint, metadata(), _REACHED_S).cluster_id)
@@ -168,7 +160,7 @@ class Lab:
 
     @property
     def active_faults(self) -> list[InjectedFault]:
-        """What is broken now."""
+        """The faults that are active now."""
         return self._faults.active
 
     def create_topic(
@@ -192,11 +184,11 @@ class Lab:
                 assignment=assignment,
             )
         except ValidationError as error:
-            raise UsageError(in_lines(from_validation(error, {}))) from None
+            raise UsageError(in_lines(from_validation(error, {}, ("topics", 0)))) from None
         self._admin.create_topics([topic])
 
     def grow(self, count: int = 1) -> list[int]:
-        """That many more brokers, ready when this returns; their ids.
+        """Adds brokers, which are ready when this returns; their ids.
 
         Raises UsageError while a node is down, paused or out of reach, LabError where they do not come up:
         then those that run all the same are brokers of the cluster.
@@ -247,7 +239,7 @@ class Lab:
         return self._cluster.nodes[broker].log
 
     def troubles(self) -> list[str]:
-        """Sentences about brokers that ended on their own."""
+        """Sentences about brokers that died on their own."""
         return self._cluster.troubles()
 
     def status(self) -> dict[str, Any]:
@@ -296,3 +288,6 @@ class Lab:
     def _settle(self) -> None:
         if not self._faults.active:
             self._cluster.wait_ready(READY_TIMEOUT_S)
+
+
+lab = Lab  # the shorthand: `with kaput.lab(brokers=3) as lab`

@@ -16,7 +16,7 @@ from typing import Protocol
 import psutil
 
 from kaput.processes.mounts import unmount
-from kaput.processes.records import MARKER, OWNER_NAME, Record, Started, start_of
+from kaput.processes.records import MARKER, OWNER_NAME, ProcessRecord, Started, start_of
 
 GRACE_S = 5.0
 KILL_TIMEOUT_S = 10.0
@@ -58,7 +58,7 @@ def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> list
     return [started for started in descendants if started.running()]
 
 
-def end_leftovers(record: Record) -> list[str]:
+def end_leftovers(record: ProcessRecord) -> list[str]:
     """SIGKILLs all that a dead owner has left, removes its directories and its record; names what ran.
 
     What is still there after KILL_TIMEOUT_S (in the kernel, or somebody else's by now) keeps the record, for
@@ -71,7 +71,7 @@ def end_leftovers(record: Record) -> list[str]:
     return [started.name for started in ended]
 
 
-def end_strays(record: Record) -> list[Started]:
+def end_strays(record: ProcessRecord) -> list[Started]:
     """SIGKILLs what a living owner's processes started and left behind, in whatever session; returns it.
 
     To be called when those processes are gone. A stray is known by the owner's name in its environment alone:
@@ -94,7 +94,7 @@ def _end_all(find: Callable[[], list[Started]]) -> list[Started]:
     return list(ended.values())
 
 
-def close(record: Record, kept: bool) -> None:
+def close(record: ProcessRecord, kept: bool) -> None:
     """Removes the record's directories, and the record; it stays where `kept`, or where one of them does."""
     removed = [remove_tree(path) for path in record.paths()]
     if not kept and all(removed):
@@ -112,7 +112,7 @@ def remove_tree(path: Path) -> bool:
     return False
 
 
-def _leftovers(record: Record) -> list[Started]:
+def _leftovers(record: ProcessRecord) -> list[Started]:
     found = {started.pid: started for started in record.processes() if started.running()}
     for started in _carrying(MARKER, record.marker):
         found.setdefault(started.pid, started)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from kaput.processes.ending import end_leftovers
-from kaput.processes.records import Record
+from kaput.processes.records import ProcessRecord
 
 GOODBYE = b"goodbye"
 
@@ -26,7 +26,7 @@ def main(record: Path) -> None:
     while chunk := os.read(0, 64):
         received += chunk
     if GOODBYE not in received:
-        end_leftovers(Record(record))
+        end_leftovers(ProcessRecord(record))
 
 
 if __name__ == "__main__":

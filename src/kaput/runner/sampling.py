@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -41,7 +42,9 @@ class Sampler(ABC):
         self._thread.join()  # every question has a bound
 
     def _work(self) -> None:
-        if self._at_once:
-            self.look()
-        while not self.stopping.wait(self._every_s):
-            self.look()
+        # A full disk takes no samples; the writers of what is judged report it.
+        with suppress(OSError):
+            if self._at_once:
+                self.look()
+            while not self.stopping.wait(self._every_s):
+                self.look()

@@ -53,13 +53,16 @@ def in_lines(mistakes: Sequence[Mistake]) -> str:
     )
 
 
-def from_validation(error: ValidationError, data: Any) -> list[Mistake]:
-    """Every mistake that pydantic found in `data`; what it says of one place in several ways is one."""
+def from_validation(error: ValidationError, data: Any, block: DataPath = ()) -> list[Mistake]:
+    """Every mistake that pydantic found in `data`; what it says of one place in several ways is one.
+
+    `block`: where a scenario has such data, if it is not a whole one.
+    """
     places: dict[DataPath, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         places.setdefault(_data_path(detail, data), []).append(detail)
     return [
-        Mistake(path, _sentence(path, details), details[0]["type"])
+        Mistake(path, _sentence((*block, *path), details), details[0]["type"])
         for path, details in places.items()
         # A mapping that is wrong inside is also "not text" for the other half of a union: noise.
         if not (isinstance(value_at(data, path), dict) and any(_below(other, path) for other in places))

@@ -11,11 +11,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, model_validator
 
 from kaput.scenario.block import Block
 from kaput.scenario.expect import Expect
@@ -25,6 +21,7 @@ from kaput.scenario.steps import FaultStep
 from kaput.scenario.transactions import Transactions
 from kaput.scenario.values import (
     Acknowledgements,
+    BrokerConfig,
     Config,
     Count,
     DurationMs,
@@ -75,7 +72,7 @@ class Cluster(Block):
     """MiB of a file system of its own for each broker's data; needs namespaces. None: the run folder's."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
     """Levels of Kafka's features from the beginning, such as eligible.leader.replicas.version; KRaft only."""
-    config: Config = {}
+    config: BrokerConfig = {}
     """Settings of every broker, in Kafka's own names."""
 
     @model_validator(mode="before")

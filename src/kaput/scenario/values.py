@@ -260,6 +260,20 @@ Acknowledgements = Annotated[
     WithJsonSchema({"enum": [0, 1, "0", "1", "all", -1]}),
 ]
 Config = dict[str, bool | int | float | str]
+_SET_BY_KAPUT = (
+    "advertised.listeners", "broker.id", "controller.listener.names", "controller.quorum.bootstrap.servers",
+    "controller.quorum.voters", "listeners", "log.dir", "log.dirs", "metadata.log.dir", "node.id",
+    "process.roles", "zookeeper.connect",
+)  # fmt: skip
+
+
+def _check_broker_config(config: Config) -> Config:
+    if taken := [name for name in _SET_BY_KAPUT if name in config]:
+        raise ValueError(f"kaput sets {', '.join(taken)} itself, for each node another value; leave it out")
+    return config
+
+
+BrokerConfig = Annotated[Config, AfterValidator(_check_broker_config)]
 # It becomes a line of server.properties.
 RackName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
 Positive = Annotated[int, Field(ge=1), BeforeValidator(no_bool)]

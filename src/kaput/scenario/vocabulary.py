@@ -31,5 +31,5 @@ UNSYNCED_DATA_FAULTS = frozenset({"power-loss"})
 
 
 def proven(fault: str, bit: bool, effective_ns: int | None) -> bool:
-    """Whether a fault is shown to have bitten: its probe says so, and from which moment on."""
+    """Whether a fault's effect is confirmed: its probe shows it, and since when."""
     return bit and (effective_ns is not None or fault == NOOP)

@@ -62,7 +62,7 @@ def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
 def _unproven(fault: FaultFacts) -> str:
     name = f"fault {fault.id} ({fault.fault} {fault.target})"
     if fault.bit:
-        return f"{name} is recorded as having bitten, but not when: that proves nothing."
+        return f"{name} is recorded as having taken effect, but not when: that proves nothing."
     proof = fault.proof or "no proof"
     if fault.effective_ns is not None:
         return f"{name} took effect, but is not proven in full: {proof}."

@@ -154,3 +154,8 @@ def test_real_findings_follow_the_schema_that_is_shipped(made: tuple[Path, dict[
         jsonschema.validate({**found, "mistake": 1}, schema)
     with pytest.raises(jsonschema.ValidationError, match="'maybe' is not one of"):
         jsonschema.validate({**found, "verdict": "maybe"}, schema)
+
+
+def test_type_checkers_see_kaputs_types() -> None:
+    """The package says that it has them (PEP 561)."""
+    assert Path(str(kaput.__file__)).with_name("py.typed").is_file()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kafka.errors import KafkaConnectionError
 
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS
@@ -25,6 +26,7 @@ from kaput.operate.doctor.snapshot import (
     Snapshot,
     Topic,
 )
+from kaput.operate.doctor.snapshot_reader import answered
 from kaput.operate.reassign import throttles
 
 SOUND_TOPIC = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
@@ -397,3 +399,19 @@ def test_sarif_has_a_rule_for_each_check_and_a_result_for_each_finding() -> None
         ("KP008", "note"),
     ]
     assert len({r["partialFingerprints"]["kaput/v1"] for r in run["results"]}) == 3
+
+
+def test_a_broker_that_died_a_moment_ago_is_no_reason_to_give_up() -> None:
+    """It is still in the metadata, so it is asked, and does not answer; the others are asked again."""
+    refused = KafkaConnectionError("111 ECONNREFUSED")
+    answers = iter([refused, refused, sound()])
+
+    def look() -> Snapshot:
+        answer = next(answers)
+        if isinstance(answer, KafkaConnectionError):
+            raise answer
+        return answer
+
+    assert answered(look) == sound()
+    with pytest.raises(KafkaConnectionError):
+        answered(lambda: (_ for _ in ()).throw(refused), timeout_s=0)

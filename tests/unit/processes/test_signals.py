@@ -1,10 +1,19 @@
-"""Ctrl-C with Polars loaded, which has the kernel start a call anew that a signal has interrupted."""
+"""Ctrl-C in the midst of what libraries do: Polars has the kernel start a call anew that a signal has
+interrupted, and py4j catches every Exception.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+
+import pytest
+from py4j.clientserver import ClientServerConnection
+
+from kaput.errors import Interrupted
+from kaput.processes.signals import interrupts
 
 _READING = """
 import sys
@@ -32,3 +41,23 @@ def test_ctrl_c_ends_a_read_although_polars_is_loaded() -> None:
             assert process.stdout.read() == "interrupted\n"
         finally:
             process.kill()
+
+
+class _Answering:
+    """A JVM's end of a connection, at which the signal arrives while its answer is waited for."""
+
+    def sendall(self, data: bytes) -> None:
+        """Takes it."""
+
+    def readline(self) -> bytes:
+        os.kill(os.getpid(), signal.SIGINT)
+        return b"!yv\n"
+
+
+def test_ctrl_c_during_a_call_of_sparks_is_an_interruption() -> None:
+    """And not an error of Spark's, which would end kaput as a fault of its own."""
+    connection = object.__new__(ClientServerConnection)
+    connection.socket = connection.stream = _Answering()
+    with pytest.raises(Interrupted, match="SIGINT"), interrupts():
+        connection.send_command("c\n")
+    connection.socket = None  # there is nothing to close

@@ -26,13 +26,13 @@ def plans(vary: str = "title=a,b,c", repeat: int = 1) -> list[Plan]:
     return _plans(choose(["noop"], [], [], [vary]), 7, repeat, Path("runs"), None)
 
 
-def played(outcomes: list[str | Exception], vary: str = "title=a,b,c") -> Series:
+def played(outcomes: list[str | BaseException], vary: str = "title=a,b,c") -> Series:
     """The series of runs that end with these verdicts, or fail like this."""
     left = iter(outcomes)
 
     def run_one(plan: Plan) -> tuple[RunFolder, Findings]:
         outcome = next(left)
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, BaseException):
             raise outcome
         found = document() | {"verdict": outcome}
         found["run"] |= {"varied": dict(plan.varied), "scenario": plan.name}

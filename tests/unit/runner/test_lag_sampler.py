@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.runner.lag_sampler import LagSampler
+from kaput.runner.sampling import Sampler
 from waiting import eventually
 
 
@@ -59,3 +62,25 @@ def test_where_nobody_answers_there_is_no_sample(tmp_path: Path) -> None:
     ):
         assert eventually(lambda: cluster.asked > 2, 10)
     assert _rows(tmp_path) == []
+
+
+class _OnAFullDisk(Sampler):
+    """Cannot write what it has seen."""
+
+    looked = 0
+
+    def look(self) -> None:
+        self.looked += 1
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_ends_the_sampling_and_nothing_else() -> None:
+    """No traceback in the middle of a run, and nothing is written behind half a row."""
+    raised: list[object] = []
+    before, threading.excepthook = threading.excepthook, raised.append
+    try:
+        with _OnAFullDisk("full", 0.001) as sampler:
+            assert eventually(lambda: sampler.looked > 0 and not sampler._thread.is_alive(), 10)
+    finally:
+        threading.excepthook = before
+    assert sampler.looked == 1 and raised == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from kaput.scenario.checks import check
 from kaput.scenario.model import Cluster, Scenario
@@ -152,6 +153,14 @@ def test_message_numbers_need_messages() -> None:
     raw = document()
     raw["workload"]["producers"][1] = {"topic": "a", "duration": "5s"}
     assert list(found(raw)) == ["faults.0.at"]
+
+
+@pytest.mark.parametrize("name", ["listeners", "node.id", "log.dirs", "process.roles", "zookeeper.connect"])
+def test_what_each_node_needs_to_have_of_its_own_is_not_configured(name: str) -> None:
+    """It would be the same in all of them, and none would come up."""
+    with pytest.raises(ValidationError, match=f"kaput sets {name} itself, for each node another value"):
+        Cluster.model_validate({"config": {name: "x", "num.partitions": 3}})
+    assert Cluster.model_validate({"config": {"num.partitions": 3}}).config == {"num.partitions": 3}
 
 
 def test_a_fault_after_the_load_would_never_come() -> None:

@@ -183,6 +183,19 @@ def test_a_program_that_prints_without_end_hangs(takes: bool, said: str, line: s
     assert any("lines that the protocol does not have" in trouble for trouble in troubles)
 
 
+def test_a_program_that_complains_without_end_fills_no_disk(play: Play) -> None:
+    """The end of what it printed to stderr is kept, and its last words are in the sentence."""
+    text = READY + (
+        "for number in range(400): sys.stderr.write('x' * 65_535 + chr(10))\n"
+        "raise SystemExit('out of cheese')\n"
+    )
+    (trouble,) = play(scenario(play.program(text)))
+    assert trouble.startswith("producer-0: its command: it ended on its own (exit status 1): ")
+    assert trouble.endswith("\nout of cheese") and len(trouble) < 2000
+    (kept,) = play.folder.path.glob("clients/*.command.err")
+    assert kept.stat().st_size < 5_000_000
+
+
 def test_rubbish_is_counted_and_shown(play: Play) -> None:
     """Each line of the wrong kind; what is right in between counts."""
     text = READY + (

@@ -20,6 +20,7 @@ from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
 from kaput.workload.client_spec import file_name
 from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.supervision.client_process import ClientProcess
 from kaput.workload.supervision.supervisor import Supervisor
 from waiting import eventually
 
@@ -147,3 +148,18 @@ def test_names_of_files_are_safe_and_never_the_same(tmp_path: Path) -> None:
         Recorder(tmp_path, "deliveries", name).close()
         assert (tmp_path / "evidence" / "deliveries" / f"{name}.arrows").exists()
         assert name[0] not in "._"
+
+
+class _Ended:
+    """A process that has ended."""
+
+    returncode = 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/timers").exists(), reason="needs Linux's /proc, which has no space")
+def test_a_full_disk_is_named_where_it_took_the_last_words() -> None:
+    """A client that could not write its evidence could not write its traceback either."""
+    client = ClientProcess("producer-0", _Ended(), Path("/proc/self/timers"))  # type: ignore[arg-type]
+    assert client.ended() == (
+        "producer-0 ended on its own (exit status 1): no space is left on the disk of /proc/self"
+    )

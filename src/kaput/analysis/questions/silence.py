@@ -23,6 +23,7 @@ from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.run import NULL
 from kaput.analysis.runs.tables import of_frame
+from kaput.core import MS
 from kaput.evidence.findings import Unavailability
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kaput.analysis.views.rows import Rows
     from kaput.analysis.views.sends import Extents, Sends
 
-_MS = 1_000_000
 WIDTH_NS = 10_000_000
 NARROWER = 10  # times: of a stream without a silence of some width, there are few spells of a tenth of it
 _MOST_SPELLS = 20_000  # of a stream, in a run as long as its manifest says
@@ -89,14 +89,14 @@ class Silences(Question):
                     producer=producer,
                     topic=topic,
                     partition=partition,
-                    longest_ms=(to_ns - from_ns) / _MS,
+                    longest_ms=(to_ns - from_ns) / MS,
                     from_ns=from_ns,
                     to_ns=to_ns,
                 )
             )
         yield findings(unavailability=sorted(found, key=lambda u: (u.producer, u.topic, u.partition)))
         for fault_id, longest_ns in _by_fault(run).items():
-            yield fault(fault_id, unavailable_ms=longest_ns / _MS)
+            yield fault(fault_id, unavailable_ms=longest_ns / MS)
 
 
 def _spans(run: Run) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,8 +29,10 @@ with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import TopicPartition
     from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
-    from kafka.errors import KafkaError
+    from kafka.errors import KafkaConnectionError, KafkaError
 
+TIMEOUT_S = 30.0
+_POLL_S = 0.2
 _AGING = 0.8  # of a topic's retention
 _T = TypeVar("_T")
 
@@ -49,10 +52,25 @@ def read_snapshot(
     client = read_properties(client_config) if client_config is not None else None
     access = Access.read(command_config) if command_config else OPEN
     with admin_client(servers, access) as admin:
+        reader = partial(_Reader, admin, access.principal, folder or Folder())
         try:
-            return _Reader(admin, access.principal, folder or Folder()).snapshot(client)
+            return answered(lambda: reader().snapshot(client))
         except (KafkaError, OSError) as error:
             raise LabError(f"{servers} did not answer: {one_line(error)}") from None
+
+
+def answered(look: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
+    """What `look` returns, called again while it fails to connect: a broker that died a moment ago is still
+    in the metadata, and is asked like any other. Raises KafkaError.
+    """
+    limit = time.monotonic() + timeout_s
+    while True:
+        try:
+            return look()
+        except KafkaConnectionError:
+            if time.monotonic() >= limit:
+                raise
+            time.sleep(_POLL_S)
 
 
 class _Reader:

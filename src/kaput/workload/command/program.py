@@ -26,6 +26,9 @@ OnLine = Callable[[Line], str | None]
 
 _LONGEST = 1 << 22  # bytes of a line
 _SHOWN = 100
+_LONGEST_SHOWN = 300  # characters of a line of stderr
+_SLICE = 1 << 16
+_MOST_ERRORS = 1 << 22  # bytes of stderr
 _TICK_S = 0.1
 _KILL_S = 5.0
 _PR_SET_PDEATHSIG = 1
@@ -69,20 +72,22 @@ class Program:
         self._last_line_at = time.monotonic()
         self._line_lock, self._closed = threading.Lock(), False
         try:
-            with stderr.open("wb") as errors:
-                self._process = subprocess.Popen(
-                    words,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE if output is None else output.write_end,
-                    stderr=errors,
-                    # Safe here: this process has no other threads yet.
-                    preexec_fn=_end_with_parent,  # noqa: PLW1509
-                )
+            kept = stderr.open("wb", buffering=0)
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE if output is None else output.write_end,
+                stderr=subprocess.PIPE,
+                # Safe here: this process has no other threads yet.
+                preexec_fn=_end_with_parent,  # noqa: PLW1509
+            )
         except OSError as error:
             raise ProgramError(f"{words[0]} cannot be started: {error.strerror}") from None
         assert self._process.stdin is not None
         self._input = self._process.stdin.fileno()
         os.set_blocking(self._input, False)
+        self._errors = threading.Thread(target=self._keep_errors, args=(kept,), daemon=True)
+        self._errors.start()
         self._reader = threading.Thread(target=self._read, daemon=True)
         if output is None:
             assert self._process.stdout is not None
@@ -176,6 +181,7 @@ class Program:
         with self._line_lock:
             self._closed = True
         self._close_input()
+        self._errors.join(_TICK_S)
         if self._stderr.exists() and self._stderr.stat().st_size == 0:
             self._stderr.unlink()
 
@@ -208,8 +214,20 @@ class Program:
         return f"it ended on its own ({how}){self._error_output()}"
 
     def _error_output(self) -> str:
+        self._errors.join(_TICK_S)
         lines = self._stderr.read_text(errors="replace").strip().splitlines()[-5:]
-        return ": " + "\n".join(lines) if lines else ""
+        return ": " + "\n".join(line[:_LONGEST_SHOWN] for line in lines) if lines else ""
+
+    def _keep_errors(self, kept: IO[bytes]) -> None:
+        """Keeps the end of its stderr: a program that prints endlessly must not fill the disk."""
+        assert self._process.stderr is not None
+        with kept:
+            while text := os.read(self._process.stderr.fileno(), _SLICE):
+                with contextlib.suppress(OSError):  # the pipe is read even if the disk is full
+                    if kept.tell() > _MOST_ERRORS:
+                        kept.seek(0)
+                        kept.truncate()
+                    kept.write(text)
 
     def _read(self) -> None:
         while text := self._output.readline(_LONGEST):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from kaput.workload.client_spec import Instruction, file_name, write_spec
 READY_TIMEOUT_S = 60
 _OUTPUT_S = 10.0  # to wait for the end of its output: a child it left behind may hold the pipe open
 _POLL_S = 0.001
+_FULL_BYTES = 1 << 16  # a disk is full if a write did not fit: rarely to the last byte
 # Gets a client's message: its `kind` and the other fields (client_spec.py: ClientMessage).
 OnMessage = Callable[[Mapping[str, Any]], None]
 
@@ -121,7 +123,7 @@ class ClientProcess:
     def ended(self) -> str:
         """How it ended on its own, in a sentence."""
         lines = self.stderr.read_text(errors="replace").strip().splitlines()[-5:]
-        why = self.trouble or "\n".join(lines) or "no error output"
+        why = self.trouble or "\n".join(lines) or _no_output(self.stderr.parent)
         return f"{self.name} ended on its own ({_how(self.process.returncode)}): {why}"
 
     def _write(self, line: bytes) -> bool:
@@ -188,6 +190,13 @@ def _exists(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False
+
+
+def _no_output(folder: Path) -> str:
+    """Why a client printed no error: on a full disk it cannot."""
+    if shutil.disk_usage(folder).free < _FULL_BYTES:
+        return f"no space is left on the disk of {folder}"
+    return "no error output"
 
 
 def _how(status: int | None) -> str:

@@ -19,14 +19,14 @@ from kaput.verdict.facts import Displaced, Facts, Loss, Reordered
 
 
 @dataclass(frozen=True)
-class Outside:
+class ExistingClusterLimits:
     """What is not known of a run. `hit`: brokers that commands have broken."""
 
     polled_ns: int | None
     hit: frozenset[int]
 
     @classmethod
-    def of(cls, facts: Facts) -> Outside:
+    def of(cls, facts: Facts) -> ExistingClusterLimits:
         """Of a run on a cluster of kaput's own, nothing."""
         hit = {b for fault in facts.faults if fault.fault in COMMAND_FAULTS for b in fault.brokers}
         return cls(facts.polled_ns, frozenset(hit))

@@ -1,4 +1,4 @@
-"""The example notebook does what it says, on a real cluster, one cell after the other.
+"""kaput.run on real clusters; the example notebook does what it says, one cell after the other.
 
 Its cells are run as IPython runs them, by the few lines below: a kernel (nbclient, ipykernel and some 25 more
 packages to lock) would add its sockets and start-up, and nothing to what is tested.
@@ -64,3 +64,12 @@ def test_a_second_run_finds_kaput_run_again(tmp_path: Path) -> None:
     assert not (run.folder / "report.html").exists()
     with pytest.raises(kaput.UsageError, match=r"workload\.producers\.1\.acks=2"):
         kaput.run("noop", {"workload.producers.1.acks": 2}, runs=tmp_path)
+
+
+def test_a_run_on_ones_own_cluster(tmp_path: Path) -> None:
+    """Which is still there afterwards, without the run's topics."""
+    with kaput.lab(brokers=3) as lab:
+        changes = {"topics.0.replication-factor": 3, "workload.producers.1.messages": 2_000}
+        run = kaput.run("noop", changes, runs=tmp_path, page=False, bootstrap_servers=lab.bootstrap_servers)
+        assert run.findings.verdict == "held" and run.findings.totals.sent == 12_000
+        assert lab.status()["partitions"] == []

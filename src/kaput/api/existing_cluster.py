@@ -1,4 +1,4 @@
-"""`kaput run --bootstrap-servers`: runs on the user's own cluster."""
+"""Runs on the user's own cluster, which kaput neither starts nor stops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExistingClusterOptions:
-    """The options that name the cluster. `command_config`: client properties; `use_topics`: whether existing
+    """What names the cluster. `command_config`: client properties; `use_topics`: whether existing
     topics may be written to.
     """
 

@@ -1,0 +1,110 @@
+"""When the steps of a timeline begin: at their time, at their message, or never because the load ended first.
+
+A step has a thread only while it is under way, so a timeline can have thousands of steps. Not here: what a
+step does (nemesis.py).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from kaput.scenario.timeline import AfterStart, AtAttempt, Step
+
+_LAST_SIGNAL_S = 1.0  # the producers' signal of the last attempts may arrive after the end of the load
+
+
+class Schedule:
+    """Calls `play` with each step once it is due, in a thread, and `skip` with those that never were."""
+
+    def __init__(
+        self, steps: Sequence[Step], play: Callable[[Step], None], skip: Callable[[Step], None]
+    ) -> None:
+        self._play, self._skip = play, skip
+        self._waiting = {step.id: step for step in steps}
+        self._by_message: dict[int, list[Step]] = {}
+        self._by_time: list[tuple[int, Step]] = []
+        for step in steps:
+            match step.trigger:
+                case AtAttempt(message):
+                    self._by_message.setdefault(message, []).append(step)
+                case AfterStart(ms):
+                    self._by_time.append((ms, step))
+        self._by_time.sort(key=lambda each: each[0])
+        self._under_way: list[Future[None]] = []
+        self._lock = threading.Lock()
+        self._load_over = threading.Event()
+        self._aborted = threading.Event()
+        self._pool = ThreadPoolExecutor(max_workers=len(steps) + 1, thread_name_prefix="fault")
+        self._clock: Future[None] | None = None
+
+    @property
+    def thresholds(self) -> list[int]:
+        """The messages that steps wait for."""
+        return sorted(self._by_message)
+
+    def start(self) -> None:
+        """Times count from now."""
+        self._clock = self._pool.submit(self._begin_in_time, time.monotonic())
+
+    def reached(self, message: int) -> None:
+        """That attempt was made."""
+        for step in self._by_message[message]:
+            self._begin(step)
+
+    def load_over(self) -> None:
+        """Steps that have not begun never will."""
+        self._load_over.set()
+
+    def all_ended(self) -> bool:
+        """Whether every step has ended, or was skipped; raises what a step raised."""
+        if self._clock is not None and self._clock.done():
+            self._clock.result()
+        with self._lock:
+            ended = [future for future in self._under_way if future.done()]
+            self._under_way = [future for future in self._under_way if not future.done()]
+            none_left = not self._waiting and not self._under_way
+        for future in ended:
+            future.result()
+        return none_left
+
+    def abort(self) -> None:
+        """No step begins any more, and none is skipped."""
+        with self._lock:
+            self._waiting.clear()
+        self._aborted.set()
+        self._load_over.set()
+
+    def join(self) -> None:
+        """Waits for the steps that are under way."""
+        self._pool.shutdown(wait=True)
+
+    def _begin(self, step: Step) -> None:
+        with self._lock:
+            if self._waiting.pop(step.id, None) is not None:
+                self._under_way.append(self._pool.submit(self._play, step))
+
+    def _begin_in_time(self, started: float) -> None:
+        for ms, step in self._by_time:
+            if self._load_over.wait(started + ms / 1000 - time.monotonic()):
+                break
+            self._begin(step)
+        self._load_over.wait()
+        self._skip_waiting(lambda step: isinstance(step.trigger, AfterStart))
+        if self._waiting:
+            self._aborted.wait(_LAST_SIGNAL_S)
+            self._skip_waiting(lambda _step: True)
+
+    def _skip_waiting(self, which: Callable[[Step], bool]) -> None:
+        with self._lock:
+            skipped = [step for step in self._waiting.values() if which(step)]
+            for step in skipped:
+                del self._waiting[step.id]
+            if skipped:
+                self._under_way.append(self._pool.submit(self._skip_each, skipped))
+
+    def _skip_each(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            self._skip(step)

@@ -1,0 +1,63 @@
+"""The command kaput in this process, judging in the Spark that all tests share.
+
+For tests of what a command finds and says: a process with a JVM of its own for each takes seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import pytest
+from kaput.cli.ending import status_of
+from pyspark import SparkContext
+
+from kaput.analysis.spark import background
+from kaput.cli.main import app
+
+
+class Said(NamedTuple):
+    """How the command ended, and what it printed."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+class InSession:
+    """Calls the command; its Spark is `spark`, whatever it asks for."""
+
+    def __init__(
+        self, spark: SparkContext, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self._capsys, self._monkeypatch = capsys, monkeypatch
+        monkeypatch.setattr(background, "Background", lambda *_, **__: _There(spark))
+
+    def __call__(self, *words: str) -> Said:
+        """`kaput WORDS`."""
+        self._capsys.readouterr()
+        self._monkeypatch.setattr(sys, "argv", ["kaput", *words])
+        status = status_of(lambda: app(list(words), standalone_mode=False))
+        return Said(status, *self._capsys.readouterr())
+
+
+class _There:
+    """Stands for a Background whose session is there."""
+
+    def __init__(self, spark: SparkContext) -> None:
+        self._spark = spark
+
+    def prepare(self) -> None:
+        """Nothing takes long."""
+
+    begin = prepare
+
+    def session(self) -> SparkContext:
+        """At once."""
+        return self._spark
+
+    def __enter__(self) -> _There:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """The session stays."""
