@@ -57,6 +57,15 @@ def test_without_a_cluster_the_way_to_one_is_named() -> None:
         assert "no cluster is running; kaput up --detach starts one" in str(result.exception)
 
 
+def test_a_cluster_that_died_is_mentioned() -> None:
+    """With the verb that cleans up after it."""
+    running("lab", alive=False)
+    with pytest.raises(
+        UsageError, match=r"no cluster is running \(lab: its daemon died; kaput down cleans up\)"
+    ):
+        entry_of(None)
+
+
 def test_down_cleans_up_what_a_killed_cluster_left() -> None:
     """Under the default name, if none is running; and says which in JSON."""
     running("lab", alive=False)
