@@ -46,9 +46,9 @@ class Records(NamedTuple):
 
 
 def header(data: bytes, at: int = 0) -> Header | None:
-    """The header of the batch that begins at `at`; None where not all of it is there yet.
+    """The header of the batch that begins at `at`; None if not all of it is there yet.
 
-    Raises ValueError where no batch can begin.
+    Raises ValueError if no batch can begin.
     """
     if len(data) - at < HEADER_BYTES:
         return None
@@ -62,7 +62,7 @@ def header(data: bytes, at: int = 0) -> Header | None:
 
 
 def records(head: Header, batch: bytes) -> Records:
-    """The messages in a whole batch, none in a control batch. Raises ValueError where it is broken."""
+    """The messages in a whole batch, none in a control batch. Raises ValueError if it is broken."""
     if head.control:
         return Records([], [])
     body = decompress(head.attributes & _CODEC, batch[HEADER_BYTES : head.size])

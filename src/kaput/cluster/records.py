@@ -33,7 +33,7 @@ class Record(NamedTuple):
 def read_records(data: bytes) -> Iterator[Record]:
     """The records of whole batches one after the other; markers of transactions are none.
 
-    What is torn at the end is left out. Raises ValueError where a batch is broken.
+    What is torn at the end is left out. Raises ValueError if a batch is broken.
     """
     at = 0
     while (head := header(data, at)) is not None and at + head.size <= len(data):

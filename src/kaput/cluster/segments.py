@@ -1,8 +1,8 @@
-"""One replica's log on disk, read beside the running broker that writes it.
+"""One replica's log on disk, read while the running broker writes it.
 
 Kafka appends whole batches to the newest segment file and shortens it where a new leader's log ends earlier.
 Nothing is locked and nothing mapped (a mapped file that shrinks ends the process that reads it): each look is
-one fstat, and one pread where there is more. Not here: what is in the batches (record_batches.py).
+one fstat, and one pread if there is more. Not here: what is in the batches (record_batches.py).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Batch(NamedTuple):
 
 
 def directory(data: Path, topic: str, partition: int) -> Path:
-    """Where a broker with this data directory keeps a partition."""
+    """The directory of a partition in this data directory."""
     return data / f"{topic}-{partition}"
 
 
 def log_end(replica: Path) -> int:
-    """The offset after the last whole batch; 0 where there is no log. Raises OSError."""
+    """The offset after the last complete batch; 0 without a log. Raises OSError."""
     files = segments(replica)
     if not files:
         return 0
@@ -54,7 +54,7 @@ class SegmentReader:
     def __init__(
         self, replica: Path, offset: int, epoch: int, *, backlog_bytes_max: int = BACKLOG_BYTES_MAX
     ) -> None:
-        """Raises OSError where there is nothing to open."""
+        """Raises OSError if there is nothing to open."""
         self._replica, self._epoch = replica, epoch
         self.ended: str | None = None
         files = segments(replica)

@@ -14,7 +14,7 @@ import pytest
 import kaput
 from fakes.in_process import InProcess
 from kaput.bench.generate import generate, shape_of
-from kaput.bench.plan import Plan
+from kaput.bench.plan import PlantingPlan
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.counts import GroupCounts, RunCounts
 from kaput.evidence.findings_file import SCHEMA
@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
     """A run folder with planted anomalies that was judged, and what was planted."""
     folder = tmp_path_factory.mktemp("made")
     shape = shape_of(20_000, 4, 3, 2, seed=5, slab_messages=20_000)
-    expected = generate(Plan(shape, 0.001), folder, InProcess(), lambda _done, _all: None)  # type: ignore[arg-type]
+    expected = generate(PlantingPlan(shape, 0.001), folder, InProcess(), lambda _done, _all: None)  # type: ignore[arg-type]
     kaput.analyze(folder, InProcess(), page=False)
     return folder, expected
 
