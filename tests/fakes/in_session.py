@@ -9,7 +9,7 @@ import sys
 from typing import Any, NamedTuple
 
 import pytest
-from kaput.cli.ending import status_of
+from kaput.cli.exit_status import status_of
 from pyspark import SparkContext
 
 from kaput.analysis.spark import background

@@ -2,7 +2,7 @@
 
 What is seen has happened between the look before and this one: an event's time is the moment of the look
 that saw it, and `within_ns` says how much earlier it may have been. An epoch that began and ended between two
-looks has an event without a leader, because nobody knows who that was.
+looks has an event without a leader, because it is unknown who that was.
 Its place: existing_cluster.py opens it; its events become the cluster_events table.
 """
 
@@ -34,7 +34,7 @@ class Poller(Sampler):
         super().__init__("polling", every_s, at_once=True)
 
     def look(self) -> None:
-        """Notes what is different from the last look; nothing where nobody answers."""
+        """Notes changes since the last poll; nothing if no broker answers."""
         began = time.time_ns()
         try:
             seen = self._admin.seen(self._topics)

@@ -178,7 +178,7 @@ class RunOnExistingCluster:
         self._poller = stack.enter_context(Poller(admin, topics))
 
     def start_offsets(self) -> Mapping[TopicPartition, int]:
-        """Of partitions that somebody else has written before."""
+        """Start offsets of partitions that had records before the run."""
         return self._starts
 
     def grow(self, count: int) -> list[int]:

@@ -101,7 +101,7 @@ class Experiment:
     def _provision(self, owner: Owner, stack: ExitStack, last: ExitStack) -> None:
         self._begin("provision")
         self._cluster = self._provider.run_cluster(owner, self._scenario, self.folder, self._progress)
-        # When the site is left, clients have yet to end; only then nobody uses any more what it had made.
+        # Clients end after the cluster's block is left; only then is nothing used that the run created.
         last.callback(self._cluster.clean_up)
         stack.enter_context(self._cluster)
         self._admin = stack.enter_context(self._cluster.admin())
@@ -116,7 +116,7 @@ class Experiment:
         path = self.folder.path
         self._samples = stack.enter_context(Recorder(path, "samples", "kaput"))
         if self._cluster.nodes:
-            # Of other nodes nobody can see the disks.
+            # The disks of other nodes are not accessible.
             self._replica_log = stack.enter_context(
                 ReplicaLog(
                     self._cluster.nodes,

@@ -1,7 +1,7 @@
 """Samples of every group's lag, once a second while the run records: what it committed, and where logs end.
 
-From a thread of its own, with an admin of its own that gives up soon: what nobody answers for right now has
-no sample, and nothing waits for it. Its place: experiment.py opens it; the analysis reads the samples.
+Runs in its own thread, with its own admin client and a short timeout: a partition without an answer has no
+sample, and nothing waits for it. Its place: experiment.py opens it; the analysis reads the samples.
 """
 
 from __future__ import annotations

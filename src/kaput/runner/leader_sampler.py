@@ -37,7 +37,7 @@ class LeaderSampler(Sampler):
         super().__init__("leaders", every_s, at_once=True)
 
     def look(self) -> None:
-        """A row for each partition that is another than at the last sample; none where nobody answers."""
+        """A row for each partition that changed since the last sample; none if no broker answers."""
         try:
             states = self._admin.partitions(self._topics)
         except LabError:

@@ -1,4 +1,4 @@
-"""What a run tells while it works. The command line draws it; here is only what is said."""
+"""What a run reports while it works. The command line displays it."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Replica(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Which replica it is, whoever leads."""
+        """The broker of this replica, whoever leads."""
         return self.broker, self.topic, self.partition
 
 

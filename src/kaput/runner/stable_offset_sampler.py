@@ -1,7 +1,7 @@
 """Samples of last stable offsets, where a run has transactions: how far readers with read_committed may read.
 
 With each the high watermark: what lies between is held back by a transaction that is open. Its place:
-experiment.py opens it; the analysis finds what stood still (analysis/questions/standstills.py).
+experiment.py opens it; the analysis finds stalls (analysis/questions/standstills.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StableSampler(Sampler):
         super().__init__("stable", every_s)
 
     def look(self) -> None:
-        """Both offsets of each partition; none of those where nobody answers."""
+        """Both offsets of each partition whose leader answers."""
         try:
             found = self._admin.reachable_stable_offsets(self._topics)
         except LabError:

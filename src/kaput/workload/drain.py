@@ -79,10 +79,10 @@ def _look(
 
 
 class LogReader:
-    """A fresh reader, outside of any group, that writes the log and end_offsets tables.
+    """A new consumer, outside any group, that writes the log and end_offsets tables.
 
     `transactional`: it reads twice, first as a reader with read_committed, to know what is visible. `starts`:
-    where it begins, if not at 0: what is before that is somebody else's.
+    where it begins, if not at 0: earlier records do not belong to the run.
     """
 
     def __init__(
