@@ -31,7 +31,7 @@ class Record(NamedTuple):
 
 
 def read_records(data: bytes) -> Iterator[Record]:
-    """The records of whole batches one after the other; markers of transactions are none.
+    """The records of consecutive batches, without transaction markers.
 
     What is torn at the end is left out. Raises ValueError if a batch is broken.
     """
