@@ -9,10 +9,10 @@ import sys
 from typing import Any, NamedTuple
 
 import pytest
-from kaput.cli.exit_status import status_of
 from pyspark import SparkContext
 
 from kaput.analysis.spark import background
+from kaput.cli.exit_status import status_of
 from kaput.cli.main import app
 
 
