@@ -23,7 +23,7 @@ import yaml
 from confluent_kafka import Producer
 
 from kaput.cluster.access import OPEN
-from kaput.operate.reassign.cluster import connected
+from kaput.cluster.admin.reassignments import reassignment_client
 from kaput.operate.reassign.throttles import RATES, REPLICAS
 
 KAPUT = [sys.executable, "-P", "-m", "kaput"]
@@ -95,7 +95,7 @@ def _scenario(given: argparse.Namespace) -> dict[str, Any]:
 def _change(given: argparse.Namespace, env: dict[str, str], run: subprocess.Popen[bytes]) -> dict[str, Any]:
     servers = _servers(given.runs, run)
     at = ["--bootstrap-servers", servers]
-    with connected(servers, OPEN) as cluster:
+    with reassignment_client(servers, OPEN) as cluster:
         _until(lambda: len(cluster.view().partitions) > given.topics * given.partitions, run)
         filled = _fill(given, servers)
         began = time.monotonic()

@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from kaput.evidence.findings import read_findings
+from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
 from kaput.report.images import to_svg
 

@@ -160,7 +160,7 @@ def _faults() -> str:
     ]
     parts = []
     for name, kind, hits in [*nodes, *others]:
-        effect, proof = _told(name, kind)
+        effect, proof = _described(name, kind)
         options = ", ".join(_option(name, key) for key in _taken(name))
         lines = [f"### {name}: {hits}", "", effect, "", f"Confirmed by: {proof}"]
         lines += ["", f"Options: {options}."] if options else []
@@ -182,7 +182,7 @@ def _option(name: str, key: str) -> str:
     return f"`{key}: {OPTIONS[name][key]}`" if key in OPTIONS.get(name, {}) else f"`{key}`"
 
 
-def _told(name: str, kind: type) -> tuple[str, str]:
+def _described(name: str, kind: type) -> tuple[str, str]:
     """What a fault does and what proves it: by the docstrings of its module and class."""
     own = _paragraphs(inspect.getdoc(kind))
     module = _paragraphs(inspect.getmodule(kind).__doc__)  # type: ignore[union-attr]

@@ -3,20 +3,20 @@
     KaputError
     ├── UsageError            exit 2   the user's mistake: an argument, a scenario file
     │   ├── EvidenceError     exit 2   a run folder that breaks the contract; the message names the file
-    │   └── StillRecording    exit 2   a run that somebody still records, or seals just now
+    │   └── StillRecording    exit 2   a run that is still being recorded, or sealed
     └── LabError              exit 4   the lab or the machine failed: nothing to judge
         ├── JavaError                  no Java, or one too old
         ├── NamespacesError            the kernel lacks or forbids what network namespaces need
-        ├── DistributionError          Kafka's jars cannot be had, or are not the ones locked
+        ├── DistributionError          Kafka's jars cannot be fetched, or differ from the lock file
         ├── BrokerError                a broker or controller did not come up, or died on its own
-        ├── FaultError                 a fault that did not bite, or was not healed; the message has the proof
-        └── WrongProtocol   exit 2     a cluster that is spoken to otherwise than it wants (cluster/wire.py)
+        ├── FaultError                 a fault that did not take effect, or was not healed, with the proof
+        └── WrongProtocol   exit 2     the cluster uses another security protocol (cluster/wire.py)
     KeyboardInterrupt
     └── Interrupted           exit 130 Ctrl-C or SIGTERM
 
 Kafka's anomalies are findings, never exceptions (docs/decisions/0001-three-kinds-of-trouble.md).
 A broken account (cells that do not add up) is a bug of ours: `AccountingError`, an AssertionError, exit 70,
-as is every exception that nobody expected (cli/exit_status.py). 0, 1 and 3 are verdicts and nothing else.
+as is every unexpected exception (cli/exit_status.py). 0, 1 and 3 are verdicts and nothing else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class KaputError(Exception):
 
 
 class UsageError(KaputError):
-    """The user's mistake; the message says where it stands and what would be right."""
+    """The user's mistake; the message names the place and what would be right."""
 
     exit_status = 2
 
@@ -39,7 +39,7 @@ class EvidenceError(UsageError):
 
 
 class StillRecording(UsageError):
-    """A run folder whose recorder lives; the message names it, and says what to do."""
+    """A run folder that is still being recorded; the message names it, and what to do."""
 
 
 class LabError(KaputError):
@@ -51,7 +51,7 @@ class JavaError(LabError):
 
 
 class NamespacesError(LabError):
-    """The kernel lacks or forbids what network namespaces need; the message says what would help."""
+    """The kernel lacks or forbids what network namespaces need; the message names a fix."""
 
 
 class DistributionError(LabError):
@@ -63,7 +63,7 @@ class BrokerError(LabError):
 
 
 class FaultError(LabError):
-    """A fault on demand (kaput.lab, kaput fault) that is not proven; the message says what was seen."""
+    """A fault on demand (kaput.lab, kaput fault) that is not confirmed; the message has the proof."""
 
 
 class Interrupted(KeyboardInterrupt):

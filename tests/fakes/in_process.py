@@ -1,6 +1,6 @@
 """Spark's part in the count, played in this process: the same tasks, without a JVM behind them.
 
-Only what the analysis uses (analysis/stages/job.py), and what makes evidence (bench/generate.py).
+Only what the analysis uses (analysis/job.py), and what makes evidence (bench/generate.py).
 For tests that judge thousands of folders; some of them are judged with the real Spark as well.
 """
 

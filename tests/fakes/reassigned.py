@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kaput.cluster.admin.reassignments import ClusterView, Configs, Kind, ReplicaState
 from kaput.core import TopicPartition
-from kaput.operate.reassign.cluster import Configs, Kind, State, View
 from kaput.operate.reassign.throttles import REPLICAS
 
 
@@ -35,19 +35,19 @@ class FakeCluster:
         self.down: set[int] = set()
         self.stale_looks = 0  # so many looks show what was before
 
-    def view(self) -> View:
+    def view(self) -> ClusterView:
         self._count()
         self._go_on()
         states = {}
         if self.stale_looks and not self.targets:
             self.stale_looks -= 1
-            old = {place: State(each[-1:], each[0], each) for place, each in self.replicas.items()}
-            return View("cluster-1", dict.fromkeys((1, 2, 3)), old)
+            old = {place: ReplicaState(each[-1:], each[0], each) for place, each in self.replicas.items()}
+            return ClusterView("cluster-1", dict.fromkeys((1, 2, 3)), old)
         for place, replicas in self.replicas.items():
             target = self.targets.get(place, ())
             shown = tuple(dict.fromkeys((*target, *replicas))) if target else replicas
-            states[place] = State(shown, self.leaders[place], replicas)
-        return View("cluster-1", dict.fromkeys({1, 2, 3} - self.down), states)
+            states[place] = ReplicaState(shown, self.leaders[place], replicas)
+        return ClusterView("cluster-1", dict.fromkeys({1, 2, 3} - self.down), states)
 
     def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:
         self._count()

@@ -19,8 +19,8 @@ import yaml
 
 from driving import KAPUT, RUN_TIMEOUT_S, Kaput, Standing
 from kaput.cluster.access import Access
+from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
-from kaput.cluster.existing_admin import ExistingAdmin
 from waiting import eventually
 
 

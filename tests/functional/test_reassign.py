@@ -16,8 +16,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 import kaput
 from driving import KAPUT
 from kaput.cluster.access import OPEN
+from kaput.cluster.admin.reassignments import ReassignmentClient, reassignment_client
 from kaput.operate.lab import Lab
-from kaput.operate.reassign.cluster import Connection, connected
 from kaput.operate.reassign.throttles import RATES, REPLICAS
 from waiting import answered, eventually
 
@@ -44,9 +44,9 @@ def racks() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def cluster(lab: Lab) -> Iterator[Connection]:
+def cluster(lab: Lab) -> Iterator[ReassignmentClient]:
     """The same, to look at."""
-    with connected(lab.bootstrap_servers, OPEN) as connection:
+    with reassignment_client(lab.bootstrap_servers, OPEN) as connection:
         yield connection
 
 
@@ -79,7 +79,7 @@ def stored(lab: Lab) -> list[int]:
     return sorted(found)
 
 
-def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: Connection, tmp_path: Path) -> None:
+def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentClient, tmp_path: Path) -> None:
     """From one replica to three, Kafka's own topic included; no throttle and no journal is left."""
     fill(lab)
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
@@ -142,7 +142,7 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: Connection, tm
     assert stored(lab) == list(range(RECORDS))
 
 
-def test_a_fix_finishes_what_was_killed(lab: Lab, cluster: Connection, tmp_path: Path) -> None:
+def test_a_fix_finishes_what_was_killed(lab: Lab, cluster: ReassignmentClient, tmp_path: Path) -> None:
     """The doctor shows what was interrupted and the throttles that stay on; then nothing of it is left."""
     fill(lab)
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
@@ -190,7 +190,7 @@ def test_racks_balance_and_a_broker_that_is_emptied(racks: Lab, tmp_path: Path) 
         assert said["applied"] is True
         return int(said["copies"])
 
-    with connected(racks.bootstrap_servers, OPEN) as cluster:
+    with reassignment_client(racks.bootstrap_servers, OPEN) as cluster:
 
         def replicas() -> list[set[int]]:
             states = cluster.view().partitions

@@ -13,13 +13,13 @@ from pyspark import SparkContext
 from fakes.kinds_of_anomalies import OF_SHARE_GROUPS, OF_TRANSACTIONS
 from kaput.analysis.pipeline import analyse
 from kaput.bench.generate import generate, shape_of
-from kaput.bench.plan import Plan
+from kaput.bench.plan import PlantingPlan
 from kaput.bench.shape import Shape
 from kaput.evidence import reading
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.schemas import TABLES
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.loader import read_resolved
 
 CASES = {
@@ -34,7 +34,7 @@ CASES = {
 
 
 def _make(path: Path, spark: SparkContext, shape: Shape, rate: float) -> dict[str, Any]:
-    return generate(Plan(shape, rate), path, spark, lambda _done, _all: None)
+    return generate(PlantingPlan(shape, rate), path, spark, lambda _done, _all: None)
 
 
 @pytest.mark.parametrize(("shape", "rate"), CASES.values(), ids=CASES)

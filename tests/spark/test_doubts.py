@@ -180,7 +180,7 @@ def test_a_fault_without_a_moment_is_no_proof(
     history = _five(faults=[_step(fault)]).read_to_end().fault(1, 10, 20, fault=fault, effective_ns=None)
     findings = analyse(check(history.write(tmp_path)), played)
     assert findings.verdict == verdict, findings.reasons
-    assert any("bitten, but not when" in r for r in findings.reasons) == (verdict == "inconclusive")
+    assert any("taken effect, but not when" in r for r in findings.reasons) == (verdict == "inconclusive")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from fakes.kinds_of_anomalies import OF_SHARE_GROUPS, OF_TRANSACTIONS
 from kaput.bench.generate import shape_of
-from kaput.bench.kinds import EFFECTS, Kind
-from kaput.bench.plan import Plan
+from kaput.bench.kinds import EFFECTS, PlantKind
+from kaput.bench.plan import PlantingPlan
 from kaput.bench.shape import Batches, Shape
 from kaput.cli.main import app
 from kaput.errors import UsageError
@@ -22,7 +22,7 @@ _NEVER = OF_SHARE_GROUPS | OF_TRANSACTIONS  # not planted
 
 def test_every_kind_has_an_effect_and_every_anomaly_a_kind() -> None:
     """What can be planted covers all that can be found, but for share groups and transactions."""
-    assert set(EFFECTS) == set(Kind)
+    assert set(EFFECTS) == set(PlantKind)
     assert {name for effect in EFFECTS.values() for name in effect.run} == set(RUN_ANOMALIES) - _NEVER
     assert {name for effect in EFFECTS.values() for name in effect.group} == set(GROUP_ANOMALIES) - _NEVER
 
@@ -30,7 +30,7 @@ def test_every_kind_has_an_effect_and_every_anomaly_a_kind() -> None:
 @pytest.mark.parametrize("uneven", [False, True])
 def test_expected_counts_add_up(uneven: bool) -> None:
     """Every message has one fate, in the run and in each group; every anomaly is planted at least once."""
-    plan = Plan(shape_of(20_000, 6, 5, 3, seed=4, uneven=uneven, slab_messages=3_000), 0.0005)
+    plan = PlantingPlan(shape_of(20_000, 6, 5, 3, seed=4, uneven=uneven, slab_messages=3_000), 0.0005)
     expected = plan.expected()
     assert sum(expected["fates"].values()) == expected["sent"] == 20_000 == sum(plan.shape.counts)
     assert list(expected["anomalies"]) == list(ANOMALIES)
@@ -45,7 +45,7 @@ def test_expected_counts_add_up(uneven: bool) -> None:
 
 def test_the_same_seed_makes_the_same_plan() -> None:
     """And another seed another one."""
-    plans = [Plan(shape_of(20_000, 6, 5, 1, seed), 0.0005) for seed in (1, 1, 2)]
+    plans = [PlantingPlan(shape_of(20_000, 6, 5, 1, seed), 0.0005) for seed in (1, 1, 2)]
     assert np.array_equal(plans[0].plants.batch, plans[1].plants.batch)
     assert not np.array_equal(plans[0].plants.batch, plans[2].plants.batch)
 
@@ -65,7 +65,7 @@ def test_slabs_hold_every_message_once() -> None:
 
 def test_plants_do_not_share_a_batch() -> None:
     """And each of them is in the slab that is given it."""
-    plan = Plan(shape_of(20_000, 3, 2, 2, seed=1, slab_messages=3_000), 0.001)
+    plan = PlantingPlan(shape_of(20_000, 3, 2, 2, seed=1, slab_messages=3_000), 0.001)
     places = list(zip(plan.plants.producer.tolist(), plan.plants.batch.tolist(), strict=True))
     assert len(set(places)) == len(places)
     given = [plan.slab(number).plants for number in range(plan.shape.slabs)]
@@ -76,7 +76,7 @@ def test_plants_do_not_share_a_batch() -> None:
 
 def test_a_clean_plan_holds() -> None:
     """Nothing planted: every message acknowledged, stored and delivered once."""
-    expected = Plan(shape_of(1_000, 3, 2, 1, seed=0)).expected()
+    expected = PlantingPlan(shape_of(1_000, 3, 2, 1, seed=0)).expected()
     assert expected["fates"] == {"acked/1": 1_000}
     assert expected["groups"]["group-0"]["fates"] == {"acked/1/1": 1_000}
     assert set(expected["anomalies"].values()) == {0}
@@ -86,7 +86,7 @@ def test_a_clean_plan_holds() -> None:
 def test_too_few_messages_are_the_users_mistake() -> None:
     """No room for what should be planted, or nothing to send for some producer."""
     with pytest.raises(UsageError, match="no room"):
-        Plan(shape_of(100, 10, 1, 1, seed=0), 0.0001)
+        PlantingPlan(shape_of(100, 10, 1, 1, seed=0), 0.0001)
     with pytest.raises(UsageError, match="too few"):
         shape_of(9, 10, 1, 1, seed=0)
 

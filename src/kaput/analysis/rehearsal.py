@@ -12,6 +12,7 @@ import yaml
 from pyspark import SparkContext
 
 from kaput.analysis.pipeline import analyse
+from kaput.core import MS
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.reading import check
 from kaput.evidence.recorder import Recorder
@@ -20,10 +21,9 @@ from kaput.scenario.model import Scenario
 
 MESSAGES = 400
 _LOST = range(100, 110)  # acknowledged under epoch 0, overwritten by epoch 1
-_MS = 1_000_000
-_START_NS = 1_700_000_000_000 * _MS
-_KILL_NS = _START_NS + 111 * _MS
-_ELECTION_NS = _START_NS + 150 * _MS
+_START_NS = 1_700_000_000_000 * MS
+_KILL_NS = _START_NS + 111 * MS
+_ELECTION_NS = _START_NS + 150 * MS
 
 _SCENARIO = {
     "version": 1,
@@ -56,7 +56,7 @@ def write(path: Path) -> RunFolder:
             scenario="rehearsal",
             state="sealed",
             started_ns=_START_NS,
-            ended_ns=_START_NS + 1000 * _MS,
+            ended_ns=_START_NS + 1000 * MS,
             groups=[GroupDrain(group="g", drained=True)],
         )
     )
@@ -71,17 +71,17 @@ def _messages(path: Path) -> None:
     ):
         offset = 0
         for seq in range(MESSAGES):
-            at = _START_NS + seq * _MS
+            at = _START_NS + seq * MS
             acked_at = seq if seq < _LOST.stop else offset
-            sends.row(0, seq, "t", 0, at, at + 2 * _MS, "acked", acked_at)
+            sends.row(0, seq, "t", 0, at, at + 2 * MS, "acked", acked_at)
             if seq in _LOST:
                 continue
             # One message is stored twice, and the last two are delivered twice and out of order.
             for _ in range(2 if seq == 300 else 1):
-                log.row("t", 0, offset, int(seq > _LOST.stop), at // _MS, 0, seq, True)
-                deliveries.row("g", "m", "t", 0, offset, 0, seq, True, at + 5 * _MS)
+                log.row("t", 0, offset, int(seq > _LOST.stop), at // MS, 0, seq, True)
+                deliveries.row("g", "m", "t", 0, offset, 0, seq, True, at + 5 * MS)
                 offset += 1
-        deliveries.row("g", "m", "t", 0, offset - 2, 0, MESSAGES - 2, True, _START_NS + 900 * _MS)
+        deliveries.row("g", "m", "t", 0, offset - 2, 0, MESSAGES - 2, True, _START_NS + 900 * MS)
 
 
 def _cluster(path: Path) -> None:
@@ -92,13 +92,13 @@ def _cluster(path: Path) -> None:
         Recorder(path, "faults", "nemesis") as faults,
     ):
         groups.row("g", "m", "assigned", "t", 0, None, _START_NS)
-        groups.row("g", "m", "committed", "t", 0, 50, _START_NS + 100 * _MS)
-        groups.row("g", "m", "left", None, None, None, _START_NS + 950 * _MS)
-        cluster.row("leader", None, "t", 0, 1, 0, [1, 2, 3], _START_NS - _MS, "rehearsal")
+        groups.row("g", "m", "committed", "t", 0, 50, _START_NS + 100 * MS)
+        groups.row("g", "m", "left", None, None, None, _START_NS + 950 * MS)
+        cluster.row("leader", None, "t", 0, 1, 0, [1, 2, 3], _START_NS - MS, "rehearsal")
         cluster.row("leader", None, "t", 0, 2, 1, [2, 3], _ELECTION_NS, "rehearsal")
-        cluster.row("isr", None, "t", 0, 2, 1, [1, 2, 3], _START_NS + 500 * _MS, "rehearsal")
+        cluster.row("isr", None, "t", 0, 2, 1, [1, 2, 3], _START_NS + 500 * MS, "rehearsal")
         end = MESSAGES - len(_LOST) + 1
         ends.row("t", 0, end, end)
         faults.row(
-            "1-kill", "kill", "leader-of t/0", [1], _KILL_NS, _KILL_NS, _START_NS + 400 * _MS, True, "gone"
+            "1-kill", "kill", "leader-of t/0", [1], _KILL_NS, _KILL_NS, _START_NS + 400 * MS, True, "gone"
         )

@@ -22,8 +22,9 @@ from kaput.analysis.facts.seeks import after_aborts
 from kaput.analysis.facts.timeline import Timeline
 from kaput.analysis.plan import Plan
 from kaput.analysis.runs.columns import none
-from kaput.analysis.runs.names import Names, Place
+from kaput.analysis.runs.names import Names
 from kaput.analysis.views.known import Known
+from kaput.core import TopicPartition
 from kaput.evidence.folder import LedgerRows
 
 
@@ -102,7 +103,7 @@ class Run:
         return waiting.waiting(self.given, self.beginnings, list(self.partitions.complete))
 
     @cached_property
-    def begins(self) -> dict[tuple[int, Place], int]:
+    def begins(self) -> dict[tuple[int, TopicPartition], int]:
         """After messages: by such a group and place, from which offset on anything was for it."""
         owed = self.sums["owed_from"].iter_rows()
         from_ = {(group, self.names.located(place)): offset for group, place, offset in owed}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import shorten
 
 from pydantic import PrivateAttr
 
 from kaput.evidence import findings as document
 from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
+
+_REPR_CHARS = 150
 
 
 class Findings(document.Findings):
@@ -36,7 +39,7 @@ class Findings(document.Findings):
     def __repr__(self) -> str:
         from kaput.report.sentences import verdict_sentence
 
-        return f"<kaput.Findings of {self.run.scenario}: {verdict_sentence(self)}>"
+        return f"<kaput.Findings of {self.run.scenario}: {shorten(verdict_sentence(self), _REPR_CHARS)}>"
 
     def _repr_html_(self) -> str:
         from kaput.report.notebook import to_notebook

@@ -16,6 +16,7 @@ from kaput.api.findings import Findings
 from kaput.api.runs import Run
 
 if TYPE_CHECKING:
+    from kaput.api.existing_cluster import ExistingClusterOptions
     from kaput.evidence.folder import LedgerRows
     from kaput.java import Java
     from kaput.runner.run_cluster import ClusterProvider
@@ -29,14 +30,18 @@ def run(
     seed: int | None = None,
     runs: str | Path = "runs",
     kafka_home: str | Path | None = None,
+    bootstrap_servers: str | None = None,
+    command_config: str | Path | None = None,
+    use_existing_topics: bool = False,
     page: bool = True,
     note: Callable[[str], None] = lambda _text: None,
 ) -> Run:
-    """Plays a scenario on a cluster of its own and judges it, as `kaput run` does.
+    """Plays a scenario on a cluster of its own, or on yours, and judges it, as `kaput run` does.
 
     `scenario`: a built-in name, a YAML file, or its content as a dict. `set`: changes to it by their paths,
-    such as `{"workload.producers.0.acks": 1}`. `page`: whether to write report.html. `note` is called with
-    phases and faults as they begin.
+    such as `{"workload.producers.0.acks": 1}`. `bootstrap_servers`: your own cluster, with the client
+    properties file `command_config`; `use_existing_topics`: whether its topics may be written to. `page`:
+    whether to write report.html. `note` is called with phases and faults as they begin.
 
     A run that violates a promise is no exception: see `Run.findings.verdict`. Raises UsageError for a mistake
     in the arguments, LabError if there is nothing to judge, Interrupted.
@@ -44,39 +49,27 @@ def run(
     from kaput.analysis.spark.program import PROGRAM
     from kaput.api.scratch import Scratch
     from kaput.cluster.network.reexec import check_inside
-    from kaput.errors import KaputError
     from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
-    from kaput.runner.experiment import Experiment
     from kaput.runner.folder_setup import check_runs
 
-    name, resolved = _resolved(scenario, set or {})
+    existing = _existing(bootstrap_servers, command_config, use_existing_topics, kafka_home)
+    name, resolved = _resolved(scenario, set or {}, existing is not None)
     java = find_java()
     check_runs(Path(runs))
-    if resolved.cluster.network == "namespaces":
+    if existing is None and resolved.cluster.network == "namespaces":
         check_inside()
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
     with _environment_kept(), interrupts(), Scratch() as scratch:
         reap_orphans()
-        ground = _ground(resolved, java, kafka_home, note)
-        experiment = Experiment(
-            name,
-            resolved,
-            drawn,
-            Path(runs),
-            ground,
-            _Notes(note),
-            on_load=PROGRAM.prepare,
-            on_last_heal=PROGRAM.begin,
-        )
-        try:
-            folder = experiment.run()
-        except KaputError as error:
-            error.add_note(f"what was recorded is in {experiment.folder.path} (kaput.analyze judges it)")
-            raise
-        _judged(folder.path, PROGRAM.session, scratch, "stretches", page)
-    return Run(folder.path)
+        if existing is None:
+            provider = _provider(resolved, java, kafka_home, note)
+        else:
+            provider, resolved = existing.provider_for(resolved)
+        folder = _recorded(name, resolved, drawn, Path(runs), provider, _Notes(note))
+        _judged(folder, PROGRAM.session, scratch, "stretches", page)
+    return Run(folder)
 
 
 def analyze(
@@ -86,7 +79,7 @@ def analyze(
     ledger: LedgerRows = "stretches",
     page: bool = True,
 ) -> Findings:
-    """Judges a run folder again, whoever wrote it, and writes its findings.json, as `kaput analyze` does.
+    """Judges a run folder, from any writer, and writes its findings.json, as `kaput analyze` does.
 
     `spark`: the SparkSession to use; None: the program's active one, else one of kaput's own, which later
     calls use, too. `ledger`: what the ledger's rows are. `page`: whether to write report.html.
@@ -113,7 +106,9 @@ def _judged(path: Path, session: Any, scratch: Any, ledger: LedgerRows, page: bo
     return Findings.of(found, path)
 
 
-def _resolved(scenario: str | Path | Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[str, Scenario]:
+def _resolved(
+    scenario: str | Path | Mapping[str, Any], changes: Mapping[str, Any], existing: bool = False
+) -> tuple[str, Scenario]:
     """The scenario with the changes, checked. JSON is YAML, so the values read as they are."""
     from kaput.scenario.loader import find, resolve
     from kaput.scenario.source import parse
@@ -122,10 +117,28 @@ def _resolved(scenario: str | Path | Mapping[str, Any], changes: Mapping[str, An
         name, source = "scenario", parse("scenario", yaml.safe_dump(dict(scenario), sort_keys=False))
     else:
         name, source = find(str(scenario))
-    return name, resolve(source, [f"{key}={json.dumps(value)}" for key, value in changes.items()])
+    overrides = [f"{key}={json.dumps(value)}" for key, value in changes.items()]
+    return name, resolve(source, overrides, existing=existing)
 
 
-def _ground(
+def _existing(
+    servers: str | None, config: str | Path | None, use_topics: bool, kafka_home: str | Path | None
+) -> ExistingClusterOptions | None:
+    """The user's own cluster; None for one of kaput's. Raises UsageError."""
+    from kaput.api.existing_cluster import ExistingClusterOptions
+    from kaput.errors import UsageError
+
+    if servers is None and (config is not None or use_topics):
+        option = "use_existing_topics" if use_topics else "command_config"
+        raise UsageError(f"{option} goes with bootstrap_servers: kaput's own clusters are new")
+    if servers is not None and kafka_home is not None:
+        raise UsageError("kafka_home is for clusters that kaput starts; leave out bootstrap_servers, or it")
+    if servers is None:
+        return None
+    return ExistingClusterOptions(servers, Path(config) if config is not None else None, use_topics)
+
+
+def _provider(
     scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
 ) -> ClusterProvider:
     """A cluster of kaput's own; every jar that the run needs is there before it starts."""
@@ -139,6 +152,31 @@ def _ground(
     return OwnClusterProvider(
         cluster, java, [resolve(other, java, note=note) for other in scenario.upgrades()]
     )
+
+
+def _recorded(
+    name: str, scenario: Scenario, seed: int, runs: Path, provider: ClusterProvider, progress: _Notes
+) -> Path:
+    """The folder of a run that was played. Raises LabError, with where the evidence is."""
+    from kaput.analysis.spark.program import PROGRAM
+    from kaput.errors import KaputError
+    from kaput.runner.experiment import Experiment
+
+    experiment = Experiment(
+        name,
+        scenario,
+        seed,
+        runs,
+        provider,
+        progress,
+        on_load=PROGRAM.prepare,
+        on_last_heal=PROGRAM.begin,
+    )
+    try:
+        return experiment.run().path
+    except KaputError as error:
+        error.add_note(f"what was recorded is in {experiment.folder.path} (kaput.analyze judges it)")
+        raise
 
 
 class _Notes:

@@ -47,7 +47,7 @@ def _seal(folder: RunFolder) -> None:
     from kaput.evidence.sealing import seal
 
     def note(said: list[str]) -> None:
-        # Read again now that nobody else seals: an interrupted sealing has noted its sentences already.
+        # Read again while no other process seals: an interrupted sealing has noted its sentences already.
         manifest = folder.read_manifest()
         new = [sentence for sentence in said if sentence not in manifest.troubles]
         if new:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kaput.bench.kinds import Kind
+from kaput.bench.kinds import PlantKind
 from kaput.bench.plan import Plants
 from kaput.bench.shape import START_NS, Longs, commits_in
 from kaput.bench.slabs import NOBODY, Log, Slab
@@ -39,7 +39,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Events:
+class DeliveryEvents:
     """A member's group events in the order of time; NOTHING stands for null."""
 
     kind: Longs
@@ -66,7 +66,7 @@ class _Part:
     commits: Longs
 
 
-def member(slab: Slab, group: int, number: int) -> tuple[Stream, Events]:
+def member(slab: Slab, group: int, number: int) -> tuple[Stream, DeliveryEvents]:
     """Everything of one member in the slab."""
     parts = [_part(slab, log, group) for log in slab.logs[number :: slab.shape.members]]
     poll = np.concatenate([part.poll for part in parts])
@@ -102,19 +102,19 @@ def _part(slab: Slab, log: Log, group: int) -> _Part:
     plants, at = log.plants.only(mine), log.planted[mine]
     which = np.arange(len(log.offset))
 
-    def of(kind: Kind) -> Longs:
+    def of(kind: PlantKind) -> Longs:
         found: Longs = at[plants.kind == kind]
         return found
 
-    swapped = of(Kind.SWAPPED_POLL)
+    swapped = of(PlantKind.SWAPPED_POLL)
     which[swapped], which[swapped + 1] = swapped + 1, swapped
     times = np.ones(len(which), np.int64)
-    times[of(Kind.UNSEEN)] = times[of(Kind.UNSEEN) + 1] = 0
-    times[of(Kind.FOREIGN_SKIPPED) + 1] = 0
-    times[of(Kind.REDELIVERED)] = times[of(Kind.REDELIVERED_AFTER_REASSIGNMENT)] = 2
-    times[of(Kind.VANISHED)] += 1  # before what stands behind the hole
+    times[of(PlantKind.UNSEEN)] = times[of(PlantKind.UNSEEN) + 1] = 0
+    times[of(PlantKind.FOREIGN_SKIPPED) + 1] = 0
+    times[of(PlantKind.REDELIVERED)] = times[of(PlantKind.REDELIVERED_AFTER_REASSIGNMENT)] = 2
+    times[of(PlantKind.VANISHED)] += 1  # before what stands behind the hole
     producer, seq, intact = log.producer.copy(), log.seq.copy(), log.intact.copy()
-    misread, damaged = of(Kind.MISREAD), of(Kind.DAMAGED_DELIVERY)
+    misread, damaged = of(PlantKind.MISREAD), of(PlantKind.DAMAGED_DELIVERY)
     producer[misread], seq[misread] = log.producer[misread - 1], log.seq[misread - 1]
     producer[damaged] = seq[damaged] = NOBODY
     intact[damaged] = False
@@ -123,8 +123,8 @@ def _part(slab: Slab, log: Log, group: int) -> _Part:
     position = np.cumsum(times) - times
     which = np.repeat(which, times)
     offset, producer, seq = log.offset[which], producer[which], seq[which]
-    gone = plants.only(plants.kind == Kind.VANISHED)
-    first = position[of(Kind.VANISHED)]
+    gone = plants.only(plants.kind == PlantKind.VANISHED)
+    first = position[of(PlantKind.VANISHED)]
     offset[first] -= 1
     producer[first], seq[first] = gone.producer, gone.batch * slab.shape.batch + gone.at
     return _Part(
@@ -173,11 +173,11 @@ class _Found:
         columns = np.broadcast_arrays(np.int64(kind), np.asarray(partition), np.asarray(offset), times)
         self._rows.append(tuple(columns))  # type: ignore[arg-type]
 
-    def sorted(self) -> Events:
+    def sorted(self) -> DeliveryEvents:
         """All of them; those of one moment in the order of adding."""
         kind, partition, offset, at_ns = (np.concatenate(column) for column in zip(*self._rows, strict=True))
         order = np.argsort(at_ns, kind="stable")
-        return Events(kind[order], partition[order], offset[order], at_ns[order])
+        return DeliveryEvents(kind[order], partition[order], offset[order], at_ns[order])
 
 
 def _begin(found: _Found, partitions: list[int]) -> None:
@@ -190,16 +190,16 @@ def _events(found: _Found, part: _Part, times: Longs) -> None:
     """What a partition's plants and commits add; `times` are those of its deliveries."""
     where = part.log.partition
 
-    def of(kind: Kind) -> Longs:
+    def of(kind: PlantKind) -> Longs:
         found: Longs = part.planted[part.plants.kind == kind]
         return found
 
     found.add(COMMITTED, where, part.offset[part.commits] + 1, times[part.commits] + 1)
-    early = of(Kind.COMMIT_AHEAD)
+    early = of(PlantKind.COMMIT_AHEAD)
     found.add(COMMITTED, where, part.offset[early] + 3, times[early] + 1)
-    again = of(Kind.REDELIVERED_AFTER_REASSIGNMENT)
+    again = of(PlantKind.REDELIVERED_AFTER_REASSIGNMENT)
     found.add(REVOKED, where, NOTHING, times[again] + 1)
     found.add(ASSIGNED, where, part.offset[again], times[again] + 2)
-    not_its_own = of(Kind.UNASSIGNED)
+    not_its_own = of(PlantKind.UNASSIGNED)
     found.add(REVOKED, where, NOTHING, times[not_its_own] - 2)
     found.add(ASSIGNED, where, part.offset[not_its_own] + 1, times[not_its_own] + 1)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import yaml
 
 from kaput import __version__
-from kaput.bench.plan import Plan, SlabPlan
+from kaput.bench.plan import PlantingPlan, SlabPlan
 from kaput.bench.shape import START_NS, TOPIC, Shape
 from kaput.bench.tables import write_slab
 from kaput.core import MS
@@ -63,8 +63,10 @@ def shape_of(
     return Shape(counts, partitions, groups, seed, batch, width)
 
 
-def generate(plan: Plan, path: Path, spark: SparkContext, progress: Progress) -> dict[str, Any]:
-    """Writes the run folder; what must come out of its analysis. `progress` is told slabs done and all."""
+def generate(plan: PlantingPlan, path: Path, spark: SparkContext, progress: Progress) -> dict[str, Any]:
+    """Writes the run folder; the expected result of its analysis. `progress` gets the slabs done and all
+    slabs.
+    """
     folder, shape = RunFolder(path), plan.shape
     path.mkdir(parents=True, exist_ok=True)
     expected = plan.expected()
@@ -83,7 +85,9 @@ def generate(plan: Plan, path: Path, spark: SparkContext, progress: Progress) ->
     return expected
 
 
-def _write_slabs(plan: Plan, path: Path, spark: SparkContext, progress: Progress) -> list[tuple[int, ...]]:
+def _write_slabs(
+    plan: PlantingPlan, path: Path, spark: SparkContext, progress: Progress
+) -> list[tuple[int, ...]]:
     context, slabs = spark, plan.shape.slabs
     context.pythonExec = sys.executable
     group = f"kaput-generate-{path}"
@@ -116,7 +120,7 @@ def _finished(spark: SparkContext, group: str) -> int:
     return sum(stage.numCompletedTasks for stage in stages if stage)
 
 
-def _check(plan: Plan, written: list[tuple[int, ...]]) -> None:
+def _check(plan: PlantingPlan, written: list[tuple[int, ...]]) -> None:
     """What was written against what was planned, as far as rows tell."""
     sent = sum(rows[0] for rows in written)
     holes = int(plan.offsets[-1].sum()) - sum(rows[1] for rows in written)
@@ -124,7 +128,7 @@ def _check(plan: Plan, written: list[tuple[int, ...]]) -> None:
         raise AccountingError(f"{sent} sends and {holes} holes were written, which was not the plan")
 
 
-def _write_small_tables(plan: Plan, folder: RunFolder) -> None:
+def _write_small_tables(plan: PlantingPlan, folder: RunFolder) -> None:
     ends = [
         {"topic": TOPIC, "partition": partition, "end_offset": int(end), "drained_to": int(end)}
         for partition, end in enumerate(plan.offsets[-1])

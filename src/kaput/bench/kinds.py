@@ -16,7 +16,7 @@ import numpy as np
 from kaput.bench.shape import Longs
 
 
-class Kind(IntEnum):
+class PlantKind(IntEnum):
     """What is planted; `m` is the message at the plant's position."""
 
     LOST_OVERWRITTEN = auto()  # m acknowledged at an offset that holds the next message
@@ -28,12 +28,12 @@ class Kind(IntEnum):
     UNKNOWN = auto()  # m of unknown outcome, not stored: no anomaly
     GHOST = auto()  # m failed, stored
     FAILED = auto()  # m failed, not stored: no anomaly
-    PHANTOM = auto()  # behind m a record that nobody sent
+    PHANTOM = auto()  # after m a record that no producer sent
     DAMAGED_RECORD = auto()  # m's record is damaged in the log, and so delivered
-    REORDERED = auto()  # m stands behind the next message
+    REORDERED = auto()  # m is stored after the next message
     MISCLAIMED = auto()  # m acknowledged at the offset of the next message
     UNSEEN = auto()  # m and the next message are not delivered to the group
-    FOREIGN_SKIPPED = auto()  # behind m somebody else's record, which is not delivered to the group
+    FOREIGN_SKIPPED = auto()  # after m a foreign record, which is not delivered to the group
     DAMAGED_DELIVERY = auto()  # m's record is whole in the log and damaged as delivered to the group
     MISREAD = auto()  # at m's offset the group is handed the message before m once more
     REDELIVERED = auto()  # m handed to the group twice in a row
@@ -43,7 +43,7 @@ class Kind(IntEnum):
     UNASSIGNED = auto()  # m handed to the member while the partition was not its own
 
 
-class Fate(NamedTuple):
+class PlantedFate(NamedTuple):
     """A message's fate, as delivered to the plant's own group and to other groups."""
 
     outcome: str
@@ -53,7 +53,7 @@ class Fate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Effect:
+class PlantEffect:
     """What one plant does. `fates`: those of its messages that do not fare like all others.
 
     `run`, `group`: anomalies of the run and of the plant's group. `slots`: offsets more (or less) than
@@ -61,7 +61,7 @@ class Effect:
     `share`: how many of it for one of the others.
     """
 
-    fates: tuple[Fate, ...] = ()
+    fates: tuple[PlantedFate, ...] = ()
     run: Mapping[str, int] = field(default_factory=dict)
     group: Mapping[str, int] = field(default_factory=dict)
     slots: int = 0
@@ -70,51 +70,59 @@ class Effect:
     share: float = 1.0
 
 
-HOLES = (Kind.LOST_AT_A_HOLE, Kind.VANISHED)  # nothing stands where their message was acknowledged
-PLAIN = Fate("acked", "1", "1", "1")
-_GONE = Fate("acked", "0", "0", "0")
-_VANISHED = Fate("acked", "0", "1", "0")
-_NOT_HERE = Fate("acked", "1", "0", "1")
-_TWICE_HERE = Fate("acked", "1", "n", "1")
-_COPIED = Fate("acked", "n", "n", "n")
+HOLES = (PlantKind.LOST_AT_A_HOLE, PlantKind.VANISHED)  # nothing stands where their message was acknowledged
+PLAIN = PlantedFate("acked", "1", "1", "1")
+_GONE = PlantedFate("acked", "0", "0", "0")
+_VANISHED = PlantedFate("acked", "0", "1", "0")
+_NOT_HERE = PlantedFate("acked", "1", "0", "1")
+_TWICE_HERE = PlantedFate("acked", "1", "n", "1")
+_COPIED = PlantedFate("acked", "n", "n", "n")
 
-EFFECTS: Mapping[Kind, Effect] = {
-    Kind.LOST_OVERWRITTEN: Effect((_GONE,), {"lost": 1, "inconsistent-offset": 1}, slots=-1, share=0.4),
-    Kind.LOST_AT_A_HOLE: Effect((_GONE,), {"lost": 1}, share=0.4),
-    Kind.VANISHED: Effect((_VANISHED,), {"lost": 1}, {"vanished": 1}, in_group=True, share=0.2),
-    Kind.DUPLICATE: Effect((_COPIED,), {"duplicate": 1}, slots=1, share=0.8),
-    Kind.TRIPLICATE: Effect((_COPIED,), {"duplicate": 1}, slots=2, share=0.2),
-    Kind.RECOVERED: Effect((Fate("unknown", "1", "1", "1"),), {"recovered": 1}),
-    Kind.UNKNOWN: Effect((Fate("unknown", "0", "0", "0"),), slots=-1, share=0.5),
-    Kind.GHOST: Effect((Fate("failed", "1", "1", "1"),), {"ghost": 1}),
-    Kind.FAILED: Effect((Fate("failed", "0", "0", "0"),), slots=-1, share=0.5),
-    Kind.PHANTOM: Effect((), {"phantom": 1}, slots=1),
-    Kind.DAMAGED_RECORD: Effect((_GONE,), {"corrupt": 1, "lost": 1}, share=0.5),
-    Kind.REORDERED: Effect((), {"reordered": 1}),
-    Kind.MISCLAIMED: Effect((), {"inconsistent-offset": 1}, share=0.5),
-    Kind.UNSEEN: Effect(
+EFFECTS: Mapping[PlantKind, PlantEffect] = {
+    PlantKind.LOST_OVERWRITTEN: PlantEffect(
+        (_GONE,), {"lost": 1, "inconsistent-offset": 1}, slots=-1, share=0.4
+    ),
+    PlantKind.LOST_AT_A_HOLE: PlantEffect((_GONE,), {"lost": 1}, share=0.4),
+    PlantKind.VANISHED: PlantEffect((_VANISHED,), {"lost": 1}, {"vanished": 1}, in_group=True, share=0.2),
+    PlantKind.DUPLICATE: PlantEffect((_COPIED,), {"duplicate": 1}, slots=1, share=0.8),
+    PlantKind.TRIPLICATE: PlantEffect((_COPIED,), {"duplicate": 1}, slots=2, share=0.2),
+    PlantKind.RECOVERED: PlantEffect((PlantedFate("unknown", "1", "1", "1"),), {"recovered": 1}),
+    PlantKind.UNKNOWN: PlantEffect((PlantedFate("unknown", "0", "0", "0"),), slots=-1, share=0.5),
+    PlantKind.GHOST: PlantEffect((PlantedFate("failed", "1", "1", "1"),), {"ghost": 1}),
+    PlantKind.FAILED: PlantEffect((PlantedFate("failed", "0", "0", "0"),), slots=-1, share=0.5),
+    PlantKind.PHANTOM: PlantEffect((), {"phantom": 1}, slots=1),
+    PlantKind.DAMAGED_RECORD: PlantEffect((_GONE,), {"corrupt": 1, "lost": 1}, share=0.5),
+    PlantKind.REORDERED: PlantEffect((), {"reordered": 1}),
+    PlantKind.MISCLAIMED: PlantEffect((), {"inconsistent-offset": 1}, share=0.5),
+    PlantKind.UNSEEN: PlantEffect(
         (_NOT_HERE, _NOT_HERE), {}, {"unseen": 2, "poll-skip": 1}, in_group=True, owes=True, share=0.5
     ),
-    Kind.FOREIGN_SKIPPED: Effect((), {}, {"poll-skip": 1}, slots=1, in_group=True, owes=True, share=0.5),
-    Kind.DAMAGED_DELIVERY: Effect((_NOT_HERE,), {"corrupt": 1}, {"unseen": 1}, in_group=True, share=0.5),
-    Kind.MISREAD: Effect(
+    PlantKind.FOREIGN_SKIPPED: PlantEffect(
+        (), {}, {"poll-skip": 1}, slots=1, in_group=True, owes=True, share=0.5
+    ),
+    PlantKind.DAMAGED_DELIVERY: PlantEffect(
+        (_NOT_HERE,), {"corrupt": 1}, {"unseen": 1}, in_group=True, share=0.5
+    ),
+    PlantKind.MISREAD: PlantEffect(
         (_NOT_HERE, _TWICE_HERE), {"inconsistent-offset": 1}, {"unseen": 1}, in_group=True, share=0.2
     ),
-    Kind.REDELIVERED: Effect(
+    PlantKind.REDELIVERED: PlantEffect(
         (_TWICE_HERE,), {}, {"redelivered": 1, "nonmonotonic-poll": 1}, in_group=True, share=0.5
     ),
-    Kind.REDELIVERED_AFTER_REASSIGNMENT: Effect(
+    PlantKind.REDELIVERED_AFTER_REASSIGNMENT: PlantEffect(
         (_TWICE_HERE,), {}, {"redelivered": 1}, in_group=True, share=0.5
     ),
-    Kind.SWAPPED_POLL: Effect((), {}, {"nonmonotonic-poll": 1, "poll-skip": 2}, in_group=True, share=0.5),
-    Kind.COMMIT_AHEAD: Effect((), {}, {"commit-ahead": 1}, in_group=True),
-    Kind.UNASSIGNED: Effect((), {}, {"unassigned-delivery": 1}, in_group=True),
+    PlantKind.SWAPPED_POLL: PlantEffect(
+        (), {}, {"nonmonotonic-poll": 1, "poll-skip": 2}, in_group=True, share=0.5
+    ),
+    PlantKind.COMMIT_AHEAD: PlantEffect((), {}, {"commit-ahead": 1}, in_group=True),
+    PlantKind.UNASSIGNED: PlantEffect((), {}, {"unassigned-delivery": 1}, in_group=True),
 }
 
 
 def slots_more(kinds: Longs) -> Longs:
     """How many offsets each plant adds."""
-    by_kind = np.zeros(len(Kind) + 1, np.int64)
+    by_kind = np.zeros(len(PlantKind) + 1, np.int64)
     for kind, effect in EFFECTS.items():
         by_kind[kind] = effect.slots
     found: Longs = by_kind[kinds]

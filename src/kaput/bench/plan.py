@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kaput.bench.kinds import EFFECTS, HOLES, PLAIN, Kind, slots_more
+from kaput.bench.kinds import EFFECTS, HOLES, PLAIN, PlantKind, slots_more
 from kaput.bench.shape import Batches, Longs, Shape, commits_in
 from kaput.errors import UsageError
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES
@@ -55,7 +55,7 @@ class SlabPlan:
     owes_from: Longs
 
 
-class Plan:
+class PlantingPlan:
     """The whole run. Raises UsageError where there is no room for what should be planted."""
 
     def __init__(self, shape: Shape, rate: float = 0.0) -> None:
@@ -80,7 +80,7 @@ class Plan:
         self.offsets: Longs = np.cumsum(slots, axis=0)
 
     def _find_debts(self) -> None:
-        owing = np.array([EFFECTS[Kind(k)].owes for k in self.plants.kind], bool)
+        owing = np.array([EFFECTS[PlantKind(k)].owes for k in self.plants.kind], bool)
         self.owes_from: Longs = np.full((self.shape.groups, self.shape.partitions), NEVER, np.int64)
         where = (self.plants.group[owing], self._partition[owing])
         np.minimum.at(self.owes_from, where, self._slab_of[owing])
@@ -103,8 +103,8 @@ class Plan:
         )
 
     def expected(self) -> dict[str, Any]:
-        """expected.json: anomalies of groups are summed up there, and told apart under `groups`."""
-        kinds = Counter(Kind(k) for k in self.plants.kind)
+        """expected.json: anomalies of groups are summed, and by group under `groups`."""
+        kinds = Counter(PlantKind(k) for k in self.plants.kind)
         run: Counter[str] = Counter()
         fates: Counter[str] = Counter({_cell("acked", "1"): self.shape.messages})
         for kind, count in kinds.items():
@@ -125,8 +125,8 @@ class Plan:
             "groups": groups,
         }
 
-    def _expected_of(self, group: int, kinds: Counter[Kind]) -> dict[str, Any]:
-        own = Counter(Kind(k) for k in self.plants.kind[self.plants.group == group])
+    def _expected_of(self, group: int, kinds: Counter[PlantKind]) -> dict[str, Any]:
+        own = Counter(PlantKind(k) for k in self.plants.kind[self.plants.group == group])
         fates: Counter[str] = Counter({_cell("acked", "1", "1"): self.shape.messages})
         found: Counter[str] = Counter({"commit-ahead": self._commits_that_owe(group)})
         for kind, count in kinds.items():
@@ -166,7 +166,7 @@ def _planted(shape: Shape, rate: float) -> Plants:
     """Draws the plants: each gets a whole batch, those that owe a record one in the last partitions."""
     rng = np.random.default_rng([shape.seed, 0])
     wanted = _wanted(shape, rate)
-    owing = np.array([EFFECTS[Kind(k)].owes for k, _ in wanted], bool)
+    owing = np.array([EFFECTS[PlantKind(k)].owes for k, _ in wanted], bool)
     chosen = np.empty(len(wanted), np.int64)
     whole = np.array(shape.counts, np.int64) // shape.batch
     begins = np.concatenate([[0], np.cumsum(whole)])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kaput.bench.kinds import HOLES, Kind, slots_more
+from kaput.bench.kinds import HOLES, PlantKind, slots_more
 from kaput.bench.plan import Plants, SlabPlan
 from kaput.bench.shape import Batches, Longs, spread
 from kaput.core import MS
@@ -20,10 +20,10 @@ ACKED, FAILED, UNKNOWN = range(3)  # positions in scenario.vocabulary.OUTCOMES
 NOBODY = -1  # producer and seq of a record without identity
 _CALLBACK_NS = 300  # about so long between the acknowledgements of one batch
 _OUTCOME = {
-    Kind.RECOVERED: UNKNOWN,
-    Kind.UNKNOWN: UNKNOWN,
-    Kind.GHOST: FAILED,
-    Kind.FAILED: FAILED,
+    PlantKind.RECOVERED: UNKNOWN,
+    PlantKind.UNKNOWN: UNKNOWN,
+    PlantKind.GHOST: FAILED,
+    PlantKind.FAILED: FAILED,
 }
 
 
@@ -103,7 +103,7 @@ class Slab:
         return self.batches.among(order), np.repeat(self.acked_ns[order], sizes) + since_first + noise
 
     def _log(self, partition: int) -> Log:
-        """The stretch of one partition; fills in the offsets that producers are told."""
+        """The stretch of one partition; fills in the acknowledged offsets."""
         batches, plan = self.batches, self.plan
         here = np.flatnonzero(batches.partition == partition)
         order = here[np.argsort(self.appended_ns[here], kind="stable")]
@@ -115,13 +115,13 @@ class Slab:
         rank = np.empty(len(batches.size), np.int64)
         rank[order] = np.arange(len(order))
         at = before[rank[self.plant_batch[chosen]]] + plants.at
-        swapped = at[plants.kind == Kind.REORDERED]
+        swapped = at[plants.kind == PlantKind.REORDERED]
         message[swapped], message[swapped + 1] = message[swapped + 1], message[swapped]
         slots = np.ones(len(message), np.int64)
         slots[at] += slots_more(plants.kind)
         slot = np.cumsum(slots) - slots  # where each message stands, or would stand
         claimed = plan.starts[partition] + slot
-        claimed[at[plants.kind == Kind.MISCLAIMED]] += 1
+        claimed[at[plants.kind == PlantKind.MISCLAIMED]] += 1
         self.offset[message] = claimed
         kept = np.ones(int(slots.sum()), bool)
         kept[slot[at[np.isin(plants.kind, HOLES)]]] = False
@@ -148,11 +148,11 @@ class Slab:
         self, plants: Plants, slot: Longs, producer: Longs, seq: Longs, intact: npt.NDArray[np.bool_]
     ) -> None:
         """Records that are not what their neighbours are."""
-        damaged = slot[plants.kind == Kind.DAMAGED_RECORD]
+        damaged = slot[plants.kind == PlantKind.DAMAGED_RECORD]
         intact[damaged] = False
-        nobodys = np.concatenate([damaged, slot[plants.kind == Kind.FOREIGN_SKIPPED] + 1])
+        nobodys = np.concatenate([damaged, slot[plants.kind == PlantKind.FOREIGN_SKIPPED] + 1])
         producer[nobodys] = seq[nobodys] = NOBODY
-        unsent = plants.kind == Kind.PHANTOM
+        unsent = plants.kind == PlantKind.PHANTOM
         ordinal = plants.ordinal[unsent]
         # Half of them are of a producer of this run, behind all that it sent.
         known = ordinal % 2 == 0

@@ -115,7 +115,7 @@ def _handed(stream: deliveries.Stream) -> dict[str, Any]:
     }
 
 
-def _events(events: deliveries.Events) -> dict[str, Any]:
+def _events(events: deliveries.DeliveryEvents) -> dict[str, Any]:
     return {
         "kind": _words(events.kind, deliveries.EVENT_KINDS),
         "topic": _words(np.where(events.partition < 0, 1, 0), (TOPIC, None)),

@@ -56,14 +56,16 @@ def generate_command(
     """
     from kaput.analysis.spark.session import close, start
     from kaput.bench.generate import generate, shape_of
-    from kaput.bench.plan import Plan
+    from kaput.bench.plan import PlantingPlan
     from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
     if run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
         raise UsageError(f"{run_dir}: already exists and is not an empty directory")
-    plan = Plan(shape_of(messages, producers, partitions, groups, seed, uneven), 0.0 if clean else rate)
+    plan = PlantingPlan(
+        shape_of(messages, producers, partitions, groups, seed, uneven), 0.0 if clean else rate
+    )
     find_java()
     with interrupts():
         spark = start()

@@ -10,10 +10,10 @@ import typer
 
 if TYPE_CHECKING:
     from kaput.cli.reassign_steps import Reassignment
+    from kaput.cluster.admin.reassignments import ReassignmentClient
     from kaput.operate.doctor.diagnosis import Finding
     from kaput.operate.doctor.fixing import Fix
     from kaput.operate.doctor.snapshot import Snapshot
-    from kaput.operate.reassign.cluster import Connection
 
 
 def resume(
@@ -24,13 +24,13 @@ def resume(
     """
     from kaput.cli.reassign_steps import Reassignment
     from kaput.cluster.access import OPEN, Access
-    from kaput.operate.reassign.cluster import connected
+    from kaput.cluster.admin.reassignments import reassignment_client
     from kaput.operate.reassign.journal import Folder
 
     assert snapshot.interrupted is not None
     typer.echo("\nfix KP023: resume the interrupted reassignment", err=quiet)
     access = OPEN if command_config is None else Access.read(command_config)
-    with connected(servers, access) as connection:
+    with reassignment_client(servers, access) as connection:
         done = Reassignment(connection, connection.view(), Folder(), quiet, yes).resume(None, False)
     return [f"the interrupted reassignment of {snapshot.interrupted.partitions} partitions"] if done else []
 
@@ -51,14 +51,14 @@ def apply(
     from kaput.cli.cluster_options import confirmed
     from kaput.cli.reassign_steps import Reassignment
     from kaput.cluster.access import OPEN, Access
+    from kaput.cluster.admin.reassignments import reassignment_client
     from kaput.operate.doctor.fixing import remedies
-    from kaput.operate.reassign.cluster import connected
     from kaput.operate.reassign.journal import Folder
 
     found = remedies(snapshot, findings)
     done = []
     access = OPEN if command_config is None else Access.read(command_config)
-    with connected(servers, access) as connection:
+    with reassignment_client(servers, access) as connection:
         for each in found.fixes:
             typer.echo(f"\nfix {', '.join(each.ids)}: {each.title}", err=quiet)
             work = Reassignment(connection, connection.view(), Folder(), quiet, yes)
@@ -85,7 +85,7 @@ def _show(fix: Fix, quiet: bool) -> None:
         typer.echo(f"  and {len(every) - 30:,} more", err=quiet)
 
 
-def _moved(work: Reassignment, connection: Connection, fix: Fix) -> bool:
+def _moved(work: Reassignment, connection: ReassignmentClient, fix: Fix) -> bool:
     from kaput.cli.reassign_steps import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, rate_of
     from kaput.operate.reassign.applying import elect_all
 

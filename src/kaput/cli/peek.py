@@ -45,9 +45,9 @@ def peek_command(
     """
     import json as library
 
+    from kaput.cluster.admin.authorization import check_access
     from kaput.core import TopicPartition
     from kaput.errors import UsageError
-    from kaput.operate.authorization import check_access
     from kaput.operate.replica_reader import Wanted, peek
 
     topic, slash, partition = place.rpartition("/")

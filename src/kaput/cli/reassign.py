@@ -11,8 +11,8 @@ from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
 from kaput.cli.reassign_steps import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE
 
 if TYPE_CHECKING:
+    from kaput.cluster.admin.reassignments import ClusterView
     from kaput.cluster.placement import Goal
-    from kaput.operate.reassign.cluster import View
 
 Rollback = Annotated[
     Path | None,
@@ -78,15 +78,15 @@ def reassign_command(
     """
     from kaput.cli.cluster_options import access_of, servers_of
     from kaput.cli.reassign_steps import Reassignment, rate_of
+    from kaput.cluster.admin.reassignments import reassignment_client
     from kaput.cluster.placement import Goal
-    from kaput.operate.reassign.cluster import connected
     from kaput.operate.reassign.journal import Folder
 
     rate = rate_of(throttle or DEFAULT_THROTTLE)
     goal = Goal(replication_factor, frozenset(away_from or []), spread_racks, balance)
     _check(goal, topic, all_topics, resume, rollback)
     access = access_of(bootstrap_servers, cluster, command_config)
-    with connected(servers_of(bootstrap_servers, cluster), access) as connection:
+    with reassignment_client(servers_of(bootstrap_servers, cluster), access) as connection:
         view = connection.view()
         _guard(view, cluster_id)
         work = Reassignment(connection, view, Folder(), json, yes, allow_offline)
@@ -124,7 +124,7 @@ def _check(
         )
 
 
-def _guard(view: View, cluster_id: str | None) -> None:
+def _guard(view: ClusterView, cluster_id: str | None) -> None:
     from kaput.errors import UsageError
 
     if cluster_id is not None and cluster_id != view.cluster_id:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from kaput.cluster.admin.reassignments import ClusterView, ReassignmentClient
     from kaput.cluster.placement import Goal
-    from kaput.operate.reassign.cluster import Connection, View
     from kaput.operate.reassign.journal import Folder, Journal
     from kaput.operate.reassign.moves import Move
 
@@ -22,8 +22,8 @@ class Reassignment:
 
     def __init__(
         self,
-        connection: Connection,
-        view: View,
+        connection: ReassignmentClient,
+        view: ClusterView,
         folder: Folder,
         json: bool,
         yes: bool,

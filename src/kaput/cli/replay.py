@@ -47,7 +47,7 @@ def replay_command(
     import json as library
 
     from kaput.cli.progress import RecordsProgress
-    from kaput.operate.authorization import check_access
+    from kaput.cluster.admin.authorization import check_access
     from kaput.operate.replay_plan import Replay
     from kaput.operate.topic_copy import replay
 

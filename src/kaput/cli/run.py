@@ -26,7 +26,7 @@ from kaput.cli.new_cluster import (
 from kaput.cli.verbs import DEFAULT_RUNS, Runs
 
 if TYPE_CHECKING:
-    from kaput.cli.existing_cluster import ExistingClusterOptions
+    from kaput.api.existing_cluster import ExistingClusterOptions
 
 
 def run_command(
@@ -133,7 +133,7 @@ def _existing(
     kafka_home: Path | None,
 ) -> ExistingClusterOptions | None:
     """The user's own cluster to run on; None if kaput starts one. Raises UsageError."""
-    from kaput.cli.existing_cluster import ExistingClusterOptions
+    from kaput.api.existing_cluster import ExistingClusterOptions
     from kaput.errors import UsageError
 
     if servers is None:

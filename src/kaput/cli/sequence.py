@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kaput.errors import Interrupted
     from kaput.sequence.checking import Checker
     from kaput.sequence.evidence import EvidenceFolder
-    from kaput.sequence.parsing import Form as Parser
-    from kaput.sequence.summary import Summary
+    from kaput.sequence.parsing import LineFormat as Parser
+    from kaput.sequence.summary import CheckSummary
 
 app = group(
     "Test any client with numbered messages.\n\n"
@@ -184,15 +184,15 @@ def _expected(expect: str | None, producers: int) -> tuple[int, int] | None:
 
 def _parser(pattern: str | None, line_format: LineFormat, run_id: uuid.UUID | None) -> Parser:
     from kaput.errors import UsageError
-    from kaput.sequence.parsing import PatternForm, PayloadForm, TextForm
+    from kaput.sequence.parsing import PatternFormat, PayloadFormat, TextFormat
 
     if line_format is LineFormat.PAYLOAD:
         if pattern is not None:
             raise UsageError("--pattern and --line-format payload cannot be combined")
-        return PayloadForm(run_id)
+        return PayloadFormat(run_id)
     if run_id is not None:
         raise UsageError("--run-id requires --line-format payload")
-    return TextForm() if pattern is None else PatternForm(pattern)
+    return TextFormat() if pattern is None else PatternFormat(pattern)
 
 
 def _read(files: list[str], parser: Parser, checker: Checker) -> Interrupted | None:
@@ -229,7 +229,7 @@ def _check_not_empty(checker: Checker) -> None:
     )
 
 
-def _show(summary: Summary, json: bool, interrupted: bool) -> None:
+def _show(summary: CheckSummary, json: bool, interrupted: bool) -> None:
     from json import dumps
 
     from kaput.sequence.summary import as_json, as_text

@@ -1,6 +1,6 @@
-"""A Kafka distribution: its jars, each fetched once and held against its lock file.
+"""A Kafka distribution: its jars, fetched once and verified against a lock file.
 
-Its place: every other module of this package takes a Distribution and asks no further.
+Its place: all other modules of this package use a Distribution.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from kaput.cluster.lock_resolver import by_ivy, make_lock
 from kaput.errors import DistributionError
 from kaput.java import Java
 
-Progress = Callable[[int, int], None]  # (files there, files in all)
-_JARS_ABOUT = 100  # that a version has, before its own number is known
+Progress = Callable[[int, int], None]  # (files present, files in total)
+_JARS_ABOUT = 100  # of a version, until its number is known
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Jars of one Kafka version, in classpath order; `id` changes whenever one of them does."""
+    """Jars of one Kafka version, in classpath order; `id` changes if one of them does."""
 
     version: str
     jars: tuple[Path, ...]
     id: str
-    home: Path | None = None  # of an installation, whose jars are taken as they are
+    home: Path | None = None  # the installation, if the jars come from one
 
     @property
     def major(self) -> int:
@@ -53,19 +53,19 @@ class Distribution:
 
 
 def _silent(done: int, total: int) -> None:
-    """Progress for those who show none."""
+    """The default progress: shows nothing."""
 
 
-def _say_nothing(text: str) -> None:
-    """Notes for those who show none."""
+def _ignore(text: str) -> None:
+    """The default for notes: shows nothing."""
 
 
 def resolve(
-    version: str, java: Java, progress: Progress = _silent, note: Callable[[str], None] = _say_nothing
+    version: str, java: Java, progress: Progress = _silent, note: Callable[[str], None] = _ignore
 ) -> Distribution:
-    """The locked jars of a version; fetches what is missing, telling `progress`. Raises DistributionError.
+    """The locked jars of a version; fetches missing ones, with `progress`. Raises DistributionError.
 
-    `note` hears of a lock file that was made for it.
+    `note` gets a message if a lock file is created.
     """
     locked = _locked(version, "kafka", java, progress, note)
     jars = provide(f"Kafka {version}", locked, java, progress)
@@ -77,11 +77,11 @@ def with_more(
     of: str,
     java: Java,
     progress: Progress = _silent,
-    note: Callable[[str], None] = _say_nothing,
+    note: Callable[[str], None] = _ignore,
 ) -> Distribution:
-    """The same with the jars that `of` (a lock file) needs beside them. Raises DistributionError.
+    """Adds the jars of another lock file (`of`). Raises DistributionError.
 
-    An installation of Kafka has them already.
+    An installation of Kafka already has them.
     """
     if distribution.home is not None:
         return distribution
@@ -93,7 +93,7 @@ def with_more(
 def _locked(
     version: str, of: str, java: Java, progress: Progress, note: Callable[[str], None]
 ) -> list[LockedJar]:
-    """What the lock file says; one is made where there is none."""
+    """The entries of the lock file, which is created if missing."""
     if find_lock(version, of) is None:
         done = 0
 
@@ -103,18 +103,18 @@ def _locked(
             progress(done, max(done, _JARS_ABOUT))
 
         with exclusive(cache_dir("jars") / ".lock", TOTAL_TIMEOUT_S):
-            # Another kaput may have made it while this one waited.
+            # Another kaput may have created it while this one waited.
             if find_lock(version, of) is None:
                 path = make_lock(version, of, by_ivy(java, on_file))
                 note(
-                    f"kaput does not come with Kafka {version}: its {len(read_lock(version, of))} jars are "
-                    f"trusted as they are now, and locked in {path}"
+                    f"kaput has no lock file for Kafka {version}: its {len(read_lock(version, of))} jars are "
+                    f"trusted as downloaded now, and locked in {path}"
                 )
     return read_lock(version, of)
 
 
 def provide(what: str, locked: list[LockedJar], java: Java, progress: Progress = _silent) -> tuple[Path, ...]:
-    """Locked jars from the cache; those of `what` that are missing are fetched. Raises DistributionError."""
+    """Locked jars from the cache; fetches missing ones. Raises DistributionError."""
     root = cache_dir("jars")
     if _missing(locked, root):
         with exclusive(root / ".lock", TOTAL_TIMEOUT_S):
@@ -131,7 +131,7 @@ def _identity(locked: list[LockedJar]) -> str:
 
 
 def from_home(home: Path) -> Distribution:
-    """The jars of a Kafka installation, taken as they are. Raises DistributionError."""
+    """The jars of a Kafka installation. Raises DistributionError."""
     jars = tuple(sorted(home.absolute().glob("libs/*.jar")))
     versions = [m[1] for jar in jars if (m := re.fullmatch(r"kafka_[\d.]+-(\d[\w.-]*)\.jar", jar.name))]
     if not versions:
@@ -148,7 +148,7 @@ def _missing(locked: list[LockedJar], root: Path) -> list[LockedJar]:
 
 
 def _fetch(what: str, missing: list[LockedJar], java: Java, root: Path, progress: Progress) -> None:
-    """Into a directory of its own first: a jar appears in the cache whole and verified, or not at all."""
+    """Fetches into a temporary directory: only complete, verified jars get into the cache."""
     done = 0
 
     def on_file() -> None:
@@ -172,24 +172,24 @@ def _keep(missing: list[LockedJar], staging: Path, root: Path) -> None:
     for jar in missing:
         fetched = staging / jar.relative
         if fetched.is_file():
-            _check(jar, fetched, f"{fetched.name} as the repository has it")
+            _check(jar, fetched, f"{fetched.name} from the repository")
             (root / jar.relative).parent.mkdir(exist_ok=True)
             shutil.move(fetched, root / jar.relative)
 
 
 def _verify(locked: list[LockedJar], root: Path, stamp: Path) -> None:
-    """Hashes what has another size or time than when it was last hashed; the rest is known to be right."""
+    """Hashes only jars whose size or time changed since they were last verified."""
     known = _read_stamp(stamp)
     now = {}
     for jar in locked:
         stat = (root / jar.relative).stat()
         now[str(jar.relative)] = [stat.st_size, stat.st_mtime_ns]
         if known.get(str(jar.relative)) != now[str(jar.relative)]:
-            _check(jar, root / jar.relative, f"{root / jar.relative} (remove it to have it fetched again)")
+            _check(jar, root / jar.relative, f"{root / jar.relative} (delete it to fetch it again)")
     if now != known:
-        beside = stamp.with_name(f"{stamp.name}.{os.getpid()}")
-        beside.write_text(json.dumps(now))
-        beside.replace(stamp)
+        temporary = stamp.with_name(f"{stamp.name}.{os.getpid()}")
+        temporary.write_text(json.dumps(now))
+        temporary.replace(stamp)
 
 
 def _read_stamp(stamp: Path) -> dict[str, list[int]]:

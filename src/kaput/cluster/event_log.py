@@ -1,19 +1,15 @@
-"""Collects the cluster's own record of what happened, wherever its mode keeps it."""
+"""Reads the events that the cluster itself recorded, in either mode."""
 
 from __future__ import annotations
 
-from kaput.cluster import metadata_log, zookeeper_log
 from kaput.cluster.events import Collected
 from kaput.cluster.lab import Cluster
 from kaput.errors import LabError
 
 
 def collect_cluster_events(cluster: Cluster) -> Collected:
-    """What a cluster has recorded so far. What cannot be read is a trouble of the run, not its end."""
+    """The events recorded so far. What cannot be read becomes a trouble of the run, not an error."""
     try:
-        if cluster.mode == "zookeeper":
-            return Collected(zookeeper_log.read_cluster_events(cluster.broker_folders), [])
-        best = max(cluster.metadata_logs, key=metadata_log.knowledge)
-        return metadata_log.read_cluster_events(cluster.distribution, cluster.java, best)
+        return cluster.metadata_mode.events(cluster)
     except LabError as error:
-        return Collected([], [f"changes of leader are not known: {error}"])
+        return Collected([], [f"leader changes are not known: {error}"])

@@ -1,7 +1,7 @@
 """What the cluster itself recorded about its leaders, in-sync replicas and brokers: one form for both
 modes.
 
-Its place: metadata_log.py (KRaft) and zookeeper_log.py (ZooKeeper) make these rows, runner/cluster_poller.py
+Its place: metadata_log.py (KRaft) and zookeeper/event_log.py make these rows, runner/cluster_poller.py
 those of a cluster whose records are out of reach; run writes them.
 """
 
@@ -23,7 +23,7 @@ class ClusterEvent(NamedTuple):
     broker: int | None
     topic: str | None
     partition: int | None
-    leader: int | None  # -1 where nobody leads
+    leader: int | None  # -1 without a leader
     leader_epoch: int | None
     isr: list[int] | None
     at_ns: int

@@ -1,7 +1,7 @@
 """The user's own cluster: its brokers' addresses and versions.
 
 kaput starts and stops no process here. Its place: runner/existing_cluster.py makes
-runs on it; requests are in existing_admin.py.
+runs on it; requests are in admin/existing.py.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kaput.cluster import existing_requests, requests
 from kaput.cluster.access import OPEN, Access
+from kaput.cluster.admin import existing_requests, requests
 from kaput.cluster.protocol import infer_broker_version_from_api_versions
 from kaput.cluster.wire import Endpoint, Refused, Unanswered, ask
 from kaput.errors import LabError, UsageError

@@ -1,7 +1,7 @@
-"""The lab: a whole cluster of real nodes, from nothing to ready, and away again without a trace.
+"""The lab: starts a whole cluster of real nodes, and removes it without a trace.
 
-Configs and logs stay in the given folder, data does not. Not here: topics and questions to the cluster
-(admin.py), what it wrote into its metadata log (metadata_log.py).
+Configs and logs stay in the given folder, data does not. Not here: topics and other requests (admin/), the
+metadata log (metadata_log.py).
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from kaput.cluster import disk, ready, zookeeper
+from kaput.cluster import disk, ready
 from kaput.cluster.access import Access
 from kaput.cluster.distribution import Distribution
+from kaput.cluster.mode import KraftMode
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node
-from kaput.cluster.properties import NodeLayout, Role, roles, write_properties
+from kaput.cluster.properties import NodeLayout, Role, roles
 from kaput.cluster.security import FOLDER as SECRETS
 from kaput.cluster.security import Unsecured, secured
-from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.versions import Versions
 from kaput.cluster.wire import Endpoint
-from kaput.errors import LabError
+from kaput.cluster.zookeeper.mode import ZookeeperMode
 from kaput.java import Java
 from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import Owner
@@ -35,13 +35,13 @@ from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.vocabulary import CLIENT_USER
 
 READY_TIMEOUT_S = 60.0
-MAIN = "kafka.Kafka"
+_MODES = {"kraft": KraftMode, "zookeeper": ZookeeperMode}
 
 
 class Cluster:
-    """A cluster between entering and leaving the block; `note` is told what takes long.
+    """A cluster between entering and leaving the block; `note` gets messages about slow steps.
 
-    `successors`: what its nodes may be upgraded to.
+    `successors`: versions its nodes may be upgraded to.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Cluster:
         self.network: Network = Namespaces(owner) if spec.network == "namespaces" else Loopback()
         self._layouts: list[NodeLayout] = []
         self._lock = threading.Lock()
-        self._cluster_id = new_id()
+        self.metadata_mode = _MODES[spec.mode](spec, java)
         self._security = Unsecured()
         self.nodes: dict[int, Node] = {}
         self.lifecycle: list[tuple[str, int, int]] = []  # (started or stopped, node id, at_ns)
@@ -72,7 +72,7 @@ class Cluster:
             self._provision()
             self.wait_ready(self._ready_timeout_s)
         except BaseException:
-            # __exit__ is not called for a block that was never entered.
+            # __exit__ is not called if __enter__ fails.
             self._leave()
             raise
         return self
@@ -84,12 +84,12 @@ class Cluster:
 
     @property
     def distribution(self) -> Distribution:
-        """What nodes are started with now; what it reads, older nodes may have written."""
+        """The version that nodes start with now; it can also read data of older nodes."""
         return self._versions.current
 
     @property
     def broker_endpoints(self) -> dict[int, Endpoint]:
-        """Where each broker serves clients."""
+        """The brokers' addresses for clients."""
         return {
             p.id: Endpoint(p.host, p.broker_port, p.access)
             for p in self._layouts
@@ -98,7 +98,7 @@ class Cluster:
 
     @property
     def controller_endpoints(self) -> dict[int, Endpoint]:
-        """Where each voter of the metadata quorum serves the others."""
+        """The addresses of the metadata quorum's voters."""
         return {
             p.id: Endpoint(p.host, p.controller_port, p.inside)
             for p in self._layouts
@@ -107,7 +107,7 @@ class Cluster:
 
     @property
     def zookeeper_endpoints(self) -> dict[int, Endpoint]:
-        """Where each ZooKeeper node serves brokers; empty in KRaft mode."""
+        """The ZooKeeper nodes' addresses; empty in KRaft mode."""
         return {
             p.id: Endpoint(p.host, p.zookeeper_ports[0])
             for p in self._layouts
@@ -120,7 +120,7 @@ class Cluster:
         return ",".join(f"{at.host}:{at.port}" for at in self.broker_endpoints.values())
 
     def access(self, user: str = CLIENT_USER) -> Access:
-        """How a client is let in; the same for every user where the cluster has no security."""
+        """A client's security settings; the same for all users without security."""
         return self._security.access(user)
 
     @property
@@ -135,21 +135,20 @@ class Cluster:
 
     @property
     def broker_folders(self) -> dict[int, Path]:
-        """Where each broker's config and logs are."""
+        """The folders with each broker's config and logs."""
         return {p.id: p.folder for p in self._layouts if p.broker_port is not None}
 
     def wait_ready(self, timeout_s: float) -> None:
-        """Waits until every broker answers and knows every broker as alive.
+        """Waits until every broker answers and sees all brokers as alive.
 
-        Raises BrokerError when time runs out, and at once when a node dies.
+        Raises BrokerError after the timeout, and at once if a node dies.
         """
         ready.wait(self.nodes, lambda: self.broker_endpoints, timeout_s)
 
     def grow(self, count: int) -> list[int]:
-        """That many more brokers, ready when this returns; none of them votes in the metadata quorum.
+        """Adds that many brokers, ready when this returns; returns their ids. None of them votes.
 
-        Their ids, from the highest one of a broker on. Raises LabError; then either all of them run and
-        belong to the cluster, or none.
+        Raises LabError; then either all of them run and belong to the cluster, or none.
         """
         first = max(self.broker_endpoints) + 1
         added = self._layouts_for(dict.fromkeys(range(first, first + count), "broker"))
@@ -167,7 +166,7 @@ class Cluster:
         return [layout.id for layout in added]
 
     def _forget(self, layouts: Sequence[NodeLayout]) -> None:
-        """As if they had never been added."""
+        """Removes them as if they had never been added."""
         self._layouts = [layout for layout in self._layouts if layout not in layouts]
         for layout in layouts:
             node = self.nodes.pop(layout.id, None)
@@ -177,7 +176,7 @@ class Cluster:
             remove_tree(layout.scratch)
 
     def upgrade(self, node_id: int, version: str) -> None:
-        """A node is of that version from its next start on. Raises LabError where it cannot be."""
+        """Upgrades a node from its next start on. Raises LabError for an unknown version."""
         self._versions.become(version)
         node = self.nodes[node_id]
         node.upgrade(self.network.command(node_id, self._command(node.layout)))
@@ -187,7 +186,7 @@ class Cluster:
         return [death for node in self.nodes.values() for death in node.deaths]
 
     def shutdown(self) -> None:
-        """Ends every node at once: nobody will read its data again."""
+        """Kills all nodes: their data is no longer needed."""
         running = [node for node in self.nodes.values() if node.running]
         for node in running:
             node.expect_down()
@@ -207,9 +206,7 @@ class Cluster:
                 self.network.close()
 
     def _provision(self) -> None:
-        if self.mode == "zookeeper" and self.distribution.major >= 4:
-            version = self.distribution.version
-            raise LabError(f"Kafka {version} has no ZooKeeper mode; use 3.9 or older, or write mode: kraft")
+        self.metadata_mode.check(self.distribution)
         if self._spec.security != "none":
             secrets = self._owner.own_path(self._folder / SECRETS)
             self._security = secured(self._spec, self.distribution, secrets)
@@ -217,49 +214,35 @@ class Cluster:
         self._layouts = self._layouts_for(roles(self._spec))
         self.network.join([layout.id for layout in self._layouts])
         self._add(self._layouts)
-        # Brokers without ZooKeeper would have to wait for it.
-        for node in sorted(self.nodes.values(), key=lambda node: node.role != "zookeeper"):
+        for node in self.metadata_mode.start_order(self.nodes.values()):
             node.start()
 
     def _add(self, layouts: Sequence[NodeLayout]) -> None:
-        """Nodes that are not started yet, with what they need on their disks."""
+        """Creates nodes with their files, without starting them."""
         for layout in layouts:
             self._prepare(layout)
             command = self.network.command(layout.id, self._command(layout))
-            self.nodes[layout.id] = Node(
-                self._owner, layout, command, self._on_event, partial(self._before_restart, layout)
-            )
+            before_restart = partial(self._before_restart, layout)
+            self.nodes[layout.id] = Node(self._owner, layout, command, self._on_event, before_restart)
 
     def _prepare(self, layout: NodeLayout) -> None:
-        """Writes what the node is told, and what must be on its disk before its first start."""
+        """Writes the node's settings and formats its storage."""
         layout.folder.mkdir(parents=True, exist_ok=True)
         self._owner.own_path(layout.data)
         self._owner.own_path(layout.scratch)
         layout.scratch.mkdir()
         if self._spec.disk_mb is not None and layout.broker_port is not None:
             disk.mount(layout.data, self._spec.disk_mb)
-        if layout.role == "zookeeper":
-            zookeeper.write_zookeeper(layout, self._layouts)
-            return
-        write_properties(layout, self._layouts, self._spec, self._security.admit(layout))
-        if self._spec.mode == "kraft":
-            spec, records = self._spec, self._security.records
-            format_storage(
-                layout.data, layout.id, self._cluster_id, self.distribution, self.java, spec.features, records
-            )
+        self.metadata_mode.prepare(layout, self._layouts, self._security, self.distribution)
 
     def _before_restart(self, layout: NodeLayout) -> None:
-        if self.mode == "zookeeper" and layout.role == "broker":
-            zookeeper.await_departure(self.zookeeper_endpoints, layout.id)
+        self.metadata_mode.before_restart(layout, self.zookeeper_endpoints)
 
     def _command(self, layout: NodeLayout) -> list[str]:
-        # Codecs unpack their libraries there, and would leave them in /tmp after a SIGKILL.
+        # Codecs unpack native libraries there; in /tmp they would survive a SIGKILL.
         scratch = f"-Djava.io.tmpdir={layout.scratch}"
-        if layout.role == "zookeeper":
-            flags = (*zookeeper.FLAGS, scratch)
-            return self._versions.command(zookeeper.MAIN, [layout.properties], zookeeper.HEAP, flags)
-        flags = (*(zookeeper.BROKER_FLAGS if self.mode == "zookeeper" else ()), scratch)
-        return self._versions.command(MAIN, [layout.properties], None, flags)
+        main, heap, flags = self.metadata_mode.command(layout)
+        return self._versions.command(main, [layout.properties], heap, (*flags, scratch))
 
     def _layouts_for(self, wanted: Mapping[int, Role]) -> list[NodeLayout]:
         free = iter(self.network.ports(3 * len(wanted)))

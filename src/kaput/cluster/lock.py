@@ -17,7 +17,7 @@ LOCKS = Path(__file__).parent / "locks"
 
 @dataclass(frozen=True)
 class LockedJar:
-    """One jar: what it is called in Maven's world, and what it must hold."""
+    """One jar: its Maven coordinates and SHA-256."""
 
     group: str
     artifact: str
@@ -26,7 +26,7 @@ class LockedJar:
 
     @property
     def relative(self) -> Path:
-        """Where it lies below the cache; by group, because two groups may use one name."""
+        """Its path in the cache; by group, because two groups may use one name."""
         return Path(self.group) / f"{self.artifact}-{self.version}.jar"
 
     def line(self) -> str:
@@ -35,26 +35,28 @@ class LockedJar:
 
 
 def own_locks() -> Path:
-    """Where the lock files are that were made here. Raises LabError."""
+    """The directory of lock files created on this machine. Raises LabError."""
     return cache_dir("locks")
 
 
 def find_lock(version: str, of: str = "kafka") -> Path | None:
-    """The lock file of a Kafka version, or of what `of` needs beside it: kaput's, or one made here."""
+    """The lock file of a Kafka version, or of the additional jars of `of`: kaput's, or one created here."""
     name = f"{of}-{version}.lock"
     return next((path for path in (LOCKS / name, own_locks() / name) if path.is_file()), None)
 
 
 def read_lock(version: str, of: str = "kafka") -> list[LockedJar]:
-    """The jars of a Kafka version, or what `of` needs beside them. Raises DistributionError naming the
-    versions there are.
+    """The jars of a Kafka version, or the additional ones of `of`. Raises DistributionError naming the known
+    versions.
     """
     path = find_lock(version, of)
     if path is None:
         files = [*LOCKS.glob(f"{of}-*.lock"), *own_locks().glob(f"{of}-*.lock")]
         there = ", ".join(sorted({p.stem.removeprefix(f"{of}-") for p in files}))
         what = f"Kafka {version}" if of == "kafka" else f"{of} of Kafka {version}"
-        raise DistributionError(f"{what} has no lock file; there are: {there} (or use --kafka-home)")
+        raise DistributionError(
+            f"{what} has no lock file; there are lock files for: {there} (or use --kafka-home)"
+        )
     return [_parse(line, path) for line in path.read_text().splitlines() if line and line[0] != "#"]
 
 

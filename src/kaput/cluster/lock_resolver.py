@@ -1,9 +1,8 @@
-"""Makes lock files: resolves a Kafka version with all that it needs, and hashes every jar.
+"""Creates lock files: resolves a Kafka version with its dependencies, and hashes every jar.
 
-Those of the versions that kaput is tested with are made once, by scripts/lock_jars.py, and come with kaput.
-Of any other version (from 3.7 on) one is made when it is first wanted, and kept in the user's cache: what
-the repository has then is trusted, and what it has later must be the same.
-Its place: distribution.py asks here where there is no lock file.
+Lock files of the versions that kaput is tested with are created by scripts/lock_jars.py and come with kaput.
+For any other version (from 3.7 on) one is created on first use in the user's cache: the repository is trusted
+then, and later downloads must match. Its place: distribution.py uses it if there is no lock file.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from kaput.java import Java
 
 KAFKA = "org.apache.kafka"
 OLDEST = (3, 7)
-MORE = {"mirror": "connect-mirror"}  # what a lock file of that name has beside the one of Kafka
+MORE = {"mirror": "connect-mirror"}  # lock files with additional jars, and their artifact
 _LOG4J = "org.apache.logging.log4j"
 _VERSION = re.compile(r"(\d+)\.(\d+)\.\d+")
 Module = tuple[str, str, str]  # (group, artifact, version)
-Fetch = Callable[[Sequence[Module], Path], None]  # these with all that they need, into a directory
+Fetch = Callable[[Sequence[Module], Path], None]  # fetches these with their dependencies into a directory
 
 
 def make_lock(version: str, of: str, get: Fetch) -> Path:
-    """Makes the lock file of a version in the user's cache, and fetches its jars. Raises DistributionError.
+    """Creates a version's lock file in the user's cache, and fetches its jars. Raises DistributionError.
 
-    To be called while nobody else does.
+    The caller holds the cache's lock.
     """
     _check_version(version)
     root = cache_dir("jars")
@@ -41,27 +40,27 @@ def make_lock(version: str, of: str, get: Fetch) -> Path:
         try:
             found = resolved(version, of, staging, get)
         except DistributionError as error:
-            raise DistributionError(f"Kafka {version} cannot be had: {error}") from None
+            raise DistributionError(f"Kafka {version} is not available: {error}") from None
         for jar in found:
-            # One that is there is held against the lock file like any other.
+            # Jars already in the cache are verified later like all others.
             if not (root / jar.relative).is_file():
                 (root / jar.relative).parent.mkdir(exist_ok=True)
                 shutil.move(staging / jar.relative, root / jar.relative)
     path = own_locks() / f"{of}-{version}.lock"
-    beside = path.with_name(f".{path.name}")
-    beside.write_text(lock_text(f"{of}-{version}", found, "when it was first wanted"))
-    beside.replace(path)
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(lock_text(f"{of}-{version}", found, "on first use"))
+    temporary.replace(path)
     return path
 
 
 def by_ivy(java: Java, on_file: Callable[[], None]) -> Fetch:
-    """From the repository; `on_file` hears of each file."""
+    """Fetches from the repository; `on_file` is called for each file."""
     return lambda modules, into: fetch(modules, java, into, on_file, transitive=True)
 
 
 def resolved(version: str, of: str, into: Path, get: Fetch) -> list[LockedJar]:
-    """Everything that a version needs, or that `of` needs beside it, fetched into a directory; in classpath
-    order. Raises DistributionError.
+    """The jars of a version, or the additional ones of `of`, fetched into a directory, in classpath order.
+    Raises DistributionError.
     """
     if of in MORE:
         known = {(jar.group, jar.artifact) for jar in read_lock(version)}
@@ -69,12 +68,12 @@ def resolved(version: str, of: str, into: Path, get: Fetch) -> list[LockedJar]:
         return [jar for jar in every if (jar.group, jar.artifact) not in known]
     wanted = [(KAFKA, "kafka_2.13", version), (KAFKA, "kafka-tools", version)]
     found = _fetched(wanted, into, get)
-    # Kafka leaves open what its logging goes through: its own distribution adds the binding as well.
+    # Kafka does not depend on a logging backend: its distribution adds one as well.
     return _fetched([*wanted, _binding(found)], into, get)
 
 
 def lock_text(name: str, found: Sequence[LockedJar], made: str) -> str:
-    """A lock file, as lock.py reads it."""
+    """The text of a lock file."""
     return f"# {name}: group:artifact:version SHA-256, made {made}\n" + "".join(
         jar.line() + "\n" for jar in found
     )
@@ -85,13 +84,13 @@ def _check_version(version: str) -> None:
     if match is None or (int(match[1]), int(match[2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         raise DistributionError(
-            f"Kafka {version} is none that kaput runs: {oldest}.0 or newer (or --kafka-home)"
+            f"kaput does not support Kafka {version}: use {oldest}.0 or newer (or --kafka-home)"
         )
 
 
 def _fetched(wanted: list[Module], into: Path, get: Fetch) -> list[LockedJar]:
     for path in _jars(into):
-        path.unlink()  # of another question, whose answer may have other versions
+        path.unlink()  # left from another request, perhaps with other versions
     get(wanted, into)
     found = [_locked(path) for path in _jars(into)]
     # Kafka's own jars come first, as in its distribution.
@@ -110,11 +109,11 @@ def _locked(path: Path) -> LockedJar:
 
 
 def _binding(found: Sequence[LockedJar]) -> Module:
-    """What carries SLF4J's messages to the log4j that this version comes with."""
+    """The binding from SLF4J to this version's log4j."""
     versions = {jar.artifact: jar.version for jar in found}
     slf4j = versions.get("slf4j-api", "none")
     if not slf4j.startswith("1.7."):
-        raise DistributionError(f"SLF4J {slf4j} needs a binding that kaput does not know of")
+        raise DistributionError(f"SLF4J {slf4j} needs a binding that kaput does not know")
     if "log4j-core" in versions:
         return (_LOG4J, "log4j-slf4j-impl", versions["log4j-core"])
     return ("org.slf4j", "slf4j-reload4j", slf4j)

@@ -1,9 +1,8 @@
 """What the cluster itself recorded: leader epochs, ISR changes and fencing, from the KRaft metadata log.
 
 Kafka's own dump tool decodes the log's files, whether their controller runs or was killed; the records'
-timestamps are the controller's, in ms. Where the log's beginning was given up for a snapshot, the cluster as
-it stood then comes from that.
-Its place: collecting.py asks here in KRaft mode, so that judging needs no Kafka.
+timestamps are the controller's, in ms. If the beginning of the log was replaced by a snapshot, the state of
+the cluster then comes from the snapshot. Its place: mode.py, so that judging needs no Kafka.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
     if (begin := int(segments[0].stem)) > 0:
         snapshot = _first_snapshot(metadata_log, begin)
         if snapshot is not None:
-            told = dump(distribution, java, [snapshot])
+            dumped = dump(distribution, java, [snapshot])
             start = _end_offset(snapshot)
-            events += read_snapshot(told.lines, image)
-            troubles += _incomplete(snapshot, told.wrong)
+            events += read_snapshot(dumped.lines, image)
+            troubles += _incomplete(snapshot, dumped.wrong)
         if image.moved or snapshot is None:
             troubles.append(
                 f"the metadata log {metadata_log} begins at offset {max(start, begin)}: "
                 "changes of leader and ISR before that are not known"
             )
-    told = dump(distribution, java, segments)
-    events += parse(told.lines, image, start)
-    return Collected(events, troubles + _incomplete(metadata_log, told.wrong))
+    dumped = dump(distribution, java, segments)
+    events += parse(dumped.lines, image, start)
+    return Collected(events, troubles + _incomplete(metadata_log, dumped.wrong))
 
 
 def _incomplete(path: Path, wrong: str | None) -> list[str]:
@@ -76,7 +75,7 @@ def parse(lines: Iterable[str], image: _Image | None = None, start: int = 0) -> 
 
 
 def read_snapshot(lines: Iterable[str], image: _Image) -> Iterator[ClusterEvent]:
-    """The cluster as it stood in a snapshot, as events of the last moment that the snapshot knows."""
+    """The cluster's state in a snapshot, as events at the snapshot's last timestamp."""
     at_ms: int | None = None
     for line in lines:
         if header := _HEADER.match(line):
@@ -88,7 +87,7 @@ def read_snapshot(lines: Iterable[str], image: _Image) -> Iterator[ClusterEvent]
 
 
 def _decoded(payload: str) -> dict[str, Any] | None:
-    """A record; None for one that is torn, which dumping.py has noticed."""
+    """A record; None for one that is torn, which log_dump.py has noticed."""
     try:
         found: dict[str, Any] = json.loads(payload)
     except ValueError:
@@ -97,7 +96,7 @@ def _decoded(payload: str) -> dict[str, Any] | None:
 
 
 def knowledge(metadata_log: Path) -> tuple[int, int]:
-    """How far a voter has come: the newest epoch first, because an old leader's log may be the longer one."""
+    """How up to date a voter's log is: newest epoch first, because an old leader's log may be longer."""
     try:
         epoch = int(json.loads((metadata_log / "quorum-state").read_text())["leaderEpoch"])
     except (OSError, ValueError, KeyError):
@@ -115,7 +114,7 @@ class _Partition:
 
 @dataclass
 class _Image:
-    """The cluster as of the last record, which the next record is relative to."""
+    """The cluster's state after the last record; the next one is relative to it."""
 
     topics: dict[str, str] = field(default_factory=dict)
     partitions: dict[tuple[str, int], _Partition] = field(default_factory=dict)
@@ -144,7 +143,7 @@ class _Image:
                 return
 
     def _change(self, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
-        """Only what changes is in the record; naming a leader, even the same one, begins a new epoch."""
+        """A record has only what changes; one with a leader, even the same one, starts a new epoch."""
         state = self.partitions.get((data["topicId"], data["partitionId"]))
         if state is None:
             return  # its creation could not be read, which is a trouble already

@@ -1,7 +1,7 @@
-"""A node: one broker or controller process, which may be killed, stopped, paused and started again.
+"""A node: one broker or controller process, which can be killed, stopped, paused and restarted.
 
-Whatever ends a node through this class is marked as intended; any other end is a death, and is remembered
-with the last lines of its log. Not here: who is hit and why (faults), starting them all (lab.py).
+Ending a node through this class is marked as intended; any other end is a death, and is recorded with the
+last lines of its log. Not here: choosing targets (faults), starting all nodes (lab.py).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _VERSION = re.compile(rb"Kafka version: (\S+)")
 
 
 class Node:
-    """One node of a cluster. `on_event` hears of every start and end, from any thread.
+    """One node of a cluster. `on_event` is called for every start and end, from any thread.
 
-    `before_restart` returns when the cluster can take the node back.
+    `before_restart` returns when the node may start again.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Node:
 
     @property
     def id(self) -> int:
-        """Its number in the cluster."""
+        """Its id in the cluster."""
         return self.layout.id
 
     @property
@@ -60,7 +60,7 @@ class Node:
 
     @property
     def title(self) -> str:
-        """How it is called in sentences: `broker 1`, `controller 101`, `zookeeper 201`."""
+        """Its name in sentences: `broker 1`, `controller 101`, `zookeeper 201`."""
         return f"{'broker' if self.role == 'combined' else self.role} {self.id}"
 
     @property
@@ -70,26 +70,26 @@ class Node:
 
     @property
     def running(self) -> bool:
-        """Whether its process exists; a paused node runs in this sense."""
+        """Whether its process exists; this includes paused nodes."""
         return self._process is not None and self._process.running
 
     @property
     def log(self) -> Path:
-        """All that it says, over all its starts."""
+        """Its output, over all its starts."""
         return self.layout.log
 
     @property
     def version(self) -> str:
-        """Of Kafka, as it said last in its log; empty where it has not."""
-        said = _VERSION.findall(self.log.read_bytes())
-        return said[-1].decode() if said else ""
+        """Its Kafka version, from its log; empty if unknown."""
+        found = _VERSION.findall(self.log.read_bytes())
+        return found[-1].decode() if found else ""
 
     def upgrade(self, command: list[str]) -> None:
-        """From its next start on this is what runs."""
+        """Uses this command from its next start on."""
         self._command = command
 
     def start(self) -> None:
-        """Starts it on its own ports and data; does nothing while it runs. Returns before it is ready."""
+        """Starts it with its own ports and data, unless it runs. Returns before it is ready."""
         with self._starting:
             if self.running:
                 return
@@ -112,11 +112,11 @@ class Node:
         self._expected_down = True
 
     def expect_up(self) -> None:
-        """From now on its end is a death again; nothing changes where it does not run."""
+        """From now on its end is a death again; no effect if it does not run."""
         self._expected_down = not self.running
 
     def kill(self) -> int:
-        """SIGKILL; the moment (ns) at which the process was gone. Raises LabError where it stays."""
+        """SIGKILL; returns when (ns) the process was gone. Raises LabError if it does not end."""
         self.expect_down()
         return self._started().kill()
 
@@ -128,7 +128,7 @@ class Node:
         return process.wait(timeout_s) is not None
 
     def pause(self) -> None:
-        """SIGSTOP; is_stopped tells when every thread stands still."""
+        """SIGSTOP; is_stopped tells when all threads have stopped."""
         self._started().signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -136,11 +136,11 @@ class Node:
         self._started().signal(signal.SIGCONT)
 
     def is_stopped(self) -> bool:
-        """Whether it is in the stopped state, with all of its threads where the system tells."""
+        """Whether it is stopped, with all of its threads if the system shows them."""
         return self.running and is_stopped(self._started().pid)
 
     def cpu_seconds(self) -> float:
-        """CPU time that its process has used since its start. Raises BrokerError when it has ended."""
+        """CPU time of its process. Raises BrokerError if it has ended."""
         used = cpu_seconds(self._started().pid)
         if used is None:
             raise BrokerError(f"{self.title} has ended")
@@ -159,7 +159,7 @@ class Node:
 
     def why_not_running(self) -> str:
         """How it ended, with the last lines of its log."""
-        # The thread that waits for its end may come a moment later than we see it gone.
+        # The thread that waits for its end may notice it a moment later.
         limit = time.monotonic() + _REAPED_WITHIN_S
         while not self.deaths and not self._expected_down and time.monotonic() < limit:
             time.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""Where replicas are to go: from the present assignment and a goal to the assignment that is wanted.
+"""Replica placement: from the current assignment and a goal to the new assignment.
 
 A pure function. First as little as possible moves; then no partition has two replicas in a rack where it
 could have them in two; then brokers get the same number of replicas, and lead the same number of partitions,
@@ -16,17 +16,17 @@ from kaput.cluster.balancing import balance
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
 
-Racks = Mapping[int, str | None]  # of every broker that is there
+Racks = Mapping[int, str | None]  # of all live brokers
 Assignment = Mapping[TopicPartition, Sequence[int]]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted of the chosen partitions.
+    """The goal for the chosen partitions.
 
-    `factor`: replicas of each, None: as many as it has. `away_from`: brokers that are to have none.
-    `spread_racks`: replicas move also where that alone brings them into more racks. `balance`: replicas move
-    also where that alone gives brokers the same number of them; racks are spread, too.
+    `factor`: replicas of each (None: unchanged). `away_from`: brokers that get none. `spread_racks`: also
+    move replicas only to use more racks. `balance`: also move replicas only to balance brokers; spreads racks
+    too.
     """
 
     factor: int | None = None
@@ -36,9 +36,9 @@ class Goal:
 
 
 @dataclass
-class _Place:
-    """A partition in the making: replicas that stay, replicas that may still be exchanged for others, and by
-    rack how many of the latter there have to be and may be.
+class _PartitionPlan:
+    """A partition while planning: replicas that stay, replicas that may still be exchanged, and the minimum
+    and maximum of the latter by rack.
     """
 
     stay: list[int]
@@ -52,28 +52,28 @@ class _Place:
 
 
 def plan(racks: Racks, now: Assignment, chosen: Collection[TopicPartition], goal: Goal) -> Assignment:
-    """The new replicas, the preferred leader first, of those chosen partitions whose replicas change.
+    """The new replicas, preferred leader first, of the chosen partitions that change.
 
-    `now`: every partition of the cluster, since brokers are balanced over all of them. Raises UsageError
-    where there are not enough brokers.
+    `now`: all partitions of the cluster, because brokers are balanced over all of them. Raises UsageError if
+    there are not enough brokers.
     """
-    made = _Plan(racks, now, sorted(chosen), goal)
+    made = _Planner(racks, now, sorted(chosen), goal)
     wanted = made.wanted()
     return {place: replicas for place, replicas in wanted.items() if list(now[place]) != replicas}
 
 
-class _Plan:
-    """One plan in the making."""
+class _Planner:
+    """Makes one plan."""
 
     def __init__(self, racks: Racks, now: Assignment, chosen: Sequence[TopicPartition], goal: Goal) -> None:
         self._now, self._chosen, self._goal = now, chosen, goal
-        # A broker without a rack stands alone.
+        # A broker without a rack is its own rack.
         self._rack = {broker: rack or f" {broker}" for broker, rack in racks.items()}
         self._open = [broker for broker in sorted(racks) if broker not in goal.away_from]
         others = set(now) - set(chosen)
         self._load = Counter(broker for place in others for broker in now[place])
         self._led = Counter(now[place][0] for place in others if now[place])
-        self._places: dict[TopicPartition, _Place] = {}
+        self._places: dict[TopicPartition, _PartitionPlan] = {}
 
     def wanted(self) -> dict[TopicPartition, list[int]]:
         for place in self._chosen:
@@ -84,36 +84,36 @@ class _Plan:
         balance(self._load, self._open, self._exchanges, self._exchange)
         return self._with_leaders()
 
-    def _kept(self, name: TopicPartition) -> _Place:
-        """What stays of a partition, and the bounds of what is put beside it."""
+    def _kept(self, name: TopicPartition) -> _PartitionPlan:
+        """The replicas that stay, and the bounds for additional ones."""
         before, wanted = list(self._now[name]), self._factor(name)
         kept = [broker for broker in before if broker not in self._goal.away_from]
         if self._goal.balance:
-            place = _Place([])
+            place = _PartitionPlan([])
             self._bind(place, wanted)
-            # What is out of bounds, by rack, has to go; a broker that is down is in no rack.
+            # Replicas beyond a rack's maximum move away; brokers that are down are in no rack.
             for broker in kept:
                 if len(place.loose) < wanted and self._fits(place, broker, wanted):
                     place.loose.append(broker)
             return place
         if self._goal.spread_racks:
             kept = self._spread(kept, wanted)
-        place = _Place(self._fewer(kept, wanted))
+        place = _PartitionPlan(self._fewer(kept, wanted))
         self._bind(place, wanted - len(place.stay))
         return place
 
     def _factor(self, name: TopicPartition) -> int:
         wanted = self._goal.factor or len(self._now[name])
-        # A replica on a broker that is down counts where it may stay.
+        # A replica on a broker that is down counts if it may stay.
         staying = [] if self._goal.balance else self._now[name]
         able = {*self._open, *staying} - self._goal.away_from
         if wanted > len(able):
             named = ", ".join(map(str, sorted(able))) or "none"
-            raise UsageError(f"{name} cannot have {wanted} replicas: the brokers for them are {named}")
+            raise UsageError(f"{name} cannot have {wanted} replicas: available brokers: {named}")
         return wanted
 
     def _spread(self, kept: list[int], wanted: int) -> list[int]:
-        """Without the replicas that have to go so that the partition gets into as many racks as it can."""
+        """Drops replicas that must move so that the partition uses as many racks as possible."""
         reachable = min(wanted, len({self._rack[broker] for broker in self._open}))
         kept = list(kept)
         while True:
@@ -124,7 +124,7 @@ class _Plan:
             kept.remove([broker for broker in kept if self._rack.get(broker, "") == rack][-1])
 
     def _fewer(self, kept: list[int], wanted: int) -> list[int]:
-        """So many of them: the preferred leader stays, those in a rack with others go first."""
+        """Reduces them to `wanted`: the preferred leader stays, replicas that share a rack go first."""
         kept = list(kept)
         while len(kept) > wanted:
             there = Counter(self._rack.get(broker, "") for broker in kept)
@@ -136,8 +136,8 @@ class _Plan:
             )
         return kept
 
-    def _bind(self, place: _Place, count: int) -> None:
-        """By rack, how many of `count` replicas go there if racks are to have as many as each other."""
+    def _bind(self, place: _PartitionPlan, count: int) -> None:
+        """The number of `count` replicas by rack if racks get equal shares."""
         have = Counter(self._rack[broker] for broker in place.stay if broker in self._rack)
         room = Counter(self._rack[broker] for broker in self._open if broker not in place.stay)
         level = 0
@@ -148,8 +148,8 @@ class _Plan:
         place.least = {r: min(room[r], max(0, level - have[r])) for r in room}
         place.most = {r: min(room[r], max(0, level + 1 - have[r])) for r in room}
 
-    def _fits(self, place: _Place, broker: int, wanted: int) -> bool:
-        """Whether this broker can get one of `wanted` loose replicas, with those that are there already."""
+    def _fits(self, place: _PartitionPlan, broker: int, wanted: int) -> bool:
+        """Whether this broker can get one of the `wanted` replicas, given the others."""
         if broker in place.replicas or broker not in self._rack or broker in self._goal.away_from:
             return False
         there = Counter(self._rack[each] for each in place.loose)
@@ -161,7 +161,7 @@ class _Plan:
         return missing <= wanted - len(place.loose) - 1
 
     def _fill(self, name: TopicPartition) -> None:
-        """New replicas, each where there are fewest."""
+        """Adds replicas, each on the broker with the fewest."""
         place = self._places[name]
         count = self._factor(name) - len(place.stay)
         while len(place.loose) < count:
@@ -173,7 +173,7 @@ class _Plan:
             self._load[broker] += 1
 
     def _exchanges(self, broker: int) -> Sequence[tuple[int, TopicPartition]]:
-        """To which other brokers it can give a replica, and of which partition."""
+        """The brokers that it can give a replica to, and the partition."""
         found: dict[int, TopicPartition] = {}
         for name, place in self._places.items():
             if broker in place.loose:
@@ -182,7 +182,7 @@ class _Plan:
                         found[other] = name
         return sorted(found.items())
 
-    def _exchangeable(self, place: _Place, broker: int, other: int) -> bool:
+    def _exchangeable(self, place: _PartitionPlan, broker: int, other: int) -> bool:
         if other in place.replicas:
             return False
         ours, theirs = self._rack[broker], self._rack[other]
@@ -196,9 +196,9 @@ class _Plan:
         loose[loose.index(broker)] = other
 
     def _with_leaders(self) -> dict[TopicPartition, list[int]]:
-        """Every partition's replicas with their leader in front, so that brokers lead as many as each other.
+        """All replicas with the leader first, so that leaders are balanced over brokers.
 
-        Those that led go on leading where that is possible.
+        Current leaders stay if possible.
         """
         replicas = {name: self._in_order(name) for name in self._chosen}
         for each in replicas.values():
@@ -221,7 +221,7 @@ class _Plan:
         return replicas
 
     def _in_order(self, name: TopicPartition) -> list[int]:
-        """Those that stay as they stood, then the new ones; nobody leads who is not there."""
+        """Remaining replicas in their old order, then new ones; the leader is a live broker."""
         place = self._places[name].replicas
         before = [broker for broker in self._now[name] if broker in place]
         found = [*before, *(broker for broker in place if broker not in before)]

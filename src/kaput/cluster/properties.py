@@ -1,12 +1,12 @@
-"""server.properties: what each broker and controller is told. The scenario's own settings win over the lab's.
+"""server.properties of each broker and controller. The scenario's settings override the lab's.
 
-The lab only makes things small and quick to start. Whatever decides about failover (session timeouts, replica
-lag, elections) stays as Kafka has it, because that is what is measured.
+The lab only makes things small and quick to start. Settings that matter for failover (session timeouts,
+replica lag, elections) keep Kafka's defaults, because they are what is measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,27 +21,27 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class NodeLayout:
-    """A node of the plan: who it is, where it listens, and where its files are."""
+    """A planned node: its id and role, addresses and files."""
 
     id: int
     role: Role
-    host: str  # the address at which it listens and is known to all others
+    host: str  # the address it listens on
     broker_port: int | None
     controller_port: int | None
-    folder: Path  # config and log, which stay
+    folder: Path  # config and log, which are kept
     zookeeper_ports: tuple[int, int, int] | None = None  # for clients, for the quorum, for its elections
-    internal_port: int | None = None  # for the other brokers, where these sign in otherwise than clients
-    access: Access = OPEN  # how kaput is let in where it listens to clients
-    inside: Access = OPEN  # and where it listens to voters
+    internal_port: int | None = None  # for other brokers, if they authenticate differently from clients
+    access: Access = OPEN  # kaput's access to the client listener
+    inside: Access = OPEN  # and to the controller listener
 
     @property
     def data(self) -> Path:
-        """What Kafka stores; removed at the end."""
+        """Kafka's data; deleted at the end."""
         return self.folder / "data"
 
     @property
     def scratch(self) -> Path:
-        """Temporary files of its JVM; removed at the end."""
+        """Temporary files of its JVM; deleted at the end."""
         return self.folder / "tmp"
 
     @property
@@ -51,7 +51,7 @@ class NodeLayout:
 
     @property
     def log(self) -> Path:
-        """All that the node says."""
+        """The node's output."""
         return self.folder / "server.log"
 
 
@@ -64,13 +64,19 @@ def roles(spec: Cluster) -> dict[int, Role]:
 
 
 def write_properties(
-    layout: NodeLayout, plan: list[NodeLayout], spec: Cluster, security: Mapping[str, str] = _NONE
+    layout: NodeLayout,
+    plan: list[NodeLayout],
+    spec: Cluster,
+    security: Mapping[str, str] = _NONE,
+    identity: Callable[[NodeLayout, list[NodeLayout]], dict[str, str]] | None = None,
 ) -> None:
-    """Writes the server.properties of a broker or controller. `security`: settings of security.py's."""
-    identity = _zookeeper_identity if spec.mode == "zookeeper" else _kraft_identity
+    """Writes the server.properties of a broker or controller. `security`: settings of security.py's.
+
+    `identity`: the node's id and addresses in its mode (default: KRaft).
+    """
     settings = {
         **_lab_settings(spec),
-        **identity(layout, plan),
+        **(identity or _kraft_identity)(layout, plan),
         **_rack(layout, spec),
         **security,
         **_texts(spec),
@@ -79,26 +85,14 @@ def write_properties(
     layout.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
-def _zookeeper_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:
-    ensemble = [f"{p.host}:{p.zookeeper_ports[0]}" for p in plan if p.zookeeper_ports is not None]
-    return {
-        "broker.id": str(layout.id),
-        "zookeeper.connect": ",".join(ensemble),
-        # All nodes start together; Kafka's default is the length of a session, which may be short.
-        "zookeeper.connection.timeout.ms": "60000",
-        "listeners": f"PLAINTEXT://{layout.host}:{layout.broker_port}",
-        "log.dirs": str(layout.data),
-    }
-
-
 def _kraft_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:
     listeners = []
     if layout.broker_port is not None:
         listeners.append(f"PLAINTEXT://{layout.host}:{layout.broker_port}")
     if layout.controller_port is not None:
         listeners.append(f"CONTROLLER://{layout.host}:{layout.controller_port}")
-    # Static voters: the quorum of a lab never changes its members, every node can be formatted from the same
-    # template, and no voter has to be found before the first election.
+    # Static voters: a lab's quorum never changes, every node can be formatted from the same template, and no
+    # voter has to be discovered before the first election.
     voters = [f"{p.id}@{p.host}:{p.controller_port}" for p in plan if p.controller_port is not None]
     settings = {
         "process.roles": "broker,controller" if layout.role == "combined" else layout.role,
@@ -134,9 +128,9 @@ def _lab_settings(spec: Cluster) -> dict[str, str]:
         "share.coordinator.state.topic.num.partitions": "3",
         "share.coordinator.state.topic.replication.factor": str(factor),
         "share.coordinator.state.topic.min.isr": str(in_sync),
-        # Bounds of what a scenario may ask for, not of what it gets when it asks for nothing.
+        # A lower bound for scenarios, not a default.
         "group.share.min.record.lock.duration.ms": "1000",
-        # The cleaner takes its buffer from the heap at once: Kafka's default is half of ours.
+        # The cleaner allocates its buffer at startup: Kafka's default is half of our heap.
         "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
         "num.io.threads": "4",
         "background.threads": "2",

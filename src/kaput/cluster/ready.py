@@ -1,12 +1,12 @@
-"""When a cluster is ready: every broker answers, and knows every broker as alive. Its place: lab.py waits."""
+"""Waits until a cluster is ready: every broker answers, and sees all brokers as alive. Its place: lab.py."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 
+from kaput.cluster.admin.requests import metadata
 from kaput.cluster.node import Node
-from kaput.cluster.requests import metadata
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.errors import BrokerError
 

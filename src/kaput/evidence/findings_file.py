@@ -1,4 +1,4 @@
-"""Reading findings.json, whoever wrote it; and its JSON Schema, which is shipped next to this file."""
+"""Reading findings.json, from any writer; and its JSON Schema, which is shipped next to this file."""
 
 from __future__ import annotations
 

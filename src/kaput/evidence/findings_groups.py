@@ -19,7 +19,7 @@ class Fate(Part):
     """How many messages had this outcome and were stored this many times."""
 
     outcome: str
-    """acked, failed or unknown: what the producer was told."""
+    """acked, failed or unknown: the outcome at the producer."""
     stored: Stored
     """How many times; `unread`: its partition was not read to its end; `uncommitted`: never committed."""
     count: int

@@ -93,7 +93,7 @@ class ResizedTopic(Part):
     """How groups read it."""
 
 
-class PartitionState(Part):
+class PartitionSnapshot(Part):
     """One partition at one moment."""
 
     topic: str
@@ -117,7 +117,7 @@ class PartitionTable(Part):
     """Before the faults, during or after them."""
     at_ns: int
     """The moment."""
-    partitions: list[PartitionState]
+    partitions: list[PartitionSnapshot]
     """By topic and number."""
 
 

@@ -1,4 +1,4 @@
-"""Checking a run folder that anybody may have written, before a single number is drawn from it.
+"""Checks a run folder, which any tool may have written, before anything is computed from it.
 
 Only Parquet footers are read, and the values of a column chunk where its statistics do not settle a question.
 Not here: what the values mean (analysis), sealing what a run left (sealing.py).
@@ -32,7 +32,13 @@ from kaput.evidence.parquet import (
     table_of,
     words_of,
 )
-from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, SHARE_EVENT_KINDS, TABLES, Table
+from kaput.evidence.schemas import (
+    CLUSTER_EVENT_KINDS,
+    GROUP_EVENT_KINDS,
+    SHARE_EVENT_KINDS,
+    TABLES,
+    EvidenceTable,
+)
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -61,7 +67,7 @@ class TableFiles:
     `voids`: by file, the columns that have no type since all that they hold is null (pandas writes such).
     """
 
-    table: Table
+    table: EvidenceTable
     files: tuple[Path, ...] = ()
     rows: int = 0
     lacking: frozenset[str] = frozenset()
@@ -120,7 +126,7 @@ def check(folder: RunFolder) -> Evidence:
     """The run folder, checked against evidence/schemas.py. Raises EvidenceError naming the file at fault."""
     manifest = folder.read_manifest()
     recording = manifest.state == "recording"
-    # A required table without rows is told apart from a forgotten one by the manifest's state alone.
+    # Only the manifest's state distinguishes a required table without rows from a missing one.
     tables = {
         name: _check_table(folder, table, table.required and not recording) for name, table in TABLES.items()
     }
@@ -129,7 +135,7 @@ def check(folder: RunFolder) -> Evidence:
     return Evidence(folder, manifest, tables, words)
 
 
-def _check_table(folder: RunFolder, table: Table, required: bool) -> TableFiles:
+def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> TableFiles:
     directory = folder.table(table.name)
     if directory.exists() and not directory.is_dir():
         raise EvidenceError(f"{directory}: a file where the directory of table {table.name} should be")
@@ -150,7 +156,9 @@ def _check_table(folder: RunFolder, table: Table, required: bool) -> TableFiles:
         _check_numbers(table, path, footer)
     for path, absent in zip(files, lacking, strict=True):
         if absent != lacking[0]:
-            raise EvidenceError(f"{path}: its columns are not those of {files[0].name} beside it")
+            raise EvidenceError(
+                f"{path}: its columns differ from those of {files[0].name} in the same folder"
+            )
     return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]), voids)
 
 
@@ -161,7 +169,7 @@ def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
         raise broken(path, error) from None
 
 
-def _check_columns(table: Table, path: Path, found: pa.Schema) -> set[str]:
+def _check_columns(table: EvidenceTable, path: Path, found: pa.Schema) -> set[str]:
     """The optional columns that the file lacks."""
     mistakes = []
     for column in table.schema:
@@ -201,7 +209,7 @@ def _same_kind(wanted: pa.DataType, found: pa.DataType) -> bool:
     return bool(wanted.equals(found))
 
 
-def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
+def _check_nulls(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> None:
     for column in table.schema:
         if column.nullable or pa.types.is_nested(column.type):
             continue
@@ -216,7 +224,7 @@ def _check_nulls(table: Table, path: Path, footer: pq.FileMetaData) -> None:
                 )
 
 
-def _check_numbers(table: Table, path: Path, footer: pq.FileMetaData) -> None:
+def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> None:
     """In the analysis the least number of 64 bits stands for null (analysis/runs/run.py), and a run ends at
     the number behind its last: the greatest has none.
     """

@@ -54,7 +54,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class EvidenceTable:
     """One table. `about`: what a row is; `writer`: who writes it; `required`: a sealed run must have it."""
 
     name: str
@@ -91,7 +91,7 @@ _STORED = (
 )
 
 _ALL = (
-    Table(
+    EvidenceTable(
         "sends",
         "one attempt to send a message: exactly one row for each (producer, seq)",
         "producers, and the sealing of what a killed producer left",
@@ -108,7 +108,7 @@ _ALL = (
         ),
         required=True,
     ),
-    Table(
+    EvidenceTable(
         "log",
         "one record that a fresh reader found after the run, control records excepted",
         "the drain",
@@ -124,7 +124,7 @@ _ALL = (
         ),
         required=True,
     ),
-    Table(
+    EvidenceTable(
         "deliveries",
         "one record that a poll returned to a member of a group",
         "members, after processing the record",
@@ -139,7 +139,7 @@ _ALL = (
             Column("polled_ns", LONG, "when the poll returned; its order is the order of delivery"),
         ),
     ),
-    Table(
+    EvidenceTable(
         "group_events",
         "something that happened to a member of a group",
         "members; kaput for `killed`",
@@ -153,7 +153,7 @@ _ALL = (
             Column("at_ns", LONG, "when the member learned of it"),
         ),
     ),
-    Table(
+    EvidenceTable(
         "share_events",
         "what a member of a share group did with a record",
         "members of share groups; -ing kinds are flushed before the request is sent",
@@ -169,7 +169,7 @@ _ALL = (
             Column("error", TEXT, "why it failed", "it did not", optional=True),
         ),
     ),
-    Table(
+    EvidenceTable(
         "transactions",
         "one transaction: consecutive messages of one producer",
         "transactional producers and members of pipes",
@@ -185,7 +185,7 @@ _ALL = (
             Column("error", TEXT, "the client's error", "no error", optional=True),
         ),
     ),
-    Table(
+    EvidenceTable(
         "outputs",
         "one message that a pipe made, and the input that it was made from",
         "members of pipes (groups with `produces`)",
@@ -199,7 +199,7 @@ _ALL = (
             replace(_OFFSET, about="the input's offset"),
         ),
     ),
-    Table(
+    EvidenceTable(
         "cluster_events",
         "a change of leaders, in-sync replicas or brokers",
         "kaput at the end of the run, from the cluster's own metadata log (or by polling, see `within_ns`)",
@@ -217,7 +217,7 @@ _ALL = (
             Column("within_ns", LONG, "it was up to so much earlier", "at_ns is exact", optional=True),
         ),
     ),
-    Table(
+    EvidenceTable(
         "end_offsets",
         "how far a partition was read after the run",
         "the drain",
@@ -229,7 +229,7 @@ _ALL = (
             Column("start_offset", LONG, "the start of the log", "not known", optional=True),
         ),
     ),
-    Table(
+    EvidenceTable(
         "replica_log",
         "a record in the log file of a single replica while a fault was active",
         "kaput, on clusters of its own",
@@ -243,7 +243,7 @@ _ALL = (
             Column("seen_ns", LONG, "when it was seen there", "not known"),
         ),
     ),
-    Table(
+    EvidenceTable(
         "faults",
         "one injected fault",
         "the nemesis",
@@ -259,7 +259,7 @@ _ALL = (
             Column("proof", TEXT, "what the probe measured, in a sentence"),
         ),
     ),
-    Table(
+    EvidenceTable(
         "samples",
         "one value that was measured during the run",
         "kaput: counts of messages, leaders, lag of groups, last stable offsets",
@@ -273,4 +273,4 @@ _ALL = (
     ),
 )
 
-TABLES: dict[str, Table] = {table.name: table for table in _ALL}
+TABLES: dict[str, EvidenceTable] = {table.name: table for table in _ALL}

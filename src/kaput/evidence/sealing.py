@@ -1,8 +1,8 @@
-"""Sealing: append-only Arrow streams become Parquet, also those that a crash left behind.
+"""Sealing: converts append-only Arrow streams to Parquet, including those that a crash left behind.
 
-A torn tail is dropped and said; an attempt without an outcome becomes `unknown`. Every Parquet file is
-complete under its name, and what was torn is noted, before the first stream is removed, so sealing can be
-interrupted and done again. Whoever seals holds the folder (recording.py): nobody can be writing to it.
+Drops a torn tail with a warning; an attempt without an outcome becomes `unknown`. Every Parquet file is
+complete under its name, and warnings are recorded, before the first stream is removed, so sealing can be
+interrupted and repeated. It holds the folder's lock (recording.py): nothing else can be writing to it.
 Not here: checking tables that others wrote (reading.py).
 """
 
@@ -21,7 +21,7 @@ from kaput.errors import EvidenceError
 from kaput.evidence.attempts import SUFFIX, read_attempts
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recording import Hold, hold_alone
-from kaput.evidence.schemas import TABLES, Table
+from kaput.evidence.schemas import TABLES, EvidenceTable
 
 ROW_GROUP_ROWS = 1_000_000
 
@@ -35,13 +35,13 @@ def seal(
     note: Note = lambda warnings: None,
     killed: Collection[int] = (),
 ) -> list[str]:
-    """Seals every table; sentences about what a crash had torn off.
+    """Seals every table; returns sentences about torn tails.
 
-    `killed`: producers that a fault has killed: of what they had under way nobody was to tell the outcome.
+    `killed`: producers that a fault killed, which could not report the outcomes of messages in flight.
 
-    `hold`: the recorder's own, whose writers have closed; without it the folder must be nobody's. `note` is
-    told the sentences when all tables are whole, before anything is removed. Raises EvidenceError naming the
-    file, StillRecording, OSError where the folder cannot be written to.
+    `hold`: the recorder's own lock, after its writers have closed; without it the folder must not be locked.
+    `note` gets the sentences when all tables are complete, before anything is removed. Raises EvidenceError
+    naming the file, StillRecording, OSError if the folder cannot be written.
     """
     with hold_alone(folder.path) if hold is None else nullcontext(hold) as mine:
         warnings, done = _seal_all(folder, killed)
@@ -53,7 +53,7 @@ def seal(
 
 
 def needs_sealing(folder: RunFolder) -> bool:
-    """Whether any table still stands as a stream, or as attempts."""
+    """Whether any table is still a stream, or attempts."""
     return any(any(folder.table(name).glob("*.arrows")) for name in TABLES) or any(
         folder.table("sends").glob(f"*{SUFFIX}")
     )
@@ -76,7 +76,7 @@ def _seal_all(folder: RunFolder, killed: Collection[int]) -> tuple[list[str], li
     return warnings, attempts + streams
 
 
-def _seal_stream(table: Table, stream: Path) -> list[str]:
+def _seal_stream(table: EvidenceTable, stream: Path) -> list[str]:
     torn: list[str] = []
     batches = _whole_batches(table, stream, torn)
     if table.name == "faults":
@@ -85,7 +85,7 @@ def _seal_stream(table: Table, stream: Path) -> list[str]:
     return torn
 
 
-def _whole_batches(table: Table, stream: Path, torn: list[str]) -> Iterator[pa.RecordBatch]:
+def _whole_batches(table: EvidenceTable, stream: Path, torn: list[str]) -> Iterator[pa.RecordBatch]:
     size = stream.stat().st_size
     if size == 0:
         return  # its writer ended before it had anything to keep: nothing is torn
@@ -120,7 +120,7 @@ def _last_row_of_each_fault(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
         yield pa.RecordBatch.from_pylist(list(rows.values()), schema=TABLES["faults"].schema)
 
 
-def _write_parquet(table: Table, batches: Iterator[pa.RecordBatch], path: Path) -> None:
+def _write_parquet(table: EvidenceTable, batches: Iterator[pa.RecordBatch], path: Path) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with parquet_writer(table, temporary) as writer:
@@ -131,7 +131,7 @@ def _write_parquet(table: Table, batches: Iterator[pa.RecordBatch], path: Path) 
         temporary.unlink(missing_ok=True)
 
 
-def parquet_writer(table: Table, path: Path) -> pq.ParquetWriter:
+def parquet_writer(table: EvidenceTable, path: Path) -> pq.ParquetWriter:
     """Sequences and times are stored as differences, words as dictionaries: a few bytes a row."""
     plain = [field.name for field in table.schema if pa.types.is_int64(field.type)]
     others = [field.name for field in table.schema if field.name not in plain]
@@ -157,7 +157,7 @@ def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(gathered)
 
 
-def _conform(table: Table, rows: pa.Table) -> pa.Table:
+def _conform(table: EvidenceTable, rows: pa.Table) -> pa.Table:
     columns = [
         rows[field.name].cast(field.type)
         if field.name in rows.schema.names

@@ -24,7 +24,7 @@ from kaput.export.sent import Sent
 _BATCH_ROWS = 1 << 16
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """What happened; of one moment in this order."""
 
     ATTEMPT = 0
@@ -40,12 +40,12 @@ class Kind(IntEnum):
 # The columns of a row of numbers. `who` is a producer, or a member's number.
 TIME, KIND, WHO, KEY, OFFSET, PRODUCER, SEQ, ERROR = range(8)
 _COLUMNS = 8
-_TRANSACTIONS = {"committed": Kind.ACKED, "aborted": Kind.FAILED, "unknown": Kind.UNKNOWN}
-_OUTCOMES = {"acked": Kind.ACKED, "failed": Kind.FAILED, "unknown": Kind.UNKNOWN}
+_TRANSACTIONS = {"committed": EventKind.ACKED, "aborted": EventKind.FAILED, "unknown": EventKind.UNKNOWN}
+_OUTCOMES = {"acked": EventKind.ACKED, "failed": EventKind.FAILED, "unknown": EventKind.UNKNOWN}
 
 
 @dataclass
-class Names:
+class EventNames:
     """What numbers stand for: keys for topic-partitions, members, and errors; all from 0."""
 
     keys: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -73,18 +73,18 @@ class Names:
         return self.errors[text]
 
 
-class Events:
+class EventReader:
     """The events of one run folder. `strangers`: records that are no intact message, which are left out."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self.names = Names()
+        self.names = EventNames()
         self.strangers = 0
         for topic, partition in sorted(self._places()):
             self.names.key(topic, partition)
 
     def _places(self) -> set[tuple[str, int]]:
-        """Every partition that anybody names: whatever the order of rows, keys are the same."""
+        """Every partition in the evidence: keys do not depend on the order of rows."""
         places = {(row["topic"], row["partition"]) for row in self._evidence.rows("end_offsets")}
         for table in ("sends", "log", "deliveries"):
             for batch in self._batches(table, ["topic", "partition"]):
@@ -98,7 +98,7 @@ class Events:
 
     @property
     def of_share_groups(self) -> frozenset[int]:
-        """Members to whom nobody promised an order."""
+        """Members without any promise of order."""
         return self.names.of_groups(self._evidence.words["share_events", "group"])
 
     def of_clients(self) -> Iterator[Rows]:
@@ -116,7 +116,7 @@ class Events:
             known = self._known(batch.filter(pc.fill_null(batch["visible"], True)) if has_visible else batch)
             rows = _rows(len(known))
             rows[TIME] = rows[KEY] = self._keys(known)
-            rows[KIND] = Kind.STORED
+            rows[KIND] = EventKind.STORED
             rows[WHO] = rows[OFFSET] = ints(known, "offset")
             rows[PRODUCER], rows[SEQ] = ints(known, "producer"), ints(known, "seq")
             yield self._messages(rows)
@@ -135,7 +135,7 @@ class Events:
         ]
         for batch in self._batches("sends", names):
             rows = _rows(len(batch))
-            rows[KIND] = Kind.ATTEMPT
+            rows[KIND] = EventKind.ATTEMPT
             rows[TIME] = ints(batch, "attempt_ns")
             rows[WHO] = rows[PRODUCER] = ints(batch, "producer")
             rows[SEQ] = ints(batch, "seq")
@@ -152,7 +152,7 @@ class Events:
     def _judge_transactions(self, rows: Rows) -> None:
         """What was acknowledged within a transaction became of it what became of the transaction."""
         ends = self._ends(rows)
-        judged = (rows[KIND] == Kind.ACKED) & (ends != NULL_LONG)
+        judged = (rows[KIND] == EventKind.ACKED) & (ends != NULL_LONG)
         rows[KIND, judged] = ends[judged]
 
     def _ends(self, rows: Rows) -> Rows:
@@ -201,12 +201,12 @@ class Events:
         for batch in self._batches("deliveries", names):
             known = self._known(batch)
             rows = _rows(len(known))
-            rows[TIME], rows[KIND] = ints(known, "polled_ns"), Kind.DELIVERED
+            rows[TIME], rows[KIND] = ints(known, "polled_ns"), EventKind.DELIVERED
             rows[WHO] = self._members(known)
             rows[KEY], rows[OFFSET] = self._keys(known), ints(known, "offset")
             rows[PRODUCER], rows[SEQ] = ints(known, "producer"), ints(known, "seq")
             # To read what was aborted is what read_uncommitted is for.
-            aborted = np.isin(rows[WHO], self._uncommitted()) & (self._ends(rows) == Kind.FAILED)
+            aborted = np.isin(rows[WHO], self._uncommitted()) & (self._ends(rows) == EventKind.FAILED)
             yield self._messages(rows[:, ~aborted])
 
     def _uncommitted(self) -> list[int]:
@@ -216,7 +216,7 @@ class Events:
 
     def _assignments(self) -> Iterator[Rows]:
         """What each member had from when on; a key of -1 stands for all that it had."""
-        kinds = dict.fromkeys(("revoked", "lost"), Kind.GIVEN_UP) | {"assigned": Kind.ASSIGNED}
+        kinds = dict.fromkeys(("revoked", "lost"), EventKind.GIVEN_UP) | {"assigned": EventKind.ASSIGNED}
         for row in self._evidence.rows("group_events"):
             kind = kinds.get(row["kind"])
             if kind is None:

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from kaput.core import FOREVER_NS, NULL_LONG
 from kaput.evidence.reading import Evidence
-from kaput.export.events import ERROR, KEY, OFFSET, PRODUCER, SEQ, Events, Kind
+from kaput.export.events import ERROR, KEY, OFFSET, PRODUCER, SEQ, EventKind, EventReader
 from kaput.export.merging import CHUNK_ROWS, Rows, in_order
 
 PRODUCER_SHIFT = 40  # a message's value is producer * 2**40 + seq
 _DRAINED_TOGETHER = 500
-_TYPES = {int(Kind.ACKED): "ok", int(Kind.FAILED): "fail", int(Kind.UNKNOWN): "info"}
+_TYPES = {int(EventKind.ACKED): "ok", int(EventKind.FAILED): "fail", int(EventKind.UNKNOWN): "info"}
 
 Row = list[int]
 Sender = tuple[int, int]  # a producer and a key
@@ -32,7 +32,7 @@ class History:
     """The operations of one run. After `lines` has ended, `operations` and `strangers` are counted."""
 
     def __init__(self, evidence: Evidence, scratch: Path, chunk_rows: int = CHUNK_ROWS) -> None:
-        self._events = Events(evidence)
+        self._events = EventReader(evidence)
         self._started_ns = evidence.manifest.started_ns
         self._ended_ns = evidence.manifest.ended_ns
         self._last_ns = self._started_ns
@@ -59,12 +59,12 @@ class History:
             if ns != FOREVER_NS:
                 self._last_ns = max(self._last_ns, ns)
             match kind:
-                case Kind.DELIVERED:
+                case EventKind.DELIVERED:
                     handed = self._share if who in self._shared else self._poll
                     yield from handed(self._processes.of_member(who), list(some))
-                case Kind.GIVEN_UP | Kind.ASSIGNED:
+                case EventKind.GIVEN_UP | EventKind.ASSIGNED:
                     yield from self._assignment(who, kind, list(some))
-                case Kind.ATTEMPT:
+                case EventKind.ATTEMPT:
                     for row in some:
                         yield self._attempt(row)
                 case _:
@@ -114,7 +114,7 @@ class History:
         """What the member owns from now on: only there does it have to go on where it was."""
         owned = self._owned.setdefault(who, set())
         changed = {row[KEY] for row in rows}
-        if kind == Kind.ASSIGNED:
+        if kind == EventKind.ASSIGNED:
             owned |= changed - {-1}
         elif -1 in changed:
             owned.clear()

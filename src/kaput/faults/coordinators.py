@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaput.cluster.admin import Admin
-from kaput.cluster.group_admin import OFFSETS
+from kaput.cluster.admin.groups import OFFSETS
 from kaput.errors import LabError
 from kaput.scenario.coordinators import partition_of
 

@@ -9,8 +9,8 @@ import statistics
 from collections.abc import Collection, Sequence
 
 from kaput.cluster.access import OPEN
+from kaput.cluster.admin.requests import describe_quorum, metadata
 from kaput.cluster.node import Node
-from kaput.cluster.requests import describe_quorum, metadata
 from kaput.cluster.wire import Unanswered, ask
 from kaput.faults import probes
 from kaput.faults.delayed_links import DelayedLink, delayed_link

@@ -6,7 +6,7 @@ raised to the highest that all support, as in Kafka's instructions; other featur
 
 from __future__ import annotations
 
-from kaput.cluster.features import METADATA_VERSION
+from kaput.cluster.admin.features import METADATA_VERSION
 from kaput.cluster.node import Node
 from kaput.faults.fault import Effect, Scene
 from kaput.faults.permanent import PermanentChange

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from kaput.scenario.timeline import AfterStart, AtMessage, Step
+from kaput.scenario.timeline import AfterStart, AtAttempt, Step
 
 _LAST_SIGNAL_S = 1.0  # the producers' signal of the last attempts may arrive after the end of the load
 
@@ -28,7 +28,7 @@ class Schedule:
         self._by_time: list[tuple[int, Step]] = []
         for step in steps:
             match step.trigger:
-                case AtMessage(message):
+                case AtAttempt(message):
                     self._by_message.setdefault(message, []).append(step)
                 case AfterStart(ms):
                     self._by_time.append((ms, step))

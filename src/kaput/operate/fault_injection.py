@@ -21,7 +21,7 @@ from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.failures import Heal, healed_or_failed, injected_or_failed
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.targets import resolve
-from kaput.scenario.checks import check_alone
+from kaput.scenario.checks.scenario import check_alone
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.nearest import hint, nearest
@@ -160,7 +160,7 @@ def checked_step(fault: str, target: str, options: Mapping[str, object], spec: S
     try:
         step = FaultStep.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise UsageError(in_lines(from_validation(error, data))) from None
+        raise UsageError(in_lines(from_validation(error, data, ("faults", 0)))) from None
     mistakes = check_alone(step, spec)
     if step.fault not in CATALOGUE or step.target.startswith(_OF_RUNS):
         mistakes = [Mistake((), f"{step.fault} {step.target}: without a scenario, faults can only hit nodes")]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -22,10 +22,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from kaput.cluster.admin import Admin, PartitionState
+from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.lab import Cluster
 from kaput.cluster.network.reexec import check_inside
-from kaput.cluster.requests import metadata
 from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.java import Java, find_java
@@ -44,42 +44,35 @@ READY_TIMEOUT_S = 60.0
 _REACHED_S = 5.0
 
 
-def lab(
-    scenario: str | Path | None = None,
-    *,
-    folder: Path | None = None,
-    note: Callable[[str], None] = lambda text: None,
-    **cluster: object,
-) -> Lab:
-    """A cluster of real brokers, started on entering the block and gone on leaving it.
+class Lab:
+    """A cluster of real brokers, started on entering the `with` block and gone on leaving it. Thread-safe.
 
     `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `racks=["a", "b"]`, `controllers=1`,
     `kafka="4.3.1"`, `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a
-    file: its cluster and topics are taken. `folder`: where configs and logs of the brokers stay; without it
-    they go with the cluster. `note` is told what takes long. Raises UsageError for a mistake in any of these.
-    """
-    found = loader.load(str(scenario))[1] if scenario is not None else None
-    given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
-    data = {**given, **{key.replace("_", "-"): value for key, value in cluster.items()}}
-    try:
-        spec = Spec.model_validate(data, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise UsageError(in_lines(from_validation(error, data))) from None
-    return Lab(spec, found.topics if found is not None else [], folder, note)
-
-
-class Lab:
-    """A running cluster inside its `with` block; made by `lab`. For several threads.
+    file, whose cluster and topics are used. `folder`: where configs and logs of the brokers are kept; without
+    it they are deleted with the cluster. `note` is called with what takes long. Raises UsageError.
 
     What kaput itself knows is a property; what looks at brokers, changes them or takes an argument is a
     method. Entering raises LabError if the cluster does not come up.
     """
 
     def __init__(
-        self, spec: Spec, topics: Sequence[Topic], folder: Path | None, note: Callable[[str], None]
+        self,
+        scenario: str | Path | None = None,
+        *,
+        folder: Path | None = None,
+        note: Callable[[str], None] = lambda text: None,
+        **cluster: object,
     ) -> None:
-        self._spec = spec
-        self._topics, self._folder, self._note = topics, folder, note
+        found = loader.load(str(scenario))[1] if scenario is not None else None
+        given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
+        data = {**given, **{key.replace("_", "-"): value for key, value in cluster.items()}}
+        try:
+            self._spec = Spec.model_validate(data, by_alias=True, by_name=False)
+        except ValidationError as error:
+            raise UsageError(in_lines(from_validation(error, data, ("cluster",)))) from None
+        self._topics: list[Topic] = found.topics if found is not None else []
+        self._folder, self._note = folder, note
         self._found: tuple[Java, Distribution] | None = None
         self._cluster: Cluster
         self._admin: Admin
@@ -140,21 +133,21 @@ class Lab:
 
     @property
     def client_properties(self) -> Path | None:
-        """With `security="scram-tls"`: how clients are let in, in Java's names (--command-config). It holds a
-        password, and can be read by nobody else. None where everybody is let in.
+        """With `security="scram-tls"`: the client properties file (--command-config). It contains a password,
+        and only its owner can read it. None without security.
         """
         return self._cluster.access().path
 
     def client_settings(self, user: str = CLIENT_USER) -> dict[str, str]:
-        """What a client of librdkafka needs to be told to reach the brokers as that user: `kaput`, who may do
-        everything, or `nobody`, who may do nothing. With a password where there is security.
+        """Settings of a librdkafka client that connects as this user: `kaput`, which may do everything, or
+        `nobody`, which may do nothing. With security they contain a password.
         """
         if user not in USERS:
             raise UsageError(f"there is no user {user}; {hint(user, USERS)}")
         return {"bootstrap.servers": self.bootstrap_servers, **self._cluster.access(user).librdkafka()}
 
     def cluster_id(self) -> str | None:
-        """As Kafka has it; None where no broker says."""
+        """Kafka's id of the cluster; None if no broker answers."""
         for endpoint in self._cluster.broker_endpoints.values():
             with suppress(Unanswered):
                 return str(ask(endpoint, metadata(), _REACHED_S).cluster_id)
@@ -167,7 +160,7 @@ class Lab:
 
     @property
     def active_faults(self) -> list[InjectedFault]:
-        """What is broken now."""
+        """The faults that are active now."""
         return self._faults.active
 
     def create_topic(
@@ -179,7 +172,7 @@ class Lab:
         assignment: list[list[int]] | None = None,
     ) -> None:
         """Returns when every partition has a leader and its full ISR. `replication_factor`: 3, or as many
-        as there are brokers, unless told. Raises UsageError, and LabError with Kafka's reason.
+        as there are brokers, by default. Raises UsageError, and LabError with Kafka's reason.
         """
         factor = replication_factor or (len(assignment[0]) if assignment else min(3, self._spec.brokers))
         try:
@@ -191,11 +184,11 @@ class Lab:
                 assignment=assignment,
             )
         except ValidationError as error:
-            raise UsageError(in_lines(from_validation(error, {}))) from None
+            raise UsageError(in_lines(from_validation(error, {}, ("topics", 0)))) from None
         self._admin.create_topics([topic])
 
     def grow(self, count: int = 1) -> list[int]:
-        """That many more brokers, ready when this returns; their ids.
+        """Adds brokers, which are ready when this returns; their ids.
 
         Raises UsageError while a node is down, paused or out of reach, LabError where they do not come up:
         then those that run all the same are brokers of the cluster.
@@ -234,19 +227,19 @@ class Lab:
             raise UsageError(f"no broker is added while {' and '.join(wrong)}{active}")
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
-        """By number: leader (None where there is none), leader epoch, replicas, ISR. Raises LabError."""
+        """By number: leader (None if there is none), leader epoch, replicas, ISR. Raises LabError."""
         return {partition: state for (_, partition), state in self._admin.partitions([topic]).items()}
 
     def controller(self) -> int:
-        """The id of the active controller. Raises LabError where there is none."""
+        """The id of the active controller. Raises LabError if there is none."""
         return self._admin.controller_id()
 
     def log(self, broker: int) -> Path:
-        """All that a broker has said."""
+        """A broker's log file."""
         return self._cluster.nodes[broker].log
 
     def troubles(self) -> list[str]:
-        """Sentences about brokers that ended without having been told to."""
+        """Sentences about brokers that died on their own."""
         return self._cluster.troubles()
 
     def status(self) -> dict[str, Any]:
@@ -254,7 +247,7 @@ class Lab:
         return status_of(self, self._cluster.nodes.values(), self._admin)
 
     def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
-        """Breaks something until `heal`, or until the cluster ends. See `fault`, which also heals."""
+        """Injects a fault until `heal`, or until the cluster ends. See `fault`, which also heals."""
         given = {key.rstrip("_").replace("_", "-"): value for key, value in options.items()}
         return self._faults.inject(fault, target, given)
 
@@ -267,11 +260,11 @@ class Lab:
 
     @contextmanager
     def fault(self, fault: str, target: str = "any", **options: object) -> Iterator[InjectedFault]:
-        """Breaks something for the length of a block: proven before the body runs, healed after it.
+        """Injects a fault for the length of a block: confirmed before the body runs, healed after it.
 
         `fault`, `target` and `options` as in a scenario (`delay="100ms"`; `from_="controllers"`, because
-        `from` is a word of Python's). After the heal every broker is waited for, unless another fault is
-        active. Raises UsageError; FaultError where it did not bite, did not last or was not healed.
+        `from` is a Python keyword). After healing it waits for all brokers, unless another fault is active.
+        Raises UsageError; FaultError if the fault had no effect, did not last or was not healed.
         """
         injected = self.inject(fault, target, **options)
         try:
@@ -295,3 +288,6 @@ class Lab:
     def _settle(self) -> None:
         if not self._faults.active:
             self._cluster.wait_ready(READY_TIMEOUT_S)
+
+
+lab = Lab  # the shorthand: `with kaput.lab(brokers=3) as lab`

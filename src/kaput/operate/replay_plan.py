@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kaput.cluster.group_admin import OFFSETS
+from kaput.cluster.admin.groups import OFFSETS
 from kaput.errors import UsageError
 
 _INTERNAL = frozenset(

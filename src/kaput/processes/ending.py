@@ -1,6 +1,6 @@
-"""Ending processes: politely those that kaput itself still holds, at once those that it left behind.
+"""Ends processes: gracefully those that kaput still owns, at once those that it left behind.
 
-Its place: the one way in which ownership.py, guardian.py and reaper.py end anything.
+ownership.py, guardian.py and reaper.py end processes only through this.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol
 import psutil
 
 from kaput.processes.mounts import unmount
-from kaput.processes.records import MARKER, OWNER_NAME, Record, Started, start_of
+from kaput.processes.records import MARKER, OWNER_NAME, ProcessRecord, Started, start_of
 
 GRACE_S = 5.0
 KILL_TIMEOUT_S = 10.0
@@ -41,8 +41,8 @@ class Endable(Protocol):
 def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> list[Started]:
     """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones are continued.
 
-    Descendants that outlive their parent get a SIGKILL: nobody else would end them. Those of them that are
-    still there KILL_TIMEOUT_S later are returned: they are on nobody's record.
+    Descendants that outlive their parent get a SIGKILL: nothing else would end them. Those that still exist
+    KILL_TIMEOUT_S later are returned: no record has them.
     """
     descendants = [started for process in processes for started in _descendants(process.pid)]
     for process in processes:
@@ -58,10 +58,10 @@ def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> list
     return [started for started in descendants if started.running()]
 
 
-def end_leftovers(record: Record) -> list[str]:
+def end_leftovers(record: ProcessRecord) -> list[str]:
     """SIGKILLs all that a dead owner has left, removes its directories and its record; names what ran.
 
-    What is still there after KILL_TIMEOUT_S (in the kernel, or somebody else's by now) keeps the record, for
+    What still exists after KILL_TIMEOUT_S (stuck in the kernel, or with another owner) keeps the record, for
     the next start to try again.
     What carries the owner's marker is ended too: it may have been started but not yet recorded, or be the
     child of a child. Repeats until two looks find nothing, because a dying parent can still fork.
@@ -71,11 +71,11 @@ def end_leftovers(record: Record) -> list[str]:
     return [started.name for started in ended]
 
 
-def end_strays(record: Record) -> list[Started]:
+def end_strays(record: ProcessRecord) -> list[Started]:
     """SIGKILLs what a living owner's processes started and left behind, in whatever session; returns it.
 
     To be called when those processes are gone. A stray is known by the owner's name in its environment alone:
-    one that was started with an environment of its own (env -i, sudo, docker) cannot be told from others.
+    one that was started with an environment of its own (env -i, sudo, docker) cannot be recognized.
     """
     return _end_all(lambda: list(_carrying(OWNER_NAME, record.name)))
 
@@ -94,7 +94,7 @@ def _end_all(find: Callable[[], list[Started]]) -> list[Started]:
     return list(ended.values())
 
 
-def close(record: Record, kept: bool) -> None:
+def close(record: ProcessRecord, kept: bool) -> None:
     """Removes the record's directories, and the record; it stays where `kept`, or where one of them does."""
     removed = [remove_tree(path) for path in record.paths()]
     if not kept and all(removed):
@@ -112,7 +112,7 @@ def remove_tree(path: Path) -> bool:
     return False
 
 
-def _leftovers(record: Record) -> list[Started]:
+def _leftovers(record: ProcessRecord) -> list[Started]:
     found = {started.pid: started for started in record.processes() if started.running()}
     for started in _carrying(MARKER, record.marker):
         found.setdefault(started.pid, started)
@@ -129,7 +129,7 @@ def _carrying(variable: str, value: str) -> Iterable[Started]:
                 continue
             name = process.name()
         except (psutil.Error, OSError):
-            continue  # somebody else's, or gone
+            continue  # another user's, or gone
         start = start_of(process.pid)
         if start is not None:
             yield Started(process.pid, start, name)

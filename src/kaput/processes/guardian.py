@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 from kaput.processes.ending import end_leftovers
-from kaput.processes.records import Record
+from kaput.processes.records import ProcessRecord
 
 GOODBYE = b"goodbye"
 
 
 def main(record: Path) -> None:
-    """Waits for the owner's end, then cleans up after it unless it said goodbye."""
+    """Waits for the owner's end, then cleans up after it unless it ended normally."""
     # Only the owner's end ends it: not a closing terminal, not a signal to everything of this user.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -26,7 +26,7 @@ def main(record: Path) -> None:
     while chunk := os.read(0, 64):
         received += chunk
     if GOODBYE not in received:
-        end_leftovers(Record(record))
+        end_leftovers(ProcessRecord(record))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import IO
 from kaput.errors import LabError
 from kaput.processes.ending import KILL_TIMEOUT_S, close, end_politely, end_strays
 from kaput.processes.guardian import GOODBYE
-from kaput.processes.records import MARKER, OWNER_NAME, Record, Started, own_marker, start_of
+from kaput.processes.records import MARKER, OWNER_NAME, ProcessRecord, Started, own_marker, start_of
 from kaput.processes.signals import shielded
 
 Stream = int | IO[bytes] | None
@@ -99,7 +99,7 @@ class Owner:
         if self._marks_environment:
             # Also what others start from here, such as Spark its JVM, is then known to be kaput's.
             os.environ[MARKER] = own_marker()
-        self._record = Record.create()
+        self._record = ProcessRecord.create()
         self._guardian = _start_guardian(self._record)
         self._open = True
         return self
@@ -184,7 +184,7 @@ def _popen(
         raise LabError(f"{name} cannot be started: {error}") from None
 
 
-def _start_guardian(record: Record) -> subprocess.Popen[bytes]:
+def _start_guardian(record: ProcessRecord) -> subprocess.Popen[bytes]:
     # Without the marker: the guardian ends what carries it, and an outer kaput's guardian must not end ours.
     env = {key: value for key, value in os.environ.items() if key not in (MARKER, OWNER_NAME)}
     return subprocess.Popen(

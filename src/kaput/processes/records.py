@@ -84,13 +84,13 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Record:
+class ProcessRecord:
     """The record of one owner: a directory with append-only lists of processes and of paths."""
 
     path: Path
 
     @classmethod
-    def create(cls) -> Record:
+    def create(cls) -> ProcessRecord:
         """A fresh record of this process. Raises LabError where none can be made."""
         root, number = registry(), 0
         try:
@@ -157,9 +157,9 @@ class Record:
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
-def all_records() -> list[Record]:
+def all_records() -> list[ProcessRecord]:
     """The records of every owner on this machine."""
     try:
-        return [Record(path) for path in sorted(registry().iterdir()) if path.is_dir()]
+        return [ProcessRecord(path) for path in sorted(registry().iterdir()) if path.is_dir()]
     except OSError:
         return []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kaput.evidence.findings import FaultFindings, Findings
-from kaput.evidence.findings_parts import PartitionState, Percentiles
+from kaput.evidence.findings_parts import PartitionSnapshot, Percentiles
 from kaput.report.bars import NOBODY
 from kaput.report.course import Course
 from kaput.report.headline import hit_by
@@ -140,7 +140,7 @@ def _at(ns: int, began_ns: int) -> str:
     return f", at {seconds:,.1f} s" if began_ns and 0 <= seconds < _DAY_S else ""
 
 
-def _state(state: PartitionState) -> str:
+def _state(state: PartitionSnapshot) -> str:
     if state.leader is None and state.isr is None:
         return "not known"
     leader = "leader not known" if state.leader is None else f"broker {state.leader}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_parts import PartitionState
+from kaput.evidence.findings_parts import PartitionSnapshot
 from kaput.report.layout import NOTHING, columns
 
 MOST = 20  # partitions; of more the findings tell, not the screen
@@ -25,7 +25,7 @@ def partition_text(findings: Findings) -> Text:
     return columns(header, rows, len(header))
 
 
-def _told(state: PartitionState) -> str:
+def _told(state: PartitionSnapshot) -> str:
     if state.leader is None and state.isr is None:
         return NOTHING
     leader = "nobody" if state.leader == -1 else NOTHING if state.leader is None else str(state.leader)

@@ -144,7 +144,7 @@ def _ours(findings: Findings, published: Published) -> str:
 
 
 def _readers(findings: Findings) -> Iterator[str]:
-    """What each group was given, how often."""
+    """What was delivered to each group, how often."""
     for group in findings.groups:
         twice = f"{group.redelivered:,} of them redelivered" if group.redelivered else "each once"
         never = f", {group.unseen:,} never" if group.unseen else ""
@@ -162,7 +162,7 @@ def _slumps(findings: Findings) -> Iterator[str]:
 
 
 def _stalls(findings: Findings) -> Iterator[str]:
-    """How long nobody was acknowledged, and how long the new leader waited for its first message."""
+    """The longest time without an acknowledgement, and the time until the new leader's first one."""
     silences = [fault.unavailable_ms for fault in findings.faults if fault.unavailable_ms is not None]
     if silences:
         yield f"no acknowledgement for {milliseconds(max(silences))}"

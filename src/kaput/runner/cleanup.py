@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kaput.cluster.access import OPEN, Access
+from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
-from kaput.cluster.existing_admin import ExistingAdmin
 from kaput.errors import LabError
 from kaput.runner.cleanup_journal import Journal, PendingHeal, read_journal
 

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kaput.cluster.admin import PartitionState
+from kaput.cluster.admin.existing import ExistingAdmin, Settings
 from kaput.cluster.existing import ExistingCluster, version_of
-from kaput.cluster.existing_admin import ExistingAdmin, Settings
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
 from kaput.scenario.model import Cluster, Scenario, Topic

@@ -1,6 +1,6 @@
 """Mistakes in a scenario: what pydantic found, in the words of the file, each with its path.
 
-Not here: lines (source.py) and what must agree between blocks (checks.py).
+Not here: lines (source.py) and what must agree between blocks (checks/scenario.py).
 """
 
 from __future__ import annotations
@@ -47,19 +47,22 @@ class Mistake:
 
 
 def in_lines(mistakes: Sequence[Mistake]) -> str:
-    """One a line, behind its path; for what stands in no file."""
+    """One per line after its path; for data that is not from a file."""
     return "\n".join(
         f"{dotted(mistake.path)}: {mistake.text}" if mistake.path else mistake.text for mistake in mistakes
     )
 
 
-def from_validation(error: ValidationError, data: Any) -> list[Mistake]:
-    """Every mistake that pydantic found in `data`; what it says of one place in several ways is one."""
+def from_validation(error: ValidationError, data: Any, block: DataPath = ()) -> list[Mistake]:
+    """Every mistake that pydantic found in `data`; what it says of one place in several ways is one.
+
+    `block`: where a scenario has such data, if it is not a whole one.
+    """
     places: dict[DataPath, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         places.setdefault(_data_path(detail, data), []).append(detail)
     return [
-        Mistake(path, _sentence(path, details), details[0]["type"])
+        Mistake(path, _sentence((*block, *path), details), details[0]["type"])
         for path, details in places.items()
         # A mapping that is wrong inside is also "not text" for the other half of a union: noise.
         if not (isinstance(value_at(data, path), dict) and any(_below(other, path) for other in places))

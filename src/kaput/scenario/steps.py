@@ -58,48 +58,48 @@ class FaultStep(Block):
     ]
     """The action."""
     target: Target = "any"
-    """Whom it hits; leaders, followers and coordinators are looked up when the fault is injected."""
+    """What it hits; leaders, followers and coordinators are looked up when the fault is injected."""
     for_: DurationMs | None = Field(default=None, alias="for")
     """How long; without it the fault is healed when everything has been sent."""
     from_: Peers | None = Field(default=None, alias="from")
-    """From whom (network faults): a word, or a list of them."""
+    """The other side of a network fault: `controllers`, `clients`, `broker 1`, ..., or a list of them."""
     direction: Direction | None = None
-    """What is hit: `in` what comes to the target, `out` what goes from it, or `both`."""
+    """Traffic to the target (`in`), from it (`out`), or `both`."""
     how: How | None = None
-    """Packets vanish (`drop`), or their sender is told at once (`reject`)."""
+    """Packets are dropped (`drop`), or rejected with an error to their sender (`reject`)."""
     clients_with: Side | None = None
-    """Whom the clients of a partition still reach: the `target`, the `others`, or `both`."""
+    """Which side of a partition clients still reach: the `target`, the `others`, or `both`."""
     percent: Percent | None = None
-    """How many of a hundred packets are lost."""
+    """The percentage of packets that are lost."""
     rate: Bandwidth | None = None
-    """Bandwidth that is left, such as 12mbit."""
+    """The remaining bandwidth, such as 12mbit."""
     delay: DurationMs | None = None
-    """How late everything is that the target sends."""
+    """The delay of everything that the target sends."""
     jitter: DurationOrZeroMs | None = None
-    """By how much the delay varies, up and down."""
+    """How much the delay varies, up and down."""
     up: DurationMs | None = None
-    """How long a flapping link works each time."""
+    """How long a flapping link works between cuts."""
     down: DurationMs | None = None
-    """How long a flapping link is cut each time."""
+    """How long each cut of a flapping link lasts."""
 
     processing: DurationMs | None = None
-    """How long a slow member works on each record."""
+    """How long a slow member takes for each record."""
     partitions: Count | None = None
-    """How many partitions a topic has once it is resized."""
+    """The number of partitions after the resize."""
     brokers: Count | None = None
-    """How many brokers a cluster gets that grows."""
+    """The number of brokers to add."""
     replication_factor: Count | None = None
-    """How many replicas every partition has once they are reassigned."""
+    """The number of replicas of every partition after the reassignment."""
     kafka: str | None = None
-    """The version of Kafka that every node is upgraded to."""
+    """The version of Kafka to upgrade to."""
     inject: str | None = None
     """The command line that breaks a broker (docs/EXISTING_CLUSTER.md)."""
     heal: str | None = None
-    """The command line that ends that; without it the fault is one that ends by itself."""
+    """The command line that ends the fault; without it the fault ends by itself."""
     prove: str | None = None
-    """The command line that exits with 0 as long as the fault has hold; without it the broker is asked."""
+    """The command line that exits with 0 while the fault is in effect; without it the broker is probed."""
     timeout: DurationMs | None = None
-    """How long each of these may take, and its effect may take to show."""
+    """The time limit for each of these commands, and for its effect to show."""
 
     @model_validator(mode="before")
     @classmethod

@@ -22,7 +22,7 @@ class AfterStart:
 
 
 @dataclass(frozen=True)
-class AtMessage:
+class AtAttempt:
     """At the N-th attempt over all producers, counted from 1."""
 
     message: int
@@ -35,7 +35,7 @@ class Step:
     id: str
     fault: str
     target: str
-    trigger: AfterStart | AtMessage
+    trigger: AfterStart | AtAttempt
     duration_ms: int | None
     seed: int
     options: Options = field(default_factory=Options)
@@ -69,13 +69,13 @@ def longest_duration_ms(scenario: model.Scenario) -> int | None:
     return max((spec.duration for spec in scenario.workload.producers if spec.duration), default=None)
 
 
-def _trigger(at: steps.AtMessage | str, scenario: model.Scenario) -> AfterStart | AtMessage:
+def _trigger(at: steps.AtMessage | str, scenario: model.Scenario) -> AfterStart | AtAttempt:
     if isinstance(at, steps.AtMessage):
-        return AtMessage(at.message)
+        return AtAttempt(at.message)
     share = share_of(at)
     if share is None:
         return AfterStart(parse_duration_ms(at))
     total = total_messages(scenario)
     if total is not None:
-        return AtMessage(max(1, round(share * total)))
+        return AtAttempt(max(1, round(share * total)))
     return AfterStart(round(share * (longest_duration_ms(scenario) or 0)))

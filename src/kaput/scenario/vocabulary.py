@@ -21,7 +21,7 @@ CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 KAFKAS_TIMEOUT_MS = 60_000  # transaction.timeout.ms, of librdkafka and of the Java client
 
-# Of a cluster with security: whom the run itself signs in as, and everybody there is. `nobody` has no rights.
+# On a cluster with security: the run's own user, and all users. `nobody` has no permissions.
 CLIENT_USER = "kaput"
 USERS = (CLIENT_USER, "nobody")
 
@@ -31,5 +31,5 @@ UNSYNCED_DATA_FAULTS = frozenset({"power-loss"})
 
 
 def proven(fault: str, bit: bool, effective_ns: int | None) -> bool:
-    """Whether a fault is shown to have bitten: its probe says so, and from which moment on."""
+    """Whether a fault's effect is confirmed: its probe shows it, and since when."""
     return bit and (effective_ns is not None or fault == NOOP)

@@ -24,7 +24,7 @@ from kaput.evidence.recording import hold_to_record
 from kaput.evidence.sealing import seal
 from kaput.sequence.checking import Taken
 from kaput.sequence.intervals import Longs
-from kaput.sequence.summary import ProducerSummary, Summary
+from kaput.sequence.summary import CheckSummary, ProducerSummary
 
 TOPIC = "sequence"
 MOST_PRODUCERS = 100_000
@@ -87,7 +87,7 @@ class EvidenceFolder:
             columns: dict[str, Values] = {"topic": TOPIC, "partition": 0, "timestamp_ms": 0, "intact": True}
             self._log.batch(len(unreadable), columns | {"offset": first_line + unreadable})
 
-    def seal(self, summary: Summary, ended: str | None) -> None:
+    def seal(self, summary: CheckSummary, ended: str | None) -> None:
         """What did not come was sent as well. `ended`: why the input was not read to its end."""
         for producer in summary.producers:
             self._missing(producer)
@@ -104,7 +104,7 @@ class EvidenceFolder:
         self.folder.write_manifest(manifest)
         with self._hold:
             sealed = manifest.model_copy(update={"state": "sealed"})
-            seal(self.folder, self._hold, lambda said: self.folder.write_manifest(sealed))
+            seal(self.folder, self._hold, lambda _warnings: self.folder.write_manifest(sealed))
 
     def _missing(self, producer: ProducerSummary) -> None:
         for gap in producer.gaps:
@@ -121,7 +121,7 @@ class EvidenceFolder:
         self._sends.batch(len(numbers), columns)
 
 
-def _scenario(summary: Summary) -> dict[str, object]:
+def _scenario(summary: CheckSummary) -> dict[str, object]:
     """What the folder is judged by."""
     count = max((producer.producer for producer in summary.producers), default=0) + 1
     messages = max((producer.account.expected for producer in summary.producers), default=0) or 1

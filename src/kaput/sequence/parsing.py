@@ -55,7 +55,7 @@ class Parsed:
         )
 
 
-class Form(Protocol):
+class LineFormat(Protocol):
     """What the lines look like."""
 
     def parse(self, block: bytes) -> Parsed:
@@ -63,7 +63,7 @@ class Form(Protocol):
         ...
 
 
-class TextForm:
+class TextFormat:
     """kaput's own text form, and what `seq` prints."""
 
     def parse(self, block: bytes) -> Parsed:
@@ -123,7 +123,7 @@ def _parsed(number: Longs, time: Longs, producer: Longs, good: Bools) -> Parsed:
     return Parsed(number, time, producer, np.flatnonzero(good), len(good), np.flatnonzero(~good))
 
 
-class PatternForm:
+class PatternFormat:
     """Lines in which a regular expression finds `number`, and perhaps `time` and `producer`."""
 
     def __init__(self, pattern: str) -> None:
@@ -167,7 +167,7 @@ def _nothing() -> Longs:
     return np.empty((3, 0), np.int64)
 
 
-class PayloadForm:
+class PayloadFormat:
     """kaput's own payloads, in base64, one a line. Without a run id that of the first intact one counts."""
 
     def __init__(self, run_id: uuid.UUID | None = None) -> None:

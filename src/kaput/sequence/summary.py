@@ -16,7 +16,7 @@ _SHOWN = 20  # ranges, windows and producers in the text; JSON has them all
 
 
 @dataclass(frozen=True)
-class Account:
+class SequenceAccount:
     """One producer's sequence, or the sum of all. `duplicates`: numbers that came more than once; `copies`:
     lines beyond the first of each; `unexpected`: lines with other numbers than those expected.
     """
@@ -39,13 +39,13 @@ class ProducerSummary:
     """What one producer's sequence lacks."""
 
     producer: int
-    account: Account
+    account: SequenceAccount
     gaps: list[Gap]
     windows: list[Window]
 
 
 @dataclass(frozen=True)
-class Summary:
+class CheckSummary:
     """What was found in so many lines."""
 
     lines: int
@@ -54,11 +54,11 @@ class Summary:
     producers: list[ProducerSummary]
 
     @property
-    def total(self) -> Account:
+    def total(self) -> SequenceAccount:
         """The sum over all producers."""
         accounts = [vars(each.account) for each in self.producers]
-        names = Account.__dataclass_fields__
-        return Account(**{name: sum(account[name] for account in accounts) for name in names})
+        names = SequenceAccount.__dataclass_fields__
+        return SequenceAccount(**{name: sum(account[name] for account in accounts) for name in names})
 
     def held(self, strict: bool) -> bool:
         """Nothing is missing; `strict`: and nothing else is wrong."""
@@ -67,17 +67,17 @@ class Summary:
         return not total.missing and not (strict and other)
 
 
-def summarise(checker: Checker, join_ms: float = JOIN_MS) -> Summary:
+def summarise(checker: Checker, join_ms: float = JOIN_MS) -> CheckSummary:
     """All that the checker has found so far."""
     producers = [_producer_summary(who, checker.sequences[who], join_ms) for who in sorted(checker.sequences)]
-    return Summary(checker.lines, checker.unreadable, checker.first_unreadable, producers)
+    return CheckSummary(checker.lines, checker.unreadable, checker.first_unreadable, producers)
 
 
 def _producer_summary(producer: int, found: Sequence, join_ms: float) -> ProducerSummary:
     first, last = found.bounds
     gaps = found.seen.missing(first, last)
     missing = sum(gap.numbers for gap in gaps)
-    account = Account(
+    account = SequenceAccount(
         expected=last - first + 1,
         seen=found.seen.count(),
         missing=missing,
@@ -89,7 +89,7 @@ def _producer_summary(producer: int, found: Sequence, join_ms: float) -> Produce
     return ProducerSummary(producer, account, gaps, windows(producer, gaps, join_ms))
 
 
-def as_json(summary: Summary) -> dict[str, Any]:
+def as_json(summary: CheckSummary) -> dict[str, Any]:
     """One document: the sum, and each producer."""
     first = summary.first_unreadable
     return {
@@ -124,12 +124,12 @@ def _window_json(window: Window) -> dict[str, Any]:
     }
 
 
-def as_text(summary: Summary) -> str:
+def as_text(summary: CheckSummary) -> str:
     """A few lines; of what there is much of only the first."""
     return "\n".join([*_lines(summary), ""])
 
 
-def _lines(summary: Summary) -> Iterator[str]:
+def _lines(summary: CheckSummary) -> Iterator[str]:
     several = len(summary.producers) > 1
     total = summary.total
     who = f"{len(summary.producers):,} producers: " if several else ""
@@ -158,7 +158,7 @@ def _rest(count: int, what: str) -> Iterator[str]:
         yield f"and {count - _SHOWN:,} more {what} (--json has them all)"
 
 
-def _account(account: Account) -> str:
+def _account(account: SequenceAccount) -> str:
     copies = f" ({account.copies:,} copies)" if account.copies != account.duplicates else ""
     unexpected = f", {account.unexpected:,} unexpected" if account.unexpected else ""
     return (

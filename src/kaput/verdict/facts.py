@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Circumstances(NamedTuple):
-    """What is known of acknowledgements that the log does not bear out, beside their cause.
+    """What is known of acknowledgements that the log contradicts, in addition to their cause.
 
     leaders_known: who led the partition is recorded: of a cause with two leaders, both of them.
     isr_of_one: the ISR was the leader alone when they were given.
@@ -112,7 +112,7 @@ class GroupFacts:
 
 @dataclass(frozen=True)
 class FaultFacts:
-    """One injected fault, whether it bit, and when it took effect; None where that is not recorded."""
+    """One injected fault, whether (`bit`) and when it took effect; None if that is not recorded."""
 
     id: str
     fault: str
@@ -124,7 +124,7 @@ class FaultFacts:
 
     @property
     def proven(self) -> bool:
-        """Whether it is shown to have bitten (see vocabulary.proven)."""
+        """Whether its effect is confirmed (see vocabulary.proven)."""
         return vocabulary.proven(self.fault, self.bit, self.effective_ns)
 
 

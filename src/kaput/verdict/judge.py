@@ -15,9 +15,9 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import Verdict
 from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.doubts import doubts
+from kaput.verdict.existing_cluster import ExistingClusterLimits
 from kaput.verdict.expectations import compare
 from kaput.verdict.facts import Facts, GroupFacts
-from kaput.verdict.outside import Outside
 
 _UNNOTICED = Ruling(
     "unclear", "a member that was killed may have been handed them once more, for the last time"
@@ -96,44 +96,46 @@ def judge(facts: Facts, scenario: Scenario | None) -> Judgement:
     if scenario is None:
         reason = "scenario.yaml is missing: what was promised is not known, so only counts are given."
         return Judgement("inconclusive", [reason], [], bench.permitted)
-    outside = Outside.of(facts)
-    _judge_messages(bench, facts, scenario, outside)
+    limits = ExistingClusterLimits.of(facts)
+    _judge_messages(bench, facts, scenario, limits)
     for group in facts.groups:
-        _judge_group(bench, group, facts, scenario, outside)
+        _judge_group(bench, group, facts, scenario, limits)
     bench.doubts += doubts(facts, scenario)
     exceeded, unmet = compare(scenario.expect, _totals(facts), facts.sent)
     bench.violations += exceeded
     bench.doubts += unmet
-    return _conclude(bench, facts, scenario, outside)
+    return _conclude(bench, facts, scenario, limits)
 
 
-def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario, outside: Outside) -> None:
+def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits) -> None:
     losses = [
-        (outside.on_displaced(on_loss(scenario, loss), scenario, loss), loss.count) for loss in facts.losses
+        (limits.on_displaced(on_loss(scenario, loss), scenario, loss), loss.count) for loss in facts.losses
     ]
     bench.rule("lost", "acknowledged messages are lost", losses)
     copies = [(on_duplicate(scenario, producer), n) for producer, n in sorted(facts.duplicates.items())]
     bench.rule("duplicate", "messages are stored more than once", copies)
     swaps = [
-        (outside.on_reordered(on_reordered(scenario, found), found, facts.leader_changes), found.count)
+        (limits.on_reordered(on_reordered(scenario, found), found, facts.leader_changes), found.count)
         for found in facts.reordered
     ]
     bench.rule("reordered", "messages are stored behind later ones of the same producer", swaps)
     places = [
-        (outside.on_displaced(on_displaced(scenario, found), scenario, found), found.count)
+        (limits.on_displaced(on_displaced(scenario, found), scenario, found), found.count)
         for found in facts.displaced
     ]
     bench.rule("inconsistent-offset", "offsets were given to more than one message", places)
-    _judge_transactions(bench, facts, scenario, outside)
+    _judge_transactions(bench, facts, scenario, limits)
     for name, meaning in _never(RUN_ANOMALIES):
         if count := facts.counts.get(name):
             bench.violations.append(f"{count:,} {meaning} ({name}).")
 
 
-def _judge_transactions(bench: _Bench, facts: Facts, scenario: Scenario, outside: Outside) -> None:
+def _judge_transactions(
+    bench: _Bench, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits
+) -> None:
     """Of what committed all is shown or nothing, but for messages that may be lost."""
     for name, what in _TRANSACTIONS.items():
-        ruled = _as_losses(facts, scenario, outside, name, None)
+        ruled = _as_losses(facts, scenario, limits, name, None)
         rest = facts.counts.get(name, 0) - sum(n for _, n in ruled)
         ruled = [(_COMMIT_IS_A_PROMISE if r.word == "violation" else r, n) for r, n in ruled]
         bench.rule(name, what, [*ruled, *([(_ABORTED, rest)] if rest else [])])
@@ -147,22 +149,22 @@ def _judge_transactions(bench: _Bench, facts: Facts, scenario: Scenario, outside
 
 
 def _as_losses(
-    facts: Facts, scenario: Scenario, outside: Outside, name: str, group: str | None
+    facts: Facts, scenario: Scenario, limits: ExistingClusterLimits, name: str, group: str | None
 ) -> list[tuple[Ruling, int]]:
     """What follows from losses has their ruling, the worst of several: the one place where that is so."""
     found = []
     for one in facts.consequences:
         if (one.name, one.group) == (name, group):
-            rulings = [outside.on_displaced(on_loss(scenario, loss), scenario, loss) for loss in one.losses]
+            rulings = [limits.on_displaced(on_loss(scenario, loss), scenario, loss) for loss in one.losses]
             found.append((min(rulings, key=_severity, default=_NOT_EXPLAINED), one.count))
     return [(ruling._replace(why=f"{_FOLLOWS}: {ruling.why}"), n) for ruling, n in found]
 
 
 def _judge_group(
-    bench: _Bench, group: GroupFacts, facts: Facts, scenario: Scenario, outside: Outside
+    bench: _Bench, group: GroupFacts, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits
 ) -> None:
     gone = [
-        (outside.on_displaced(on_loss(scenario, kind), scenario, kind), kind.count) for kind in group.vanished
+        (limits.on_displaced(on_loss(scenario, kind), scenario, kind), kind.count) for kind in group.vanished
     ]
     bench.rule("vanished", "messages were delivered and are stored nowhere any more", gone, group.group)
     early = [row for row in _too_early(group, scenario) if row[1]]
@@ -175,7 +177,7 @@ def _judge_group(
     never = {**dict(_never(GROUP_ANOMALIES)), "redelivered": _DELIVERED_AGAIN}
     for name, meaning in never.items():
         count = group.counts.get(name, 0) - unclear.get(name, 0) - bench.permitted[name, group.group]
-        ruled = _as_losses(facts, scenario, outside, name, group.group)
+        ruled = _as_losses(facts, scenario, limits, name, group.group)
         excused = [(ruling, n) for ruling, n in ruled if ruling.word != "violation"]
         bench.rule(name, meaning, excused, group.group)
         if count := count - sum(n for _, n in excused):
@@ -216,7 +218,7 @@ def _totals(facts: Facts) -> dict[str, int]:
     return {**totals, **seconds, "stuck": facts.stuck}
 
 
-def _conclude(bench: _Bench, facts: Facts, scenario: Scenario, outside: Outside) -> Judgement:
+def _conclude(bench: _Bench, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits) -> Judgement:
     verdict: Verdict = "violated" if bench.violations else "inconclusive" if bench.doubts else "held"
     reasons = bench.violations + bench.doubts
     expected = scenario.expect.verdict
@@ -226,14 +228,16 @@ def _conclude(bench: _Bench, facts: Facts, scenario: Scenario, outside: Outside)
     if verdict == "held":
         reasons.append(_kept(facts))
     reasons = [reason[0].upper() + reason[1:] for reason in reasons + bench.permissions]
-    return Judgement(verdict, reasons, _notes(facts, scenario) + outside.notes(), bench.permitted)
+    return Judgement(verdict, reasons, _notes(facts, scenario) + limits.notes(), bench.permitted)
 
 
 def _kept(facts: Facts) -> str:
-    bit = f", and {len(facts.faults)} of {len(facts.faults)} faults bit" if facts.faults else ""
+    took_effect = (
+        f", and {len(facts.faults)} of {len(facts.faults)} faults took effect" if facts.faults else ""
+    )
     lost = facts.counts.get("lost")
     stored = "every acknowledged message is stored" if not lost else "no promise was broken"
-    return f"{facts.sent:,} messages sent, {facts.acked:,} acknowledged: {stored}{bit}."
+    return f"{facts.sent:,} messages sent, {facts.acked:,} acknowledged: {stored}{took_effect}."
 
 
 def _notes(facts: Facts, scenario: Scenario) -> list[str]:

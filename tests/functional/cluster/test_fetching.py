@@ -69,7 +69,7 @@ def test_another_jar_than_the_locked_one_is_never_used(repository: Path, java: J
     """A repository that serves something else is found out before the jar gets into the cache."""
     next(repository.rglob("two-1.0.jar")).write_text("trojan")
     with pytest.raises(
-        DistributionError, match=r"two-1\.0\.jar as the repository has it is not org\.example:two:1\.0"
+        DistributionError, match=r"two-1\.0\.jar from the repository is not org\.example:two:1\.0"
     ) as caught:
         resolve("0.0.1", java)
     assert hashlib.sha256(b"trojan").hexdigest() in str(caught.value)

@@ -9,13 +9,13 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from kaput.cluster.admin import Admin
+from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.event_log import collect_cluster_events
 from kaput.cluster.events import ClusterEvent
 from kaput.cluster.lab import Cluster
-from kaput.cluster.requests import metadata
 from kaput.cluster.wire import ask
-from kaput.cluster.znodes import Znode, read_znode
+from kaput.cluster.zookeeper.znodes import Znode, read_znode
 from kaput.errors import LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -73,5 +74,16 @@ def test_a_spark_connect_session_is_refused() -> None:
     connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(UsageError, match="Spark Connect"):
         context_of(connected)
-    classic = type("SparkSession", (), {"__module__": "pyspark.sql.session", "sparkContext": "theirs"})()
-    assert context_of(classic) == "theirs"
+
+
+def test_local_workers_run_the_programs_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which has kaput; the user's own choice, and a cluster's, are left alone."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    here = SimpleNamespace(master="local[2]", pythonExec="python3")
+    classic = type("SparkSession", (), {"__module__": "pyspark.sql.session", "sparkContext": here})()
+    assert context_of(classic).pythonExec == sys.executable
+    there = SimpleNamespace(master="spark://host:7077", pythonExec="python3")
+    assert context_of(there).pythonExec == "python3"
+    monkeypatch.setenv("PYSPARK_PYTHON", "python3.12")
+    chosen = SimpleNamespace(master="local", pythonExec="python3.12")
+    assert context_of(chosen).pythonExec == "python3.12"

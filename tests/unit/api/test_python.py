@@ -14,7 +14,7 @@ import pytest
 import kaput
 from fakes.in_process import InProcess
 from kaput.bench.generate import generate, shape_of
-from kaput.bench.plan import Plan
+from kaput.bench.plan import PlantingPlan
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.counts import GroupCounts, RunCounts
 from kaput.evidence.findings_file import SCHEMA
@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
     """A run folder with planted anomalies that was judged, and what was planted."""
     folder = tmp_path_factory.mktemp("made")
     shape = shape_of(20_000, 4, 3, 2, seed=5, slab_messages=20_000)
-    expected = generate(Plan(shape, 0.001), folder, InProcess(), lambda _done, _all: None)  # type: ignore[arg-type]
+    expected = generate(PlantingPlan(shape, 0.001), folder, InProcess(), lambda _done, _all: None)  # type: ignore[arg-type]
     kaput.analyze(folder, InProcess(), page=False)
     return folder, expected
 
@@ -154,3 +154,8 @@ def test_real_findings_follow_the_schema_that_is_shipped(made: tuple[Path, dict[
         jsonschema.validate({**found, "mistake": 1}, schema)
     with pytest.raises(jsonschema.ValidationError, match="'maybe' is not one of"):
         jsonschema.validate({**found, "verdict": "maybe"}, schema)
+
+
+def test_type_checkers_see_kaputs_types() -> None:
+    """The package says that it has them (PEP 561)."""
+    assert Path(str(kaput.__file__)).with_name("py.typed").is_file()

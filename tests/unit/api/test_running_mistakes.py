@@ -60,3 +60,18 @@ def test_network_faults_need_a_program_that_is_inside(tmp_path: Path) -> None:
     with pytest.raises(kaput.LabError, match=r"kaput inside COMMAND"):
         kaput.run("leader-isolated-acks-1", runs=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"command_config": "client.properties"}, "command_config goes with bootstrap_servers"),
+        ({"use_existing_topics": True}, "use_existing_topics goes with bootstrap_servers"),
+        ({"bootstrap_servers": "host:9092", "kafka_home": "/opt/kafka"}, "kafka_home is for clusters that"),
+    ],
+)
+def test_options_of_the_other_kind_of_cluster_are_refused(options: Any, said: str, tmp_path: Path) -> None:
+    """Those of kaput's own clusters with yours, and those of yours with kaput's own."""
+    with pytest.raises(kaput.UsageError, match=said):
+        kaput.run("noop", runs=tmp_path / "runs", **options)
+    assert not (tmp_path / "runs").exists()

@@ -51,7 +51,7 @@ def test_a_changed_jar_is_refused_by_name(cache: Path) -> None:
     jar.write_text("tampered")
     with pytest.raises(DistributionError) as caught:
         resolve("0.0.1", NO_JAVA)
-    assert all(text in str(caught.value) for text in (str(jar), expected, sha256_of(jar), "remove it"))
+    assert all(text in str(caught.value) for text in (str(jar), expected, sha256_of(jar), "delete it"))
 
 
 def test_verified_jars_are_not_hashed_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_verified_jars_are_not_hashed_again(cache: Path, monkeypatch: pytest.Mon
 
 def test_a_version_without_a_lock_names_those_there_are() -> None:
     """The user learns what would have worked."""
-    with pytest.raises(DistributionError, match=r"Kafka 9\.9\.9 has no lock file; there are: .*4\.3\.1"):
+    with pytest.raises(DistributionError, match=r"Kafka 9\.9\.9 has no lock file; .*4\.3\.1"):
         read_lock("9.9.9")
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kaput.cluster.broadcast import Broadcaster
-from kaput.cluster.requests import metadata
+from kaput.cluster.admin.broadcast import Broadcaster
+from kaput.cluster.admin.requests import metadata
 from kaput.cluster.wire import Endpoint, Refused, Unanswered, trouble
 from kaput.errors import LabError
 

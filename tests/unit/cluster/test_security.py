@@ -13,12 +13,12 @@ import pytest
 from kafka.net.sasl.scram import ScramClient
 
 from kaput.cluster.access import Access
+from kaput.cluster.admin.requests import metadata
 from kaput.cluster.credentials import User, all_rights, with_records
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.protocol import MemoryRecords
 from kaput.cluster.record_batches import header
-from kaput.cluster.requests import metadata
 from kaput.cluster.security import Security, Unsecured, secured
 from kaput.cluster.wire import Endpoint, Refused, ask
 from kaput.errors import UsageError

@@ -14,8 +14,8 @@ import pytest
 
 from kaput.cluster.properties import NodeLayout, roles, write_properties
 from kaput.cluster.wire import Endpoint, Unanswered
-from kaput.cluster.znodes import Znode, read_znode
-from kaput.cluster.zookeeper import write_zookeeper
+from kaput.cluster.zookeeper.nodes import broker_identity, write_zookeeper
+from kaput.cluster.zookeeper.znodes import Znode, read_znode
 from kaput.scenario.model import Cluster
 
 
@@ -50,7 +50,7 @@ def test_a_broker_knows_every_zookeeper(tmp_path: Path) -> None:
     """At its own address; nothing of KRaft, nothing that decides about failover."""
     spec = Cluster(mode="zookeeper", zookeepers=3)
     places = plan(spec, tmp_path)
-    write_properties(places[2], list(places.values()), spec)
+    write_properties(places[2], list(places.values()), spec, identity=broker_identity)
     found = written(tmp_path / "2" / "server.properties")
     assert found["broker.id"] == "2"
     assert found["zookeeper.connect"] == "10.0.0.201:2181,10.0.0.202:2181,10.0.0.203:2181"

@@ -25,7 +25,7 @@ from kaput.faults.members.member import NoGroups
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.targets import resolve, resolve_members
 from kaput.scenario.options import Options
-from kaput.scenario.timeline import AfterStart, AtMessage, Step
+from kaput.scenario.timeline import AfterStart, AtAttempt, Step
 from waiting import wait_for
 
 
@@ -78,7 +78,7 @@ def play_until(nemesis: Nemesis, what: Callable[[], bool]) -> None:
 
 def test_a_threshold_injects_and_the_duration_heals(tmp_path: Path) -> None:
     """A step at message N waits for N, bites its target, and heals after its duration."""
-    step = Step("1-kill", "kill", "leader-of orders/0", AtMessage(30), 50, 1)
+    step = Step("1-kill", "kill", "leader-of orders/0", AtAttempt(30), 50, 1)
     rows, nodes = play(tmp_path, [step], lambda nemesis: nemesis.threshold(30))
     assert nodes[2].done == ["kill", "start"] and nodes[1].done == []
     (row,) = rows
@@ -120,7 +120,7 @@ def test_faults_overlap(tmp_path: Path) -> None:
 
     steps = [
         Step("1-pause", "pause", "followers-of orders/0", AfterStart(0), None, 1),
-        Step("2-kill", "kill", "leader-of orders/0", AtMessage(2), 50, 2),
+        Step("2-kill", "kill", "leader-of orders/0", AtAttempt(2), 50, 2),
     ]
     rows, nodes = play(tmp_path, steps, drive, heard=heard)
     pause, kill = rows
@@ -142,8 +142,8 @@ def test_without_duration_the_end_of_the_workload_heals(tmp_path: Path) -> None:
         nemesis.workload_over()
 
     steps = [
-        Step("1-kill", "kill", "broker 1", AtMessage(1), None, 1),
-        Step("2-pause", "pause", "broker 2", AtMessage(1), 100, 1),
+        Step("1-kill", "kill", "broker 1", AtAttempt(1), None, 1),
+        Step("2-pause", "pause", "broker 2", AtAttempt(1), 100, 1),
     ]
     nodes = {number: FakeNode(number) for number in (1, 2, 3)}
     rows, _ = play(tmp_path, steps, drive, heard=heard, nodes=nodes)
@@ -153,7 +153,7 @@ def test_without_duration_the_end_of_the_workload_heals(tmp_path: Path) -> None:
 def test_a_step_whose_time_never_came_did_not_bite(tmp_path: Path) -> None:
     """The workload ended first: the step is recorded, unbitten, with the reason."""
     steps = [
-        Step("1-kill", "kill", "broker 1", AtMessage(999), 10, 1),
+        Step("1-kill", "kill", "broker 1", AtAttempt(999), 10, 1),
         Step("2-stop", "stop", "broker 2", AfterStart(60_000), 10, 1),
     ]
     rows, nodes = play(tmp_path, steps, lambda nemesis: nemesis.workload_over())
@@ -171,7 +171,7 @@ def test_a_step_waits_for_its_message_as_long_as_there_is_load(tmp_path: Path) -
         nemesis.threshold(30)
 
     steps = [
-        Step("1-kill", "kill", "broker 1", AtMessage(30), 10, 1),
+        Step("1-kill", "kill", "broker 1", AtAttempt(30), 10, 1),
         Step("2-noop", "noop", "all", AfterStart(1700), 10, 1),
     ]
     rows, _ = play(tmp_path, steps, drive, heard=heard)
@@ -181,7 +181,7 @@ def test_a_step_waits_for_its_message_as_long_as_there_is_load(tmp_path: Path) -
 def test_steps_that_wait_have_no_thread(tmp_path: Path) -> None:
     """A timeline may have thousands of steps, by time and by message; only those under way cost a thread."""
     steps = [
-        Step(f"{i:04}-noop", "noop", "all", AtMessage(i) if i % 2 else AfterStart(60_000 + i), 10, 1)
+        Step(f"{i:04}-noop", "noop", "all", AtAttempt(i) if i % 2 else AfterStart(60_000 + i), 10, 1)
         for i in range(1, 2001)
     ]
     before = threading.active_count()
@@ -200,7 +200,7 @@ def test_steps_that_wait_have_no_thread(tmp_path: Path) -> None:
 
 def test_the_signal_of_the_last_message_may_come_after_the_end_of_the_load(tmp_path: Path) -> None:
     """It is on its way when the producers report that all is sent: the step begins all the same."""
-    step = Step("1-noop", "noop", "all", AtMessage(30), 10, 1)
+    step = Step("1-noop", "noop", "all", AtAttempt(30), 10, 1)
 
     def drive(nemesis: Nemesis) -> None:
         nemesis.workload_over()
@@ -294,9 +294,9 @@ def test_a_run_that_is_ended_heals_nothing(tmp_path: Path) -> None:
     heard: list[tuple[str, str, bool]] = []
     nodes = {number: FakeNode(number) for number in (1, 2, 3)}
     steps = [
-        Step("1-kill", "kill", "broker 1", AtMessage(1), 60_000, 1),
-        Step("2-kill", "kill", "broker 2", AtMessage(2), 60_000, 1),
-        Step("3-rolling-restart", "rolling-restart", "broker 3", AtMessage(1), None, 1),
+        Step("1-kill", "kill", "broker 1", AtAttempt(1), 60_000, 1),
+        Step("2-kill", "kill", "broker 2", AtAttempt(2), 60_000, 1),
+        Step("3-rolling-restart", "rolling-restart", "broker 3", AtAttempt(1), None, 1),
     ]
     rows, _ = play(tmp_path, steps, drive, heard=heard, nodes=nodes)
     assert [row["id"] for row in rows] == ["1-kill", "3-rolling-restart"]
@@ -319,9 +319,9 @@ def test_what_a_step_raises_beside_the_labs_trouble_ends_the_run(tmp_path: Path)
 def test_thresholds_are_told_in_order(tmp_path: Path) -> None:
     """Those of steps by time are none."""
     steps = [
-        Step("1-noop", "noop", "all", AtMessage(30), 10, 1),
+        Step("1-noop", "noop", "all", AtAttempt(30), 10, 1),
         Step("2-noop", "noop", "all", AfterStart(5), 10, 1),
-        Step("3-noop", "noop", "all", AtMessage(7), 10, 1),
+        Step("3-noop", "noop", "all", AtAttempt(7), 10, 1),
     ]
 
     def drive(nemesis: Nemesis) -> None:
@@ -385,7 +385,7 @@ def test_brokers_that_were_added_are_hit_from_then_on(tmp_path: Path) -> None:
     heard: list[tuple[str, str, bool]] = []
     steps = [
         Step("1-grow", "grow", "cluster", AfterStart(0), None, 1, Options(brokers=2)),
-        Step("2-noop", "noop", "all", AtMessage(2), 10, 1),
+        Step("2-noop", "noop", "all", AtAttempt(2), 10, 1),
     ]
 
     def drive(nemesis: Nemesis) -> None:
@@ -474,8 +474,8 @@ def test_members_are_hit_by_name_and_no_broker_is(tmp_path: Path) -> None:
     groups, heard = FakeGroups(), []  # type: ignore[var-annotated]
     steps = [
         Step("1-kill", "kill", "any member of billing", AfterStart(0), 20, 1),
-        Step("2-stop", "stop", "members of billing", AtMessage(2), 20, 1),
-        Step("3-kill", "kill", "member 2 of billing", AtMessage(3), None, 1),
+        Step("2-stop", "stop", "members of billing", AtAttempt(2), 20, 1),
+        Step("3-kill", "kill", "member 2 of billing", AtAttempt(3), None, 1),
     ]
 
     def drive(nemesis: Nemesis) -> None:

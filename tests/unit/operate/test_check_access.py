@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from kaput.cli.main import app
 from kaput.cluster.access import OPEN, Access
+from kaput.cluster.admin.authorization import check_access
 from kaput.cluster.wire import Refused, WrongProtocol
-from kaput.operate.authorization import check_access
 
 _API_VERSIONS = 18
 _ALERT = bytes.fromhex("15030300020246")

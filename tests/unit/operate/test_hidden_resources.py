@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kaput.cluster.admin.authorization import hidden_resources
 from kaput.errors import LabError
-from kaput.operate.authorization import hidden_resources
 
 
 def test_who_may_describe_the_cluster_sees_all() -> None:

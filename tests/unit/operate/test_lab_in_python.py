@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import kaput
 from fakes.world import World
 from kaput.cluster.distribution import Distribution
 from kaput.errors import UsageError
@@ -71,3 +72,19 @@ def test_jars_may_be_fetched_ahead_of_time(monkeypatch: pytest.MonkeyPatch) -> N
     made = lab(kafka="4.3.1")
     made.fetch(home)
     assert wanted == [("4.3.1", java)] and made.spec.kafka == "4.2.0"
+
+
+def test_a_lab_takes_a_scenarios_cluster_and_topics_and_keys_of_its_own() -> None:
+    """Keys win over the scenario's; `kaput.lab` is the same; mistakes are named before anything starts."""
+    assert kaput.lab is kaput.Lab
+    made = kaput.Lab("single-partition-share", brokers=5, disk_mb=500)
+    assert made.brokers == [1, 2, 3, 4, 5] and made.spec.disk_mb == 500
+    assert [topic.name for topic in made._topics] == ["jobs"]
+    with pytest.raises(UsageError, match="broker: no such key; did you mean brokers"):
+        kaput.Lab(broker=1)
+
+
+def test_an_option_that_does_not_exist_is_compared_with_those_of_faults(made: Lab) -> None:
+    """Not with the keys of a whole scenario."""
+    with pytest.raises(UsageError, match="directon: no such key; did you mean direction"):
+        made.inject("cut", "broker 1", directon="in")

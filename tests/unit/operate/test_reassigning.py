@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from fakes.reassigned import FakeCluster, Killed
+from kaput.cluster.admin.reassignments import ClusterView, ReplicaState
 from kaput.cluster.placement import Goal
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.operate.reassign import applying, planning
 from kaput.operate.reassign.applying import Outcome, Progress, apply, begin
-from kaput.operate.reassign.cluster import State, View
 from kaput.operate.reassign.journal import Folder
 from kaput.operate.reassign.moves import Move, read_kafka_json, to_kafka_json
 from kaput.operate.reassign.throttles import RATES, REPLICAS
@@ -237,12 +237,12 @@ def test_a_file_that_is_no_journal_is_named(tmp_path: Path) -> None:
             Folder(tmp_path).read("c")
 
 
-def down() -> View:
+def down() -> ClusterView:
     """Broker 3 is not there, and no leader for orders/1."""
-    return View(
+    return ClusterView(
         "cluster-1",
         {1: None, 2: None},
-        {("orders", 0): State((1, 3), 1, (1,)), ("orders", 1): State((3,), None, (3,))},
+        {("orders", 0): ReplicaState((1, 3), 1, (1,)), ("orders", 1): ReplicaState((3,), None, (3,))},
     )
 
 
@@ -298,7 +298,7 @@ def test_kafkas_own_json_is_read_and_written(tmp_path: Path) -> None:
 
 def test_bytes_are_those_of_the_leader() -> None:
     """Times the replicas that are copied."""
-    view = View("c", dict.fromkeys((1, 2, 3)), {("orders", 0): State((1, 2), 2, (1, 2))})
+    view = ClusterView("c", dict.fromkeys((1, 2, 3)), {("orders", 0): ReplicaState((1, 2), 2, (1, 2))})
     sizes = {(("orders", 0), 1): 50, (("orders", 0), 2): 70}
     (move,) = planning.planned(view, sizes, None, Goal(factor=3))
     assert (move.adding, move.removing, move.size, move.copied) == ((3,), (), 70, 70)

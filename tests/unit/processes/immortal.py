@@ -10,14 +10,14 @@ from pathlib import Path
 
 from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
-from kaput.processes.records import Record, Started, all_records, start_of
+from kaput.processes.records import ProcessRecord, Started, all_records, start_of
 
 
 def main(directory: Path) -> None:
     """A dead owner's record that names the immortal one, and a living owner's."""
     immortal = Started(1, start_of(1) or "", "immortal")
-    record = Record.create()
-    dead = Record(record.path.rename(record.path.with_name("4194304-0-0")))
+    record = ProcessRecord.create()
+    dead = ProcessRecord(record.path.rename(record.path.with_name("4194304-0-0")))
     directory.mkdir()
     dead.add_process(immortal)
     dead.add_path(directory)

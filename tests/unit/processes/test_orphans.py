@@ -10,7 +10,7 @@ import pytest
 
 from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
-from kaput.processes.records import MARKER, Record, Started, all_records, own_marker, start_of
+from kaput.processes.records import MARKER, ProcessRecord, Started, all_records, own_marker, start_of
 from waiting import eventually
 
 PARENT = Path(__file__).parent / "parent.py"
@@ -88,8 +88,8 @@ def test_a_process_id_used_again_is_not_touched(tmp_path: Path) -> None:
     """A dead owner's record that names a living process by id, but not by start, ends nothing."""
     innocent = subprocess.Popen(["sleep", "300"])
     try:
-        record = Record.create()
-        dead = Record(record.path.rename(record.path.with_name(f"{os.getpid()}-0-0")))
+        record = ProcessRecord.create()
+        dead = ProcessRecord(record.path.rename(record.path.with_name(f"{os.getpid()}-0-0")))
         dead.add_process(Started(innocent.pid, "another start", "innocent"))
         assert dead.owner_gone()
         assert reap_orphans() == []
@@ -102,8 +102,8 @@ def test_a_process_id_used_again_is_not_touched(tmp_path: Path) -> None:
 
 def test_a_started_process_that_was_not_yet_recorded_is_found_by_its_marker(state: Path) -> None:
     """Between start and record there is a gap: the marker in the environment closes it."""
-    record = Record.create()
-    dead = Record(record.path.rename(record.path.with_name("1-0-0")))
+    record = ProcessRecord.create()
+    dead = ProcessRecord(record.path.rename(record.path.with_name("1-0-0")))
     unrecorded = subprocess.Popen(["sleep", "300"], env={**os.environ, MARKER: dead.marker})
     try:
         assert reap_orphans() == ["sleep"]

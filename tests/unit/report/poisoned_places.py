@@ -17,8 +17,8 @@ from kaput.cli.streams import Streams
 from kaput.cluster.records import Record
 from kaput.console import Console
 from kaput.errors import LabError
+from kaput.report.cluster_status import render as standing
 from kaput.report.doctor import render as doctor
-from kaput.report.standing import render as standing
 
 # Clears the screen, sets the title, goes back, deletes, turns letters around, hides; C0, C1, bidi, no width.
 POISON = "x\x1b[2J\x1b]0;title\x07\r\b\x7f\x9b2J\u202e\u2066\u200b\U000e0041y"

@@ -6,7 +6,7 @@ import threading
 import time
 
 from kaput.cluster.admin import PartitionState
-from kaput.cluster.existing_admin import Seen
+from kaput.cluster.admin.existing import Seen
 from kaput.errors import LabError
 from kaput.runner.cluster_poller import Poller, changes, comings
 from waiting import eventually

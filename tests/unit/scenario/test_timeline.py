@@ -8,7 +8,7 @@ import pytest
 
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import Scenario
-from kaput.scenario.timeline import AfterStart, AtMessage, Step, timeline, total_messages
+from kaput.scenario.timeline import AfterStart, AtAttempt, Step, timeline, total_messages
 
 
 def scenario(producers: list[dict[str, Any]], *faults: dict[str, Any]) -> Scenario:
@@ -36,13 +36,13 @@ def test_the_lagging_pair_is_two_steps() -> None:
     [
         ("250ms", AfterStart(250)),
         (3, AfterStart(3000)),
-        ({"message": 12}, AtMessage(12)),
-        ("30%", AtMessage(75)),
-        ("0%", AtMessage(1)),
-        ("100%", AtMessage(250)),
+        ({"message": 12}, AtAttempt(12)),
+        ("30%", AtAttempt(75)),
+        ("0%", AtAttempt(1)),
+        ("100%", AtAttempt(250)),
     ],
 )
-def test_moments_where_every_producer_has_messages(at: Any, trigger: AfterStart | AtMessage) -> None:
+def test_moments_where_every_producer_has_messages(at: Any, trigger: AfterStart | AtAttempt) -> None:
     """A share is a share of all messages of all producers, and at least the first one."""
     load = scenario([{"messages": 100, "count": 2}, {"messages": 50}], {"at": at})
     assert timeline(load, 1)[0].trigger == trigger

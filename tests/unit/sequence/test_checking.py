@@ -13,21 +13,24 @@ from hypothesis import strategies as st
 from kaput.core import NULL_LONG
 from kaput.sequence.checking import Checker
 from kaput.sequence.intervals import Intervals
-from kaput.sequence.parsing import Form, PatternForm, TextForm
-from kaput.sequence.summary import Summary, as_json, as_text, summarise
+from kaput.sequence.parsing import LineFormat, PatternFormat, TextFormat
+from kaput.sequence.summary import CheckSummary, as_json, as_text, summarise
 
 MS = 1_000_000
 T0 = 1_700_000_000_000
 
 
 def checked(
-    text: str, expected: tuple[int, int] | None = None, form: Form | None = None, cuts: Iterable[int] = ()
-) -> Summary:
+    text: str,
+    expected: tuple[int, int] | None = None,
+    form: LineFormat | None = None,
+    cuts: Iterable[int] = (),
+) -> CheckSummary:
     """The summary of lines that come in blocks; `cuts`: before which lines a new one begins."""
     checker = Checker(expected)
     lines = text.encode().splitlines(keepends=True)
     borders = sorted({0, len(lines), *(cut % (len(lines) + 1) for cut in cuts)})
-    form = form or TextForm()
+    form = form or TextFormat()
     for first, end in pairwise(borders):
         block = b"".join(lines[first:end])
         checker.take(form.parse(block), block)
@@ -118,7 +121,7 @@ def test_intervals_are_the_set_and_know_the_times_at_their_ends(some: list[set[i
 
 def test_memory_grows_with_the_gaps_and_not_with_the_lines() -> None:
     """A million lines without a gap are one interval; so are their duplicates."""
-    checker, form = Checker((1, 1_000_000)), TextForm()
+    checker, form = Checker((1, 1_000_000)), TextFormat()
     for _ in range(2):
         for first in range(1, 1_000_001, 100_000):
             block = "".join(f"{number}\n" for number in range(first, first + 100_000)).encode()
@@ -185,7 +188,7 @@ def test_each_producer_has_a_sequence_of_its_own() -> None:
 
 def test_times_are_ms_or_ns() -> None:
     """Told by their size."""
-    form = TextForm()
+    form = TextFormat()
     parsed = form.parse(b"1 1700000000123\n2 1700000000123456789\n3\n4 1700000000124 7\n")
     assert parsed.time_ns.tolist() == [
         T0 * MS + 123 * MS,
@@ -202,10 +205,10 @@ def test_any_bytes_are_read_as_line_by_line(junk: bytes, at: int) -> None:
     """What is read in bulk is what a regular expression reads, and nothing raises."""
     whole = b"".join(b"%d 1700000000000 1\n" % n for n in range(12))
     block = whole[: at % len(whole)] + junk + b"\n" + whole
-    slow = PatternForm(
+    slow = PatternFormat(
         r"\A(?P<number>[0-9]{1,19})(?: (?P<time>[0-9]{1,19})(?: (?P<producer>[0-9]{1,19}))?)?\r?\Z"
     )
-    fast, line_by_line = TextForm().parse(block), slow.parse(block)
+    fast, line_by_line = TextFormat().parse(block), slow.parse(block)
     for name in ("number", "time_ns", "producer", "line", "unreadable"):
         assert getattr(fast, name).tolist() == getattr(line_by_line, name).tolist(), name
     assert fast.lines == line_by_line.lines == block.count(b"\n")
@@ -213,7 +216,7 @@ def test_any_bytes_are_read_as_line_by_line(junk: bytes, at: int) -> None:
 
 def test_a_pattern_finds_numbers_anywhere() -> None:
     """As kafka-console-consumer prints them with --property print.timestamp=true and the like."""
-    form = PatternForm(r"^CreateTime:(?P<time>\d+)\tPartition:\d+\tmessage-(?P<number>\d+)$")
+    form = PatternFormat(r"^CreateTime:(?P<time>\d+)\tPartition:\d+\tmessage-(?P<number>\d+)$")
     text = f"CreateTime:{T0}\tPartition:3\tmessage-2\nCreateTime:{T0}\tPartition:1\tmessage-1\nnothing\n"
     found = checked(text, (1, 3), form)
     assert (found.total.seen, found.total.missing, found.total.reordered, found.unreadable) == (2, 1, 1, 1)

@@ -57,7 +57,7 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"faults": [FaultFacts("2-kill", "kill", "broker 1", True, "gone")]},
-        "Fault 2-kill (kill broker 1) is recorded as having bitten, but not when: that proves nothing.",
+        "Fault 2-kill (kill broker 1) is recorded as having taken effect, but not when: that proves nothing.",
     ),
     (
         {"faults": [FaultFacts("2-noop", "noop", "any", False, "")]},
@@ -111,7 +111,7 @@ def test_what_is_held_is_said_with_its_faults(scenario: Make) -> None:
     kept = "1,000 messages sent, 990 acknowledged: every acknowledged message is stored"
     assert judge(facts_of(), scenario()).reasons == [f"{kept}."]
     two = judge(facts_of(faults=[KILL, KILL]), scenario(faults=["kill"])).reasons
-    assert two == [f"{kept}, and 2 of 2 faults bit."]
+    assert two == [f"{kept}, and 2 of 2 faults took effect."]
     lost = facts_of(counts={"lost": 5}, losses=[Loss(0, "orders", "deposed-leader", 5)])
     assert judge(lost, scenario(acks=1)).reasons == [
         "1,000 messages sent, 990 acknowledged: no promise was broken.",

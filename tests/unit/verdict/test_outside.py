@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kaput.verdict.contracts import Ruling
+from kaput.verdict.existing_cluster import ExistingClusterLimits
 from kaput.verdict.facts import Circumstances, Displaced, FaultFacts, GroupFacts, Loss, Reordered
 from kaput.verdict.judge import judge
-from kaput.verdict.outside import Outside
 from unit.verdict.conftest import Make, facts_of
 
 POLLED = 211_000_000
@@ -111,7 +111,7 @@ def test_the_word_is_one_of_three(
     scenario: Make, acks: str, topic: dict[str, Any], cause: str, word: str
 ) -> None:
     """What is not known is `unclear`, whatever contracts.py has made of it; else that stands."""
-    outside = Outside.of(facts_of(faults=[BOTH], polled_ns=POLLED))
+    outside = ExistingClusterLimits.of(facts_of(faults=[BOTH], polled_ns=POLLED))
     made, stands = scenario(acks=acks, topic=topic), Ruling("violation", "as was said")
     ruling = outside.on_displaced(stands, made, Loss(0, "orders", cause, 1))
     assert ruling.word == word and (ruling == stands) is (word == "violation")

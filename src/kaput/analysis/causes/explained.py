@@ -16,15 +16,15 @@ from kaput.analysis.causes.epochs import ACKS_0, RESTARTED, UNEXPLAINED, Acks, e
 from kaput.analysis.causes.survivors import perhaps_unsynced, unsynced
 from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
-from kaput.analysis.facts.timeline import FOREVER_NS, Epoch, Timeline
+from kaput.analysis.facts.timeline import Epoch, Timeline
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
-from kaput.analysis.runs.names import SHIFT, Names, Place
+from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.run import NULL, Flags, Ints, spread
+from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.scenario.vocabulary import CAUSES
 from kaput.verdict.facts import Circumstances
 
-_MS = 1_000_000
 KNOWN = list(Circumstances._fields)
 # What keeps a loss of which little is known from being a violation.
 _PERHAPS = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
@@ -73,7 +73,7 @@ def explained(
     rows: pl.DataFrame,
     under: pl.DataFrame,
     timeline: Timeline,
-    extents: Mapping[Place, Extent],
+    extents: Mapping[TopicPartition, Extent],
     names: Names,
     silent: Collection[int],
     attempted: Sequence[Attempted],
@@ -102,7 +102,7 @@ def explained(
     )
 
 
-def _deleted_without_offset(extents: Mapping[Place, Extent], names: Names) -> list[pl.Expr]:
+def _deleted_without_offset(extents: Mapping[TopicPartition, Extent], names: Names) -> list[pl.Expr]:
     """What was acknowledged without an offset may have stood in any part of its log, also a deleted one."""
     began = {place: extent for place, extent in extents.items() if place[0] in names.topics}
     sure = [names.code(place) for place, extent in began.items() if extent.start]
@@ -136,7 +136,7 @@ def _of_topic(
     rows: pl.DataFrame,
     under: pl.DataFrame,
     timeline: Timeline,
-    extents: Mapping[Place, Extent],
+    extents: Mapping[TopicPartition, Extent],
 ) -> pl.DataFrame:
     """Of acknowledgements that name no partition: in which of the topic's they were nobody knows."""
     found = _of_place(None, rows, under, timeline, extents)
@@ -148,11 +148,11 @@ def _of_topic(
 
 
 def _of_place(
-    place: Place | None,
+    place: TopicPartition | None,
     rows: pl.DataFrame,
     under: pl.DataFrame,
     timeline: Timeline,
-    extents: Mapping[Place, Extent],
+    extents: Mapping[TopicPartition, Extent],
 ) -> pl.DataFrame:
     offset, done = (rows[name].fill_null(NULL).to_numpy() for name in ("offset", "done_ns"))
     taken = rows["taken"].to_numpy()
@@ -227,10 +227,10 @@ def _own_epochs(rows: pl.DataFrame, under: pl.DataFrame, done: Ints) -> Ints:
     return own
 
 
-def _alone(timeline: Timeline, place: Place, done: Ints) -> Flags:
+def _alone(timeline: Timeline, place: TopicPartition, done: Ints) -> Flags:
     """Whether the ISR was the leader alone when it acknowledged."""
-    known = [(c.at_ns // _MS, len(c.isr)) for c in timeline.changes.get(place, []) if c.isr is not None]
+    known = [(c.at_ns // MS, len(c.isr)) for c in timeline.changes.get(place, []) if c.isr is not None]
     sizes = np.array([0, *(size for _, size in known)])
-    at = np.searchsorted([ms for ms, _ in known], done // _MS, side="right")
+    at = np.searchsorted([ms for ms, _ in known], done // MS, side="right")
     alone: Flags = (sizes[at] == 1) & (done != NULL)
     return alone

@@ -14,11 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaput.analysis.facts.timeline import FOREVER_NS, Change, Outage, Timeline
-from kaput.analysis.runs.names import Place
+from kaput.analysis.facts.timeline import Change, Outage, Timeline
 from kaput.analysis.runs.run import NULL, Flags, Ints
-
-_MS = 1_000_000
+from kaput.core import FOREVER_NS, MS, TopicPartition
 
 
 class Acknowledged(NamedTuple):
@@ -32,7 +30,7 @@ class Acknowledged(NamedTuple):
     until_ns: int | None
 
 
-def unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
+def unsynced(timeline: Timeline, place: TopicPartition, acks: Ints) -> dict[str, Flags]:
     """What was lost because it had not been synced: the fields `unsynced`,
     `isr_unsynced` and `isr_unsure` of Circumstances.
 
@@ -45,9 +43,9 @@ def unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
         return found
     # Acknowledgements between the same two events share an answer.
     edges = sorted(
-        {c.at_ns // _MS * _MS for c in changes}
+        {c.at_ns // MS * MS for c in changes}
         | {t for o in outages for t in (o.effective_ns, min(o.healed_ns, FOREVER_NS - 1) + 1)}
-        | {(o.effective_ns // _MS + 1) * _MS for o in outages}
+        | {(o.effective_ns // MS + 1) * MS for o in outages}
     )
     alike = acks.copy()
     alike[:2] = np.searchsorted(edges, acks[:2], side="right")
@@ -69,7 +67,9 @@ def unsynced(timeline: Timeline, place: Place, acks: Ints) -> dict[str, Flags]:
     return found
 
 
-def perhaps_unsynced(timeline: Timeline, place: Place, attempts: Ints, dones: Ints) -> dict[str, Flags]:
+def perhaps_unsynced(
+    timeline: Timeline, place: TopicPartition, attempts: Ints, dones: Ints
+) -> dict[str, Flags]:
     """The same of acknowledgements without an offset: which epoch overwrote them is not known, so it is what
     may have been lost until the last one began.
     """
@@ -124,7 +124,7 @@ def _was_back(outage: Outage, changes: Sequence[Change], acked: Acknowledged) ->
     elected = any(
         c.kind == "leader"
         and c.leader == outage.broker
-        and outage.effective_ns // _MS < c.at_ns // _MS <= acked.attempt_ns // _MS
+        and outage.effective_ns // MS < c.at_ns // MS <= acked.attempt_ns // MS
         for c in changes
     )
     led = {_leader_at(changes, acked.attempt_ns), _leader_at(changes, acked.done_ns)}
@@ -139,7 +139,7 @@ def _until_back(outage: Outage, changes: Sequence[Change], maybe: bool) -> Outag
     for change in changes:
         if change.isr is None:
             continue
-        if change.at_ns // _MS > outage.effective_ns // _MS:
+        if change.at_ns // MS > outage.effective_ns // MS:
             if outage.broker not in change.isr:
                 out = True
             elif out and isr is not None and outage.broker not in isr:
@@ -174,11 +174,11 @@ def _none_left(
 
 
 def _affects(outage: Outage, at_ns: int, until_ns: int) -> bool:
-    return outage.effective_ns // _MS <= until_ns // _MS and at_ns <= outage.healed_ns
+    return outage.effective_ns // MS <= until_ns // MS and at_ns <= outage.healed_ns
 
 
 def _isr_at(changes: Sequence[Change], at_ns: int) -> Collection[int] | None:
-    known = [c.isr for c in changes if c.isr is not None and c.at_ns // _MS <= at_ns // _MS]
+    known = [c.isr for c in changes if c.isr is not None and c.at_ns // MS <= at_ns // MS]
     return known[-1] if known else None
 
 
@@ -214,16 +214,16 @@ def _in_turn(
 ) -> list[Change | Outage]:
     """What happened between two moments, in the order of ms, which is all that the cluster records."""
     lost: list[tuple[int, bool, Change | Outage]] = [
-        (o.effective_ns // _MS, joins_first, o) for o in outages if o.effective_ns > at_ns
+        (o.effective_ns // MS, joins_first, o) for o in outages if o.effective_ns > at_ns
     ]
-    turns = [(c.at_ns // _MS, not joins_first, c) for c in changes if c.at_ns // _MS > at_ns // _MS]
+    turns = [(c.at_ns // MS, not joins_first, c) for c in changes if c.at_ns // MS > at_ns // MS]
     every = sorted([*lost, *turns], key=lambda turn: turn[:2])
-    return [event for ms, _, event in every if ms <= until_ns // _MS]
+    return [event for ms, _, event in every if ms <= until_ns // MS]
 
 
 def _leader_at(changes: Sequence[Change], at_ns: int) -> int | None:
     led = [
-        c.leader for c in changes if c.at_ns // _MS <= at_ns // _MS and c.leader is not None and c.leader >= 0
+        c.leader for c in changes if c.at_ns // MS <= at_ns // MS and c.leader is not None and c.leader >= 0
     ]
     return led[-1] if led else None
 

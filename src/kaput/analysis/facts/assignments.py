@@ -13,7 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from kaput.analysis.runs.names import EVENTS, Names, Place
+from kaput.analysis.runs.names import EVENTS, Names
+from kaput.core import TopicPartition
 
 REPEATED = "repeated"
 TAKEN = ("revoked", "lost", "left", "killed")
@@ -45,7 +46,7 @@ def _number(names: Names, event: Event) -> int | None:
 
 def with_repeated(events: Iterable[Event]) -> list[dict[str, Any]]:
     """The rows, in the order of time; of one moment, what is taken away comes before what is assigned."""
-    had: defaultdict[tuple[str, str], set[Place]] = defaultdict(set)
+    had: defaultdict[tuple[str, str], set[TopicPartition]] = defaultdict(set)
     found = []
     for event in sorted(events, key=lambda event: (event["at_ns"], event["kind"] == "assigned")):
         mine, place, kind = had[event["group"], event["member"]], place_of(event), event["kind"]
@@ -58,10 +59,10 @@ def with_repeated(events: Iterable[Event]) -> list[dict[str, Any]]:
     return found
 
 
-def place_of(event: Event) -> Place | None:
+def place_of(event: Event) -> TopicPartition | None:
     """The partition that it names."""
     topic, partition = event["topic"], event["partition"]
-    return None if topic is None or partition is None else (topic, partition)
+    return None if topic is None or partition is None else TopicPartition(topic, partition)
 
 
 def position_of(event: Event) -> int | None:
@@ -70,7 +71,7 @@ def position_of(event: Event) -> int | None:
     return None if offset is None or offset < 0 else offset
 
 
-def concerns(event: Event, place: Place) -> bool:
+def concerns(event: Event, place: TopicPartition) -> bool:
     """Whether what is taken away is this partition: the one that is named, or all (of the topic)."""
     if event["kind"] in ("left", "killed") or event["topic"] is None:
         return True

@@ -16,7 +16,8 @@ import polars as pl
 
 from kaput.analysis.facts.assignments import Event, place_of, position_of
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.runs.names import Names, Place
+from kaput.analysis.runs.names import Names
+from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.scenario.groups import EVERYTHING_NS
 
 # `nothing_below`: what is below is not for the group; `all_from`: what is there, or above, is; of what lies
@@ -25,8 +26,6 @@ from kaput.scenario.groups import EVERYTHING_NS
 BEGINNINGS: Mapping[str, type[pl.DataType]] = dict.fromkeys(
     ("group", "place", "nothing_below", "all_from", "before_ns", "after_ns"), pl.Int64
 )
-NEVER = 2**63 - 1
-_MS = 1_000_000
 _EVER = -(2**62)  # before every time, and every offset
 
 
@@ -38,7 +37,7 @@ class Delivered:
     first_ns: int
 
 
-def beginnings(given: Inputs, places: Sequence[Place], sums: pl.DataFrame) -> pl.DataFrame:
+def beginnings(given: Inputs, places: Sequence[TopicPartition], sums: pl.DataFrame) -> pl.DataFrame:
     """BEGINNINGS of all late groups. `places`: the known ones; `sums`: of what was delivered, or acquired."""
     rows = []
     for group, back_ns in given.late.items():
@@ -55,7 +54,7 @@ class _Told:
 
     def __init__(self, given: Inputs, group: int, sums: pl.DataFrame) -> None:
         events = [event for event in given.group_events if event["group"] == given.groups[group]]
-        self._events: defaultdict[Place | None, list[Event]] = defaultdict(list)
+        self._events: defaultdict[TopicPartition | None, list[Event]] = defaultdict(list)
         for event in sorted(events, key=lambda event: event["at_ns"]):
             self._events[place_of(event)].append(event)
         self._delivered = _delivered(given, group, sums)
@@ -64,7 +63,7 @@ class _Told:
         self._assigns = any(event["kind"] == "assigned" and place_of(event) for event in events)
         self._added = set(given.resized), set(given.expected_places)
 
-    def offsets(self, place: Place, at_the_end: bool) -> tuple[int, int]:
+    def offsets(self, place: TopicPartition, at_the_end: bool) -> tuple[int, int]:
         """Below which nothing is for the group, and from which on everything is."""
         here, delivered = self._events[place], self._delivered.get(place)
         told = _first_position(here)
@@ -75,14 +74,14 @@ class _Told:
         position = position_of(first) if first is not None else None
         if first is not None and position is not None and self._waits(delivered, first["at_ns"]):
             known.append(position)
-        least = min(known, default=NEVER)
+        least = min(known, default=FOREVER_NS)
         sure = told is not None or (at_the_end and delivered is not None)
         return (least if sure else _EVER), least
 
     def _waits(self, delivered: Delivered | None, at_ns: int) -> bool:
         return delivered is None or at_ns < delivered.first_ns
 
-    def moments(self, place: Place, back_ns: int) -> tuple[int, int]:
+    def moments(self, place: TopicPartition, back_ns: int) -> tuple[int, int]:
         """What was stored before the first is not for the group, what was attempted from the second on is."""
         if back_ns == EVERYTHING_NS:
             return _EVER, _EVER
@@ -90,11 +89,11 @@ class _Told:
         before_ns = self._came_ns if first is None else first
         after_ns = before_ns if first is not None or self._as_old_as_the_group(place) else None
         return (
-            _EVER if before_ns is None else before_ns // _MS * _MS - back_ns,
-            NEVER if after_ns is None else (after_ns // _MS + 1) * _MS - back_ns,
+            _EVER if before_ns is None else before_ns // MS * MS - back_ns,
+            FOREVER_NS if after_ns is None else (after_ns // MS + 1) * MS - back_ns,
         )
 
-    def _as_old_as_the_group(self, place: Place) -> bool:
+    def _as_old_as_the_group(self, place: TopicPartition) -> bool:
         """Of what no assignment is recorded: whether none is of any, and the partition was there before."""
         resized, from_the_start = self._added
         return not self._assigns and (place[0] not in resized or place in from_the_start)
@@ -102,10 +101,10 @@ class _Told:
 
 def begins(
     beginnings_: pl.DataFrame,
-    owed_from: Mapping[tuple[int, Place], int],
-    ends: Mapping[Place, int],
+    owed_from: Mapping[tuple[int, TopicPartition], int],
+    ends: Mapping[TopicPartition, int],
     names: Names,
-) -> dict[tuple[int, Place], int]:
+) -> dict[tuple[int, TopicPartition], int]:
     """By late group and partition: from which offset on anything was for it, as far as that is known."""
     found = {}
     for group, code, below, all_from, *_ in beginnings_.iter_rows():
@@ -122,7 +121,7 @@ def _first_position(events: list[Event]) -> int | None:
     return max((offset for offset in at_once if offset is not None), default=None)
 
 
-def _delivered(given: Inputs, group: int, sums: pl.DataFrame) -> dict[Place, Delivered]:
+def _delivered(given: Inputs, group: int, sums: pl.DataFrame) -> dict[TopicPartition, Delivered]:
     mine = sums.filter(pl.col("group") == group).group_by("place").agg(pl.col("low", "first_ns").min())
     return {
         given.names.located(place): Delivered(low, first_ns)

@@ -12,8 +12,9 @@ from typing import Any
 
 from kaput.analysis.facts.assignments import place_of, position_of
 from kaput.analysis.facts.subscriptions import matching, named
-from kaput.analysis.facts.timeline import FOREVER_NS, Fault, read_faults
-from kaput.analysis.runs.names import Names, Place
+from kaput.analysis.facts.timeline import Fault, read_faults
+from kaput.analysis.runs.names import Names
+from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import GROUPED, Evidence
@@ -24,8 +25,6 @@ from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.pipes import pipes
 from kaput.scenario.values import topic_meant
 from kaput.scenario.vocabulary import NOOP, Isolation
-
-_MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -126,11 +125,13 @@ class Inputs:
         }
 
     @property
-    def expected_places(self) -> list[Place]:
+    def expected_places(self) -> list[TopicPartition]:
         """The partitions of the scenario's topics."""
         topics = self.scenario.topics if self.scenario else []
         return [
-            (t.name, p) for t in topics for p in range(len(t.assignment) if t.assignment else t.partitions)
+            TopicPartition(t.name, p)
+            for t in topics
+            for p in range(len(t.assignment) if t.assignment else t.partitions)
         ]
 
     @property
@@ -184,9 +185,9 @@ class Inputs:
         return self.evidence.rows("group_events")
 
     @cached_property
-    def commits(self) -> dict[tuple[str, Place], list[tuple[int, int]]]:
+    def commits(self) -> dict[tuple[str, TopicPartition], list[tuple[int, int]]]:
         """By group and partition: when each commit was confirmed, and its offset, if it has one."""
-        found: dict[tuple[str, Place], list[tuple[int, int]]] = {}
+        found: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = {}
         for event in self.group_events:
             place, offset = place_of(event), position_of(event)
             if event["kind"] == "committed" and place is not None and offset is not None:
@@ -198,17 +199,20 @@ class Inputs:
         """The samples table, without those that cannot be what they say."""
         return [row for row in self.evidence.rows("samples") if countable(row["name"], row["value"])]
 
-    def places_of(self, group: str) -> set[Place]:
+    def places_of(self, group: str) -> set[TopicPartition]:
         """The partitions of the topics that a group is known to read, as far as they are known."""
         topics = self.reads[group] or ()
         return {place for place in {*self.expected_places, *self.ends} if place[0] in topics}
 
     @cached_property
-    def ends(self) -> Mapping[Place, tuple[int, int]]:
+    def ends(self) -> Mapping[TopicPartition, tuple[int, int]]:
         """The end_offsets table: (end_offset, drained_to). Raises EvidenceError where two rows disagree."""
-        ends: dict[Place, tuple[int, int]] = {}
+        ends: dict[TopicPartition, tuple[int, int]] = {}
         for where, row in self.evidence.located("end_offsets"):
-            place, row_ends = (row["topic"], row["partition"]), (row["end_offset"], row["drained_to"])
+            place, row_ends = (
+                TopicPartition(row["topic"], row["partition"]),
+                (row["end_offset"], row["drained_to"]),
+            )
             if ends.setdefault(place, row_ends) != row_ends:
                 raise EvidenceError(
                     f"{where}: end_offset {row_ends[0]}, drained_to {row_ends[1]} for {place[0]}/{place[1]}, "
@@ -217,10 +221,14 @@ class Inputs:
         return ends
 
     @property
-    def starts(self) -> Mapping[Place, int]:
+    def starts(self) -> Mapping[TopicPartition, int]:
         """Where each log began when it was read, as far as the end_offsets table tells."""
         rows = self.evidence.rows("end_offsets")
-        return {(r["topic"], r["partition"]): s for r in rows if (s := r["start_offset"]) is not None}
+        return {
+            TopicPartition(r["topic"], r["partition"]): s
+            for r in rows
+            if (s := r["start_offset"]) is not None
+        }
 
     @cached_property
     def faults(self) -> list[Fault]:
@@ -265,8 +273,8 @@ def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
         fault.proven
         and fault.fault != NOOP
         and broker in fault.brokers
-        and fault.injected_ns // _MS <= at_ns // _MS
-        and (fault.healed_ns is None or at_ns // _MS <= fault.healed_ns // _MS)
+        and fault.injected_ns // MS <= at_ns // MS
+        and (fault.healed_ns is None or at_ns // MS <= fault.healed_ns // MS)
         for fault in faults
     )
 

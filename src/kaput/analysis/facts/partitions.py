@@ -12,7 +12,7 @@ from typing import NamedTuple
 import polars as pl
 
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.runs.names import Place
+from kaput.core import TopicPartition
 
 
 class Extent(NamedTuple):
@@ -35,17 +35,17 @@ class Partitions:
     it was read, as far as end_offsets tells; `firsts`: the first offset that has a record.
     """
 
-    complete: Mapping[Place, bool]
-    unread: Sequence[Place]
-    logged: Mapping[Place, Mapping[int, tuple[int, int]]]
-    ends: Mapping[Place, int]
+    complete: Mapping[TopicPartition, bool]
+    unread: Sequence[TopicPartition]
+    logged: Mapping[TopicPartition, Mapping[int, tuple[int, int]]]
+    ends: Mapping[TopicPartition, int]
     log_records: int
     foreign_records: int
     end_offsets_sum: int
-    starts: Mapping[Place, int] = field(default_factory=dict)
-    firsts: Mapping[Place, int] = field(default_factory=dict)
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
 
-    def extents(self) -> dict[Place, Extent]:
+    def extents(self) -> dict[TopicPartition, Extent]:
         """What is known of where each log begins and ends."""
         return {p: Extent(self.starts.get(p), self.firsts.get(p), end) for p, end in self.ends.items()}
 
@@ -66,9 +66,9 @@ def find(given: Inputs, sums: Mapping[str, pl.DataFrame]) -> Partitions:
     complete = {
         place: place in ends and ends[place][0] == ends[place][1] for place in sorted(named | delivered)
     }
-    logged: dict[Place, dict[int, tuple[int, int]]] = {}
-    after_last: dict[Place, int] = {}
-    firsts: dict[Place, int] = {}
+    logged: dict[TopicPartition, dict[int, tuple[int, int]]] = {}
+    after_last: dict[TopicPartition, int] = {}
+    firsts: dict[TopicPartition, int] = {}
     for code, epoch, low, high in log.select("place", "epoch", "low", "high").iter_rows():
         place = names.located(code)
         after_last[place] = max(after_last.get(place, 0), high + 1)

@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kaput.analysis.facts.timeline import FOREVER_NS, Fault, Timeline
-from kaput.analysis.runs.names import Place
-
-_MS = 1_000_000
+from kaput.analysis.facts.timeline import Fault, Timeline
+from kaput.core import FOREVER_NS, MS, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,7 @@ class Reach:
     """What a fault reached: by partition, the first election after it (epoch, at_ns), None for none."""
 
     fault: Fault
-    places: Mapping[Place, tuple[int | None, int] | None]
+    places: Mapping[TopicPartition, tuple[int | None, int] | None]
     moved_ns: int | None  # the first leader event that moved a partition off the fault's brokers
     restored_ns: int | None  # when every ISR that it shrank was full again
 
@@ -42,7 +40,7 @@ def _reach(
 ) -> Reach:
     if fault.effective_ns is None:
         return Reach(fault, {}, None, None)
-    places: dict[Place, tuple[int | None, int] | None] = {
+    places: dict[TopicPartition, tuple[int | None, int] | None] = {
         place: None
         for place in timeline.changes
         if timeline.leader_before(place, fault.effective_ns) in fault.brokers
@@ -95,7 +93,7 @@ def _shrunk_ns(isrs: Sequence[tuple[int, set[int]]], fault: Fault, next_ns: int)
     assert fault.effective_ns is not None
     before: set[int] = set()
     for at_ns, isr in isrs:
-        in_time = fault.effective_ns // _MS <= at_ns // _MS < next_ns // _MS
+        in_time = fault.effective_ns // MS <= at_ns // MS < next_ns // MS
         if in_time and (before - isr) & set(fault.brokers):
             return at_ns
         before = isr

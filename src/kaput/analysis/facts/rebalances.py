@@ -13,7 +13,7 @@ from typing import Any
 
 from kaput.analysis.facts.assignments import TAKEN, Event, concerns, place_of
 from kaput.analysis.facts.timeline import Fault
-from kaput.analysis.runs.names import Place
+from kaput.core import TopicPartition
 from kaput.evidence.schemas import SEEK
 from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.values import group_hit, topic_meant
@@ -55,7 +55,7 @@ class Handover:
     """An assignment of a partition: whose, when, and the number of the rebalance that it belongs to."""
 
     group: str
-    place: Place
+    place: TopicPartition
     at_ns: int
     rebalance: int
 
@@ -103,9 +103,9 @@ class _Ownership:
         # After these it ends, if its members give up what they have.
         self._busy_ns = max((*came, *([] if last_delivery_ns is None else [last_delivery_ns])), default=None)
         self.rebalances: list[Rebalance] = []
-        self.handovers: list[tuple[Place, int, int]] = []
-        self._owners: dict[Place, set[str]] = {}  # of the partitions that were assigned to anybody by now
-        self._since: dict[Place, int] = {}  # from when on nobody has it
+        self.handovers: list[tuple[TopicPartition, int, int]] = []
+        self._owners: dict[TopicPartition, set[str]] = {}  # of what was assigned to any by now
+        self._since: dict[TopicPartition, int] = {}  # from when on nobody has it
         self._live: set[str] = set()
         self._lost: dict[str, int] = {}  # members that lost everything, and when
 
@@ -128,7 +128,7 @@ class _Ownership:
         elif event["kind"] in ("left", "killed"):
             self._live.discard(event["member"])
 
-    def _change(self, event: Event) -> list[Place]:
+    def _change(self, event: Event) -> list[TopicPartition]:
         """The partitions whose owners the event changes."""
         member, place = event["member"], place_of(event)
         if event["kind"] == "assigned":
@@ -143,7 +143,7 @@ class _Ownership:
             self._owners[one].discard(member)
         return touched
 
-    def _extend(self, event: Event, touched: Sequence[Place]) -> None:
+    def _extend(self, event: Event, touched: Sequence[TopicPartition]) -> None:
         """The change is of the last rebalance, or begins one."""
         at_ns, member = event["at_ns"], event["member"]
         last = self.rebalances[-1] if self.rebalances else None

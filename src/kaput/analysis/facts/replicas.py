@@ -13,13 +13,12 @@ import polars as pl
 import pyarrow as pa
 
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.runs.names import Place
+from kaput.core import MS, TopicPartition
 from kaput.evidence.parquet import table_of
 from kaput.evidence.schemas import TABLES
 
 _WHO = ["topic", "partition", "offset", "producer", "seq"]
 _HELD = pa.schema([TABLES["replica_log"].schema.field(name) for name in ("broker", "leader_epoch", *_WHO)])
-_MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Seen:
     unseen_last_ms: float | None = None
 
 
-def seen(given: Inputs) -> dict[tuple[Place, int], Seen]:
+def seen(given: Inputs) -> dict[tuple[TopicPartition, int], Seen]:
     """By (partition, the epoch that overwrote them). Empty where no replica was looked at."""
     files = given.evidence.tables["replica_log"].files
     if not files or not given.evidence.tables["replica_log"].rows:
@@ -55,7 +54,7 @@ def seen(given: Inputs) -> dict[tuple[Place, int], Seen]:
         broker=pl.when(pl.col("leader_epoch") < pl.col("later_epoch")).then("broker")
     )
     return {
-        ((str(topic), int(partition)), int(epoch)): _of(mine)
+        (TopicPartition(str(topic), int(partition)), int(epoch)): _of(mine)
         for (topic, partition, epoch), mine in both.group_by("topic", "partition", "later_epoch")
     }
 
@@ -71,5 +70,5 @@ def _of(mine: pl.DataFrame) -> Seen:
     by_broker = mine.drop_nulls("broker").group_by("broker").len().sort("broker")
     unseen = mine.filter(pl.col("broker").is_null())
     last, first = mine["done_ns"].max(), unseen["done_ns"].min()
-    late_ms = (last - first) / _MS if isinstance(last, int) and isinstance(first, int) else None
+    late_ms = (last - first) / MS if isinstance(last, int) and isinstance(first, int) else None
     return Seen(dict(by_broker.iter_rows()), unseen.height, late_ms)

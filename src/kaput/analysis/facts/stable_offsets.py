@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kaput.analysis.facts.outages import Outages
-from kaput.analysis.runs.names import Place
+from kaput.core import TopicPartition
 from kaput.evidence.samples import STABLE, WATERMARK
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
@@ -20,7 +20,7 @@ from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 class Standstill(NamedTuple):
     """A last stable offset that did not move from one sample to another (ns)."""
 
-    place: Place
+    place: TopicPartition
     offset: int
     from_ns: int
     to_ns: int
@@ -56,7 +56,7 @@ def find(samples: Iterable[Mapping[str, Any]]) -> list[Standstill]:
 
 def longest(found: Iterable[Standstill]) -> list[Standstill]:
     """Of several at one offset (a deposed leader may have answered between) the longest."""
-    by_offset: dict[tuple[Place, int], Standstill] = {}
+    by_offset: dict[tuple[TopicPartition, int], Standstill] = {}
     for one in sorted(found, key=lambda one: one.ns):
         by_offset[one.place, one.offset] = one
     return list(by_offset.values())
@@ -64,9 +64,9 @@ def longest(found: Iterable[Standstill]) -> list[Standstill]:
 
 def _by_place(
     samples: Iterable[Mapping[str, Any]],
-) -> Mapping[Place, tuple[dict[int, int], dict[int, int]]]:
+) -> Mapping[TopicPartition, tuple[dict[int, int], dict[int, int]]]:
     """By partition the last stable offset, and the high watermark, at each moment."""
-    found: defaultdict[Place, tuple[dict[int, int], dict[int, int]]] = defaultdict(lambda: ({}, {}))
+    found: defaultdict[TopicPartition, tuple[dict[int, int], dict[int, int]]] = defaultdict(lambda: ({}, {}))
     for row in samples:
         place = _place(dict(row["labels"] or ())) if row["name"] in (STABLE, WATERMARK) else None
         if place is not None:
@@ -74,11 +74,11 @@ def _by_place(
     return found
 
 
-def _place(labels: Mapping[str, str | None]) -> Place | None:
+def _place(labels: Mapping[str, str | None]) -> TopicPartition | None:
     """The partition that a sample is of; None where its labels name none."""
     topic, partition = labels.get("topic"), labels.get("partition") or ""
     known = topic is not None and re.fullmatch("[0-9]{1,9}", partition)
-    return (topic, int(partition)) if topic is not None and known else None
+    return TopicPartition(topic, int(partition)) if topic is not None and known else None
 
 
 @dataclass(frozen=True)

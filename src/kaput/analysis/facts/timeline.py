@@ -1,7 +1,7 @@
 """Who led what, and when: epochs, elections and ISRs of each partition, from the small tables. No Spark.
 
 Built on the driver from cluster_events, faults, end_offsets and a summary of the log (partitions.py);
-causes.py and faults.py compare the messages with it.
+causes/ and reach.py compare messages with it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kaput.analysis.runs.names import Place
+from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.scenario import vocabulary
-
-FOREVER_NS = 2**63 - 1
-_MS = 1_000_000  # the cluster's own records have times in ms: comparisons with them are made in ms
 
 
 @dataclass(frozen=True)
@@ -98,21 +95,21 @@ class Outage:
 class Timeline:
     """Every partition's changes in the order of time, and its epochs in their own order."""
 
-    changes: Mapping[Place, Sequence[Change]] = field(default_factory=dict)
-    epochs: Mapping[Place, Sequence[Epoch]] = field(default_factory=dict)
+    changes: Mapping[TopicPartition, Sequence[Change]] = field(default_factory=dict)
+    epochs: Mapping[TopicPartition, Sequence[Epoch]] = field(default_factory=dict)
     outages: Sequence[Outage] = ()
 
-    def leader_before(self, place: Place, at_ns: int) -> int | None:
+    def leader_before(self, place: TopicPartition, at_ns: int) -> int | None:
         """Who led the partition just before a moment; None where that is not known, -1 for nobody."""
-        led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // _MS < at_ns // _MS]
+        led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // MS < at_ns // MS]
         return led[-1] if led else None
 
-    def led(self, place: Place) -> bool:
+    def led(self, place: TopicPartition) -> bool:
         """Whether who led the partition is recorded, and each time under which epoch."""
         leads = [change for change in self.changes.get(place, ()) if change.kind == "leader"]
         return bool(leads) and all(c.leader is not None and c.epoch is not None for c in leads)
 
-    def elections_of(self, fault: str) -> list[tuple[Place, Change]]:
+    def elections_of(self, fault: str) -> list[tuple[TopicPartition, Change]]:
         """The elections that belong to a fault, the earliest of each partition first."""
         return [
             (place, change)
@@ -143,14 +140,14 @@ def read_faults(rows: Iterable[Mapping[str, Any]]) -> list[Fault]:
 def build(
     events: Iterable[Mapping[str, Any]],
     faults: Sequence[Fault],
-    logged: Mapping[Place, Mapping[int, tuple[int, int]]],
-    ends: Mapping[Place, int],
+    logged: Mapping[TopicPartition, Mapping[int, tuple[int, int]]],
+    ends: Mapping[TopicPartition, int],
 ) -> Timeline:
     """`logged`: least and greatest stored offset of each epoch; `ends`: the offset after each log's last."""
-    by_place: dict[Place, list[Mapping[str, Any]]] = defaultdict(list)
+    by_place: dict[TopicPartition, list[Mapping[str, Any]]] = defaultdict(list)
     for row in events:
         if row["kind"] in ("leader", "isr") and row["topic"] is not None and row["partition"] is not None:
-            by_place[row["topic"], row["partition"]].append(row)
+            by_place[TopicPartition(row["topic"], row["partition"])].append(row)
     changes = {place: _changes(rows, faults) for place, rows in sorted(by_place.items())}
     epochs = {
         place: _epochs(changes.get(place, []), logged.get(place, {}), ends.get(place, 0))
@@ -212,7 +209,7 @@ def _fault_of(change: Change, faults: Sequence[Fault]) -> str | None:
         fault
         for fault in faults
         if fault.effective_ns is not None
-        and fault.effective_ns // _MS <= change.at_ns // _MS
+        and fault.effective_ns // MS <= change.at_ns // MS
         and change.led_before in fault.brokers
     ]
     return max(hit, key=lambda fault: fault.effective_ns or 0).id if hit else None

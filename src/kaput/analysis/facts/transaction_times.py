@@ -11,10 +11,10 @@ from kaput.analysis.facts.coordinators import outages
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.outages import Outages
 from kaput.analysis.facts.stable_offsets import Limits, find
+from kaput.core import MS
 from kaput.scenario.pipes import pipes, producers_of
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
-_MS = 1_000_000
 _CLEANUP = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 _CLEANUP_MS, _MARKERS_MS = 10_000, 5_000
 
@@ -33,7 +33,7 @@ def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
     scenario nor the evidence tells who is transactional, it may be any producer.
     """
     if given.scenario is None:
-        return KAFKAS_TIMEOUT_MS * _MS
+        return KAFKAS_TIMEOUT_MS * MS
     specs = given.scenario.producer_specs()
     transactional = [
         spec
@@ -41,10 +41,10 @@ def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
         if spec.transactions is not None or "transactional.id" in spec.config or producer in recorded
     ]
     transactional += map(producers_of, pipes(given.scenario))
-    return max(spec.transaction_timeout_ms for spec in transactional or specs) * _MS
+    return max(spec.transaction_timeout_ms for spec in transactional or specs) * MS
 
 
 def _abort_grace_ns(given: Inputs) -> int:
     """How much later the coordinator may notice that one has timed out, and have it aborted."""
     interval = str(given.scenario.cluster.config.get(_CLEANUP)) if given.scenario else ""
-    return ((int(interval) if interval.isdigit() else _CLEANUP_MS) + _MARKERS_MS) * _MS
+    return ((int(interval) if interval.isdigit() else _CLEANUP_MS) + _MARKERS_MS) * MS

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 import polars as pl
 
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.runs.names import Place
+from kaput.core import TopicPartition
 from kaput.scenario.vocabulary import NOOP
 
 GRACE_NS = 5_000_000_000
@@ -21,7 +21,7 @@ WAITING: Mapping[str, type[pl.DataType]] = dict.fromkeys(
 )
 
 
-def waiting(given: Inputs, beginnings: pl.DataFrame, places: Collection[Place]) -> pl.DataFrame:
+def waiting(given: Inputs, beginnings: pl.DataFrame, places: Collection[TopicPartition]) -> pl.DataFrame:
     """WAITING of all faults and groups. `places`: those that are known."""
     late = {(group, place): rest for group, place, *rest in beginnings.iter_rows()}
     rows = []
@@ -50,7 +50,7 @@ def _heals(given: Inputs) -> Iterator[tuple[int, int]]:
             yield number, fault.healed_ns
 
 
-def committed(given: Inputs, group: str, place: Place, by_ns: int | None = None) -> int | None:
+def committed(given: Inputs, group: str, place: TopicPartition, by_ns: int | None = None) -> int | None:
     """The last offset that a group had committed in a partition, by that moment; None for none. Of several
     at one moment, the greatest.
     """

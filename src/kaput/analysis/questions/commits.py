@@ -21,13 +21,13 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, clock
 from kaput.analysis.facts.assignments import REPEATED
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlapping, overlay
+from kaput.core import FOREVER_NS
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.places import Places
 
 _RECEIVERS = Sum(("group", "member", "committed"), ("n",))
-_NEVER_NS = 2**63 - 1
 
 
 def _redelivered(row: Row) -> str:
@@ -146,7 +146,7 @@ def ahead(owed_: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     """The commits that are ahead of what is `owed`."""
     latest = owed_.select(
         *READ.keys,
-        latest_ns=pl.col("owed_ns").fill_null(_NEVER_NS).cum_max().over(READ.keys),
+        latest_ns=pl.col("owed_ns").fill_null(FOREVER_NS).cum_max().over(READ.keys),
         end=pl.col("offset") + pl.col("n"),
     )
     found = commits.sort("offset").join_asof(
@@ -157,7 +157,7 @@ def ahead(owed_: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
 
 def passed(commits: pl.DataFrame, owed_: pl.DataFrame) -> pl.DataFrame:
     """Commits that are ahead, with `other_offset`: the lowest offset that had not been delivered by then."""
-    lacking = (pl.col("owed_ns").fill_null(_NEVER_NS) > pl.col("at_ns")) & (
+    lacking = (pl.col("owed_ns").fill_null(FOREVER_NS) > pl.col("at_ns")) & (
         pl.col("below") < pl.col("offset")
     )
     each = commits.with_row_index("line").join(

@@ -28,6 +28,7 @@ from kaput.analysis.questions.contradicted import contradicted
 from kaput.analysis.questions.loss_kinds import LOSS, LOSS_TYPES, rank
 from kaput.analysis.runs.columns import CLAIM_TYPES
 from kaput.analysis.runs.cutting import READ, overlay
+from kaput.core import MS
 from kaput.verdict.facts import Consequence
 
 if TYPE_CHECKING:
@@ -111,18 +112,17 @@ def found(
 
 
 _OF_CASES = ("again_ns", "committed_to", "accepted_ns", "acquired_ns")
-_MS = 1_000_000  # the cluster's own records have times in ms
 _SPOT = [*READ.columns, "n", *LOSS, "since_ns", "rank", "handed"]
 # The overwriting epoch had begun (where that is not known it may have); the offset is within what it
 # overwrote, or the group began again behind a commit that was.
-_BY_THEN = (pl.col("since_ns") // _MS <= pl.col("again_ns") // _MS).fill_null(True) & (
+_BY_THEN = (pl.col("since_ns") // MS <= pl.col("again_ns") // MS).fill_null(True) & (
     (pl.col("offset") >= pl.col("begin")) | (pl.col("committed_to") > pl.col("begin"))
 )
 # Where only an acknowledgement tells of the overwritten message: the epoch began after it was accepted first,
 # and before the record was handed out last.
 _BETWEEN = pl.col("handed") | (
-    (pl.col("accepted_ns") // _MS <= pl.col("since_ns") // _MS)
-    & (pl.col("since_ns") // _MS <= pl.coalesce("acquired_ns", "since_ns") // _MS)
+    (pl.col("accepted_ns") // MS <= pl.col("since_ns") // MS)
+    & (pl.col("since_ns") // MS <= pl.coalesce("acquired_ns", "since_ns") // MS)
 ).fill_null(False)
 
 
@@ -177,7 +177,7 @@ def _stepped(cases: pl.DataFrame, spots: pl.DataFrame) -> pl.DataFrame:
     stepped = cases.select(*before, *who, "n", "at_ns", to="offset").with_row_index("line")
     known = spots.select(*READ.columns, "producer", "seq", "topic", *WHY, "since_ns", "rank")
     both = stepped.join(known, left_on=[*before, *who], right_on=[*before.values(), *who.values()])
-    both = both.filter((pl.col("since_ns") // _MS <= pl.col("at_ns") // _MS).fill_null(True))
+    both = both.filter((pl.col("since_ns") // MS <= pl.col("at_ns") // MS).fill_null(True))
     return both.rename({"before_producer": "producer"})
 
 

@@ -13,9 +13,9 @@ import polars as pl
 
 from kaput.analysis.engine.question import Find, Part, Question, Told, fault
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.timeline import FOREVER_NS
 from kaput.analysis.questions.losses import of_fault
 from kaput.analysis.runs.columns import ACKED
+from kaput.core import FOREVER_NS
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run

@@ -17,15 +17,14 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Part, Question, Told, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.run import Ints, numbers, spread
+from kaput.core import FOREVER_NS, TopicPartition
 from kaput.evidence.findings_parts import ResizedForGroup, ResizedTopic
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
-    from kaput.analysis.runs.names import Place
     from kaput.analysis.views.keys import Keys as View
 
 _KEY = ("group", "producer", "key")
-_NEVER = 2**63 - 1
 _LATER = dict.fromkeys((*_KEY, "block", "later_ns"), pl.Int64)
 
 
@@ -96,10 +95,10 @@ def _resized(run: Run, topic: str) -> ResizedTopic:
     )
 
 
-def _keys(run: Run, topic: str) -> tuple[Counter[int], dict[int, set[Place]] | None]:
+def _keys(run: Run, topic: str) -> tuple[Counter[int], dict[int, set[TopicPartition]] | None]:
     """By group, messages out of order by key; and where each key is stored: None where nobody gives keys."""
     late: Counter[int] = Counter()
-    where: dict[int, set[Place]] = {}
+    where: dict[int, set[TopicPartition]] = {}
     if "keys_stored" not in run.sums:
         return late, None
     for code, key, _ in run.sums["keys_stored"].drop_nulls().iter_rows():
@@ -140,11 +139,11 @@ def later(mins: pl.DataFrame) -> pl.DataFrame:
 def out_of_order(first: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     """(group, producer, n): messages out of order by key. `after`: see `later`."""
     down = first.sort("seq", descending=True)
-    within = pl.col("at_ns").cum_min().shift(1).over(*_KEY, "block").fill_null(_NEVER)
+    within = pl.col("at_ns").cum_min().shift(1).over(*_KEY, "block").fill_null(FOREVER_NS)
     beside = down.with_columns(within=within).join(
         after, on=[*_KEY, "block"], how="left", maintain_order="left"
     )
-    overtaken = pl.col("at_ns") > pl.min_horizontal("within", pl.col("later_ns").fill_null(_NEVER))
+    overtaken = pl.col("at_ns") > pl.min_horizontal("within", pl.col("later_ns").fill_null(FOREVER_NS))
     return beside.filter(overtaken).group_by("group", "producer").agg(n=pl.len().cast(pl.Int64))
 
 

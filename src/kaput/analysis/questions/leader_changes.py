@@ -15,16 +15,16 @@ import polars as pl
 from kaput.analysis.engine.question import Question, Told, findings
 from kaput.analysis.facts.replicas import Seen, seen
 from kaput.analysis.facts.timeline import Change, Timeline
-from kaput.analysis.runs.names import Names, Place
+from kaput.analysis.runs.names import Names
+from kaput.core import MS, TopicPartition
 from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
-_MS = 1_000_000
 # By (partition, epoch) and producer: the first acknowledgement of what it stored.
-Under = Mapping[tuple[Place, int], Mapping[int, int]]
+Under = Mapping[tuple[TopicPartition, int], Mapping[int, int]]
 Clients = Mapping[int, str]  # by producer, whose client it has
 
 
@@ -35,7 +35,7 @@ class Deposed(NamedTuple):
     ended; offsets_twice: offsets among them that now hold another message. Times in ns.
     """
 
-    place: Place
+    place: TopicPartition
     later_epoch: int
     fault: str | None
     acks: int
@@ -61,7 +61,7 @@ class LeaderChanges(Question):
 
 def _under(under: pl.DataFrame, names: Names) -> Under:
     first = under.group_by("place", "epoch", "producer").agg(pl.col("first_ns").min())
-    found: dict[tuple[Place, int], dict[int, int]] = defaultdict(dict)
+    found: dict[tuple[TopicPartition, int], dict[int, int]] = defaultdict(dict)
     for code, epoch, producer, at_ns in first.iter_rows():
         found[names.located(code), epoch][producer] = at_ns
     return dict(found)
@@ -71,12 +71,12 @@ def leader_changes(
     timeline: Timeline,
     deposed: Sequence[Deposed],
     under: Under,
-    witnessed_: Mapping[tuple[Place, int], Seen],
+    witnessed_: Mapping[tuple[TopicPartition, int], Seen],
     clients: Clients,
 ) -> list[LeaderChange]:
     """See LeaderChanges."""
     elections = {place: list(_elections(changes)) for place, changes in timeline.changes.items()}
-    by_epoch: dict[tuple[Place, int], list[Deposed]] = defaultdict(list)
+    by_epoch: dict[tuple[TopicPartition, int], list[Deposed]] = defaultdict(list)
     for row in deposed:
         by_epoch[row.place, _led_from(elections, row.place, row.later_epoch)].append(row)
     witnessed = {
@@ -92,7 +92,9 @@ def leader_changes(
     ]
 
 
-def _led_from(elections: Mapping[Place, Sequence[tuple[Change, int]]], place: Place, epoch: int) -> int:
+def _led_from(
+    elections: Mapping[TopicPartition, Sequence[tuple[Change, int]]], place: TopicPartition, epoch: int
+) -> int:
     """The first epoch from `epoch` on that anybody led: one without a leader overwrites for its successor."""
     return min((led for _, led in elections.get(place, ()) if led >= epoch), default=epoch)
 
@@ -103,7 +105,7 @@ def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
             yield change, change.epoch
 
 
-def _first(under: Under, place: Place, epoch: int) -> dict[int, int]:
+def _first(under: Under, place: TopicPartition, epoch: int) -> dict[int, int]:
     """By producer, the first acknowledgement under that epoch or a later one."""
     first: dict[int, int] = {}
     for (where, of), acks in under.items():
@@ -121,19 +123,19 @@ def _learned(first: Mapping[int, int], elected_ns: int, clients: Clients) -> lis
         Learned(
             client=client,
             producers=len(times),
-            first_ms=max(0.0, (min(times) - elected_ns) / _MS),
-            last_ms=max(0.0, (max(times) - elected_ns) / _MS),
+            first_ms=max(0.0, (min(times) - elected_ns) / MS),
+            last_ms=max(0.0, (max(times) - elected_ns) / MS),
         )
         for client, times in sorted(by_client.items())
     ]
 
 
 def _told(
-    place: Place,
+    place: TopicPartition,
     change: Change,
     rows: Sequence[Deposed],
     first: Mapping[int, int],
-    seen: Mapping[tuple[Place, int], Seen],
+    seen: Mapping[tuple[TopicPartition, int], Seen],
     clients: Clients,
 ) -> LeaderChange:
     assert change.leader is not None and change.epoch is not None
@@ -142,7 +144,7 @@ def _told(
     known = seen.get((place, change.epoch))
     # A leader that came back is not two leaders.
     until_ns = None if change.leader == change.led_before else last_ns
-    overlap = None if until_ns is None or first_ns is None else max(0.0, (until_ns - first_ns) / _MS)
+    overlap = None if until_ns is None or first_ns is None else max(0.0, (until_ns - first_ns) / MS)
     return LeaderChange(
         topic=place[0],
         partition=place[1],
@@ -153,7 +155,7 @@ def _told(
         fault=change.fault,
         first_ack_ns=first_ns,
         last_deposed_ack_ns=last_ns,
-        two_leaders_ms=None if until_ns is None else max(0.0, (until_ns - change.at_ns) / _MS),
+        two_leaders_ms=None if until_ns is None else max(0.0, (until_ns - change.at_ns) / MS),
         overlap_ms=overlap,
         deposed_acks=sum(row.acks for row in rows),
         deposed_acks_after_election=sum(row.after_election for row in rows),

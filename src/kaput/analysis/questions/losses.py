@@ -20,6 +20,7 @@ from kaput.analysis.questions import loss_kinds
 from kaput.analysis.runs.columns import ACKED, GONE, HAS_OFFSET, LOST, MESSAGE
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import kept
+from kaput.core import MS
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -31,7 +32,6 @@ _ACKS = (*MESSAGE, "topic", "place", "offset", "n", "lost", "borne_out", "first_
 _TYPES = {"lost": pl.Boolean, "borne_out": pl.Boolean} | dict.fromkeys(
     ("attempts", "dones"), pl.List(pl.Int64)
 )
-_MS = 1_000_000
 
 
 def _story(row: Row) -> str:
@@ -53,7 +53,7 @@ def _story(row: Row) -> str:
 def _later(row: Row) -> str:
     if row["later_ns"] is None or row["done_ns"] is None:
         return ""
-    ms = (row["later_ns"] - row["done_ns"]) // _MS
+    ms = (row["later_ns"] - row["done_ns"]) // MS
     return f"{abs(ms):,} ms {'later' if ms >= 0 else 'earlier'} "
 
 
@@ -122,7 +122,7 @@ class Losses(Question):
                 lost=count,
                 first_lost_ack_ns=first,
                 last_lost_ack_ns=last,
-                loss_window_ms=None if first is None or last is None else max(0.0, (last - first) / _MS),
+                loss_window_ms=None if first is None or last is None else max(0.0, (last - first) / MS),
                 lost_after_heal=late.get(id_, 0),
             )
 

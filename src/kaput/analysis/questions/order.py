@@ -18,6 +18,7 @@ from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE, NAMED
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting, overlay, single
 from kaput.analysis.runs.run import in_order
+from kaput.core import FOREVER_NS
 from kaput.verdict.facts import Reordered as Swapped
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def across(rows: pl.DataFrame, late: pl.DataFrame, elections: Mapping[int, Seque
     for place, led in elections.items():
         here = (mine["late_at"] == place).to_numpy()
         since = mine["attempt_ns"].to_numpy()[here]
-        until = mine["done_ns"].fill_null(2**63 - 1).to_numpy()[here]
+        until = mine["done_ns"].fill_null(FOREVER_NS).to_numpy()[here]
         moments = np.array(led, np.int64)
         before, after = (np.searchsorted(moments, edge, side="right") for edge in (since, until))
         changed[here] = after > before

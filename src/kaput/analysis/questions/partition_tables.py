@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 from kaput.analysis.engine.question import Question, Told, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.timeline import Change, Timeline
-from kaput.analysis.runs.names import Place
-from kaput.evidence.findings_parts import PartitionState, PartitionTable, When
+from kaput.core import MS, TopicPartition
+from kaput.evidence.findings_parts import PartitionSnapshot, PartitionTable, When
 from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
-
-_MS = 1_000_000  # the cluster's own records have times in ms
 
 
 class PartitionTables(Question):
@@ -61,11 +59,13 @@ def _taking_hold(injected_ns: int, effective_ns: int | None) -> int:
     return injected_ns if effective_ns is None else min(injected_ns, effective_ns)
 
 
-def _state(place: Place, replicas: Sequence[int], changes: Sequence[Change], at_ns: int) -> PartitionState:
+def _state(
+    place: TopicPartition, replicas: Sequence[int], changes: Sequence[Change], at_ns: int
+) -> PartitionSnapshot:
     """The partition as the events before that moment leave it."""
     known: dict[str, int | list[int] | None] = {"leader": None, "leader_epoch": None, "isr": None}
     for change in changes:
-        if change.at_ns // _MS >= at_ns // _MS:
+        if change.at_ns // MS >= at_ns // MS:
             break
         told: Mapping[str, int | list[int] | None] = {
             "leader": change.leader,
@@ -73,12 +73,12 @@ def _state(place: Place, replicas: Sequence[int], changes: Sequence[Change], at_
             "isr": None if change.isr is None else list(change.isr),
         }
         known |= {name: value for name, value in told.items() if value is not None}
-    return PartitionState.model_validate(
+    return PartitionSnapshot.model_validate(
         {"topic": place[0], "partition": place[1], "replicas": list(replicas), **known}
     )
 
 
-def _replicas(given: Inputs, place: Place, changes: Sequence[Change]) -> list[int]:
+def _replicas(given: Inputs, place: TopicPartition, changes: Sequence[Change]) -> list[int]:
     """As the scenario assigns them, else whoever was ever in the ISR, those of the first one in its order."""
     topic = given.scenario.topic(place[0]) if given.scenario else None
     if topic is not None and topic.assignment and place[1] < len(topic.assignment):

@@ -12,6 +12,7 @@ import polars as pl
 
 from kaput.analysis.engine.question import Question, Told, facts, findings
 from kaput.analysis.facts.inputs import Inputs
+from kaput.core import SECOND
 from kaput.evidence.findings import Rates as Measured
 from kaput.evidence.findings_parts import MeanRates, Slump, When
 from kaput.scenario.pipes import pipes
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
 SHARE = 0.8  # of the ordered rate: what R5 wants an alert below
-_SECOND_NS = 1_000_000_000
 _WHATS = ("acked", "delivered")
 
 
@@ -54,7 +54,7 @@ class Rates(Question):
 
 def _per_second(run: Run) -> dict[str, dict[int, int]]:
     """By what happened and second since the epoch, how often."""
-    second = (pl.col("at_ns") // _SECOND_NS).alias("second")
+    second = (pl.col("at_ns") // SECOND).alias("second")
     counts = run.sums["steps"].group_by("what", second).agg(pl.col("times").sum())
     found: dict[str, dict[int, int]] = {}
     for what, at, n in counts.iter_rows():
@@ -87,7 +87,7 @@ def seconds(first_ns: object, last_ns: object) -> range:
     """The whole seconds between the first attempt and the last."""
     if not isinstance(first_ns, int) or not isinstance(last_ns, int):
         return range(0)
-    return range(-(-first_ns // _SECOND_NS), last_ns // _SECOND_NS)
+    return range(-(-first_ns // SECOND), last_ns // SECOND)
 
 
 def _slump(what: str, counts: Mapping[int, int], load: range, below: float) -> Slump:
@@ -118,8 +118,8 @@ def _times(given: Inputs, load: range) -> Iterator[tuple[When, range]]:
     faults = [f for f in given.faults if f.fault != NOOP and f.effective_ns is not None]
     if not faults:
         return
-    begin = min(f.effective_ns for f in faults if f.effective_ns is not None) // _SECOND_NS
-    end = -(-max(f.healed_ns or given.ended_ns for f in faults) // _SECOND_NS)
+    begin = min(f.effective_ns for f in faults if f.effective_ns is not None) // SECOND
+    end = -(-max(f.healed_ns or given.ended_ns for f in faults) // SECOND)
     yield "before", range(load.start, max(load.start, min(begin, load.stop)))
     yield "during", range(max(begin, load.start), max(begin, load.start, min(end, load.stop)))
     yield "after", range(max(end, load.start), max(end, load.start, load.stop))

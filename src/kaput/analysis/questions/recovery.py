@@ -13,9 +13,9 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Part, Question, Told, fault
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.lag import drained_ns
-from kaput.analysis.facts.timeline import FOREVER_NS
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import Ints
+from kaput.core import FOREVER_NS, MS
 from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
 
-_MS = 1_000_000
 _FIRST = Sum(("fault",), (), ("at_ns",))
 _COLUMNS = {"fault": pl.String, "at_ns": pl.Int64}
 
@@ -85,7 +84,7 @@ class Recovery(Question):
 
 def _ms(from_ns: int | None, to_ns: int | None) -> float | None:
     """The time between in ms; the cluster's events come in whole ms: a little before counts as at once."""
-    return None if from_ns is None or to_ns is None else max(0.0, (to_ns - from_ns) / _MS)
+    return None if from_ns is None or to_ns is None else max(0.0, (to_ns - from_ns) / MS)
 
 
 def _reached(run: Run) -> Iterator[Reached]:

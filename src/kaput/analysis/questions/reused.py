@@ -13,9 +13,9 @@ import polars as pl
 
 from kaput.analysis.questions import shares
 from kaput.analysis.runs.cutting import READ, overlay
+from kaput.core import MS
 
-_MS = 1_000_000  # the cluster's own records have times in ms
-_EVENT_MS, _CUT_MS = pl.col("at_ns") // _MS, pl.col("since_ns") // _MS
+_EVENT_MS, _CUT_MS = pl.col("at_ns") // MS, pl.col("since_ns") // MS
 
 
 def of_single_records(

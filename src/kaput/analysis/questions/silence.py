@@ -23,14 +23,14 @@ from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.run import NULL
 from kaput.analysis.runs.tables import of_frame
+from kaput.core import MS
 from kaput.evidence.findings import Unavailability
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.rows import Rows
-    from kaput.analysis.views.sends import Extents, Sends
+    from kaput.analysis.views.sends import Sends
 
-_MS = 1_000_000
 WIDTH_NS = 10_000_000
 NARROWER = 10  # times: of a stream without a silence of some width, there are few spells of a tenth of it
 _MOST_SPELLS = 20_000  # of a stream, in a run as long as its manifest says
@@ -62,10 +62,6 @@ class Silences(Question):
         streams = _spans(run).filter(pl.col("place").is_in(sorted(short))).select(STREAM).unique()
         return replace(self, streams=streams, width_ns=max(EXACT_NS, width_ns // NARROWER))
 
-    def wants(self, _extents: Extents) -> bool:
-        """Every row group: acknowledgements may be anywhere."""
-        return True
-
     def of_sends(self, sends: Sends) -> Iterator[Find]:
         """Narrower spells of those streams."""
         assert self.streams is not None and self.width_ns is not None, "before_sends has filled them in"
@@ -89,14 +85,14 @@ class Silences(Question):
                     producer=producer,
                     topic=topic,
                     partition=partition,
-                    longest_ms=(to_ns - from_ns) / _MS,
+                    longest_ms=(to_ns - from_ns) / MS,
                     from_ns=from_ns,
                     to_ns=to_ns,
                 )
             )
         yield findings(unavailability=sorted(found, key=lambda u: (u.producer, u.topic, u.partition)))
         for fault_id, longest_ns in _by_fault(run).items():
-            yield fault(fault_id, unavailable_ms=longest_ns / _MS)
+            yield fault(fault_id, unavailable_ms=longest_ns / MS)
 
 
 def _spans(run: Run) -> pl.DataFrame:

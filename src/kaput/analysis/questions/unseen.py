@@ -20,10 +20,10 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Part, Question, To, Told, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.facts.beginnings import NEVER
 from kaput.analysis.runs.columns import ACKED, MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.run import NULL, Ints, numbers, spread
+from kaput.core import FOREVER_NS
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -172,4 +172,4 @@ def _times(known: pl.DataFrame, times: Mapping[str, Ints]) -> tuple[Ints, Ints]:
     acked = np.repeat(known.select(ACKED).to_series().to_numpy(), known["between"].to_numpy())
     done = times["dones"][rows]
     # Only an acknowledgement says that it was stored by then.
-    return np.where(acked & (done != NULL), done, NEVER), times["attempts"][rows]
+    return np.where(acked & (done != NULL), done, FOREVER_NS), times["attempts"][rows]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from kaput.core import TopicPartition
+
 SHIFT = 2**32  # a place is topic * 2**32 + partition
 
 # group_events with numbers for names, as frames have them.
@@ -23,8 +25,6 @@ EVENTS: Mapping[str, type[pl.DataType]] = {
     "at_ns": pl.Int64,
 }
 
-Place = tuple[str, int]  # (topic, partition)
-
 
 @dataclass(frozen=True)
 class Names:
@@ -34,15 +34,15 @@ class Names:
     groups: Sequence[str]
     members: Sequence[str]
 
-    def place(self, code: int | None) -> Place | None:
+    def place(self, code: int | None) -> TopicPartition | None:
         """The partition behind a number."""
-        return None if code is None else (self.topics[code // SHIFT], code % SHIFT)
+        return None if code is None else self.located(code)
 
-    def located(self, code: int) -> Place:
+    def located(self, code: int) -> TopicPartition:
         """The partition behind a number that there is."""
-        return self.topics[code // SHIFT], code % SHIFT
+        return TopicPartition(self.topics[code // SHIFT], code % SHIFT)
 
-    def code(self, place: Place) -> int:
+    def code(self, place: TopicPartition) -> int:
         """The number of a partition."""
         return self.topics.index(place[0]) * SHIFT + place[1]
 

@@ -25,13 +25,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from kaput.core import NULL_LONG
+
 STEPS = ("seq", "offset")  # what goes up within a run
 # What goes up from one row of a run to the next, wherever it is cut.
 MOVES = (*STEPS, "row", "first_offset", "other_seq", "holder_seq")
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _NARROW = 2**31
-NULL = -(2**63)  # in columns that are kept row by row: no value
+NULL = NULL_LONG  # in columns that are kept row by row: no value
 
 
 def encode(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = ()) -> pl.DataFrame:

@@ -6,6 +6,7 @@ Not here: the command line's, which ends with a verb (background.py).
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,8 @@ class ProgramSession:
             return None
         from pyspark import SparkContext
 
-        return SparkContext._active_spark_context
+        theirs = SparkContext._active_spark_context
+        return None if theirs is None else _with_this_python(theirs)
 
     def _ours(self) -> Background:
         if self._background is None:
@@ -70,8 +72,14 @@ def context_of(spark: Any) -> SparkContext:
     """The context of a SparkSession, or the context itself. None: the program's. Raises UsageError."""
     if spark is None:
         return PROGRAM.session()
-    if not type(spark).__module__.startswith("pyspark.sql"):
-        return spark  # type: ignore[no-any-return]
-    if ".connect." in type(spark).__module__:
+    kind = type(spark).__module__
+    if ".connect." in kind:
         raise UsageError("spark: a Spark Connect session has no SparkContext, which the analysis needs")
-    return spark.sparkContext  # type: ignore[no-any-return]
+    return _with_this_python(spark.sparkContext if kind.startswith("pyspark.sql") else spark)
+
+
+def _with_this_python(context: SparkContext) -> SparkContext:
+    """Workers on this machine run the program's Python, which has kaput, unless the user names another."""
+    if getattr(context, "master", "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    return context

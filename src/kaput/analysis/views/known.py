@@ -11,7 +11,8 @@ from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
 from kaput.analysis.facts.timeline import Timeline
-from kaput.analysis.runs.names import Names, Place
+from kaput.analysis.runs.names import Names
+from kaput.core import TopicPartition
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Known:
     complete: Collection[int] = ()
     complete_topics: Collection[int] = ()
     timeline: Timeline = field(default_factory=Timeline)
-    extents: Mapping[Place, Extent] = field(default_factory=dict)
+    extents: Mapping[TopicPartition, Extent] = field(default_factory=dict)
     under: pl.DataFrame = field(default_factory=pl.DataFrame)
     attempted: Sequence[Attempted] = ()
     begins: pl.DataFrame = field(default_factory=pl.DataFrame)

@@ -17,8 +17,7 @@ from kaput.analysis.runs.run import NULL, Ints, unpacked
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.rows import DELIVERED, no_rows
 from kaput.analysis.views.stretches import messages, uncommitted, unread
-
-_NEVER = 2**63 - 1
+from kaput.core import FOREVER_NS
 
 
 class Messages:
@@ -80,10 +79,10 @@ def _timed(stretches: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     # Sends are cut into stretches without a rest, in the order of their rows.
     begin, attempts, dones = stretches["row"].to_numpy(), times["attempts"], times["dones"]
     last = np.maximum.reduceat(dones, begin)
-    first = np.minimum.reduceat(np.where(dones == NULL, _NEVER, dones), begin)
+    first = np.minimum.reduceat(np.where(dones == NULL, FOREVER_NS, dones), begin)
     return stretches.with_columns(
         attempt_ns_first=pl.Series(np.minimum.reduceat(attempts, begin)),
         attempt_ns_last=pl.Series(np.maximum.reduceat(attempts, begin)),
-        done_ns_first=pl.Series(first).replace(_NEVER, None),
+        done_ns_first=pl.Series(first).replace(FOREVER_NS, None),
         done_ns_last=pl.Series(last).replace(NULL, None),
     )

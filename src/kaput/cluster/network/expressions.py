@@ -1,6 +1,6 @@
 """Rules of the packet filter in the kernel's words: a rule becomes the expressions that a packet passes.
 
-What each expression is stands in the kernel's linux/netfilter/nf_tables.h. Values are as they lie in memory
+The expressions are documented in the kernel's linux/netfilter/nf_tables.h. Values are as they lie in memory
 or in the packet: the kernel compares bytes. Not here: how they get into the kernel (packet_filter.py).
 """
 

@@ -1,7 +1,6 @@
-"""What a network is to the rest: addresses and ports for nodes, and what can be done to a node's own place.
+"""The interface of a network: addresses and ports for nodes, and what can be done to a node's network.
 
-Faults reach the network through this and through nothing else. A new network is a file beside this one and a
-line in `lab.py`.
+Faults use only this interface. A new network is a file next to this one and a line in `lab.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class Network(Protocol):
         """The address that nodes see clients come from."""
 
     def join(self, nodes: Sequence[int]) -> None:
-        """Makes the places of these nodes, before anything starts there. Raises LabError."""
+        """Creates the network of these nodes, before they start. Raises LabError."""
 
     def host(self, node: int) -> str:
         """A node's own address."""
@@ -31,7 +30,7 @@ class Network(Protocol):
         """That many ports on which nodes can listen; no two are equal. Raises LabError."""
 
     def command(self, node: int, command: Sequence[str]) -> list[str]:
-        """The command that runs `command` at the node's place, as one and the same process."""
+        """The command that runs `command` in the node's network, as the same process."""
 
     def filter(self, node: int) -> PacketFilter:
         """The packet filter of the node's namespace."""
@@ -55,51 +54,51 @@ class Network(Protocol):
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
     ) -> Process:
-        """Starts a helper at the node's place; it ends with the cluster at the latest. Raises LabError."""
+        """Starts a helper in the node's network; it ends with the cluster at the latest. Raises LabError."""
 
     def close(self) -> None:
-        """Takes everything away again."""
+        """Removes everything."""
 
 
 class PacketFilter(Protocol):
-    """Tables of chains in one node's namespace. Everything here raises LabError with what the kernel said."""
+    """Tables of chains in one node's namespace. Everything here raises LabError with the kernel's message."""
 
     def put(self, table: str, chains: Sequence[Chain]) -> None:
-        """Makes the table, all of it at the same moment; one of this name that is there already gives way."""
+        """Creates the table atomically; replaces one of the same name."""
 
     def remove(self, table: str) -> None:
-        """Takes it away, whether it is there or not."""
+        """Removes it if it exists."""
 
     def tables(self) -> set[str]:
-        """The names of those that are there."""
+        """The names of existing tables."""
 
     def counters(self, table: str) -> dict[str, int]:
-        """Packets counted so far, by the counter's name; LabError where there is no such table."""
+        """Packets counted so far, by the counter's name; LabError if there is no such table."""
 
 
 class Queue(Protocol):
-    """What one end of a link does to packets before they leave. Raises LabError with what the kernel said."""
+    """What one end of a link does to packets before they leave. Raises LabError with the kernel's message."""
 
     def limit(self, rate: float, burst: int, wait_ms: float) -> None:
-        """Sends at most `rate` bits a second after the first `burst` bytes.
+        """Sends at most `rate` bits per second after the first `burst` bytes.
 
-        What would have to wait for longer than `wait_ms` is dropped. LabError where there is a limit or a
-        delay already.
+        Packets that would wait longer than `wait_ms` are dropped. LabError if there already is a limit or
+        delay.
         """
 
     def delay(self, delay_ms: float, jitter_ms: float) -> None:
         """Sends everything later by the delay give or take the jitter. LabError as for `limit`."""
 
     def clear(self) -> None:
-        """Takes limit or delay away. LabError where there is none."""
+        """Removes limit or delay. LabError if there is none."""
 
     def state(self) -> Queued:
-        """What is in place, and what it has done so far."""
+        """The active limit or delay, and its counters."""
 
 
 @dataclass(frozen=True)
 class Queued:
-    """A queue's own account of itself."""
+    """The state of a queue."""
 
     kind: str  # the kernel's word: tbf for a limit, netem for a delay, "" for neither
     sent: int = 0  # bytes

@@ -41,7 +41,7 @@ class KernelFilter:
         self._change(_gone(table))
 
     def tables(self) -> set[str]:
-        """Those of IPv4, whoever made them."""
+        """All IPv4 tables."""
         return {found.get_attr("NFTA_TABLE_NAME") for found in self._list("table", [])}
 
     def counters(self, table: str) -> dict[str, int]:

@@ -1,6 +1,6 @@
-"""The words in which rules of a packet filter are told: chains of rules about the packets of some peers.
+"""Rules of a packet filter: chains of rules for the packets of some peers.
 
-A fault writes them (faults/rules.py), a node's packet filter carries them out (interface.py). IPv4 only.
+Faults write them (faults/rules.py), a node's packet filter applies them (interface.py). IPv4 only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHARE_OF = 10_000
 
 @dataclass(frozen=True)
 class Rule:
-    """What happens to those packets of the chain for which every condition holds that is told here."""
+    """What happens to the chain's packets that match all conditions given here."""
 
     verdict: Verdict = ""
     counter: str = ""  # counts them under this name

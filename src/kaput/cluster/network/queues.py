@@ -28,7 +28,7 @@ class KernelQueue:
         bytes_s = rate / 8
         held = bytes_s * wait_ms / 1000 + burst
         if bytes_s < 1 or max(bytes_s, held, burst / bytes_s * _TICKS_S) >= _MOST:
-            raise LabError(f"{rate:g} bits a second are no rate that the kernel can limit to")
+            raise LabError(f"{rate:g} bits per second is not a rate that the kernel supports")
         self._add("tbf", rate=bytes_s, burst=burst, limit=int(held))
 
     def delay(self, delay_ms: float, jitter_ms: float) -> None:

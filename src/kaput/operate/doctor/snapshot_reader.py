@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kaput.cluster.access import OPEN, Access, read_properties
+from kaput.cluster.admin.authorization import hidden_resources
+from kaput.cluster.admin.client import admin_client, one_line
 from kaput.errors import LabError, UsageError
-from kaput.operate.authorization import check_access, hidden_resources
 from kaput.operate.doctor.snapshot import (
     Broker,
     Commit,
@@ -26,7 +28,7 @@ from kaput.operate.reassign.journal import Folder
 with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import TopicPartition
-    from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
+    from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
     from kafka.errors import KafkaConnectionError, KafkaError
 
 TIMEOUT_S = 30.0
@@ -49,21 +51,12 @@ def read_snapshot(
     """
     client = read_properties(client_config) if client_config is not None else None
     access = Access.read(command_config) if command_config else OPEN
-    check_access(servers, access)
-    try:
-        admin = KafkaAdminClient(
-            bootstrap_servers=servers.split(","),
-            request_timeout_ms=int(TIMEOUT_S * 1000),
-            **access.kafka_python(),
-        )
-    except (KafkaError, OSError, ValueError) as error:
-        raise LabError(f"{servers} cannot be reached: {_one_line(error)}") from None
-    try:
-        return answered(lambda: _Reader(admin, access.principal, folder or Folder()).snapshot(client))
-    except (KafkaError, OSError) as error:
-        raise LabError(f"{servers} did not answer: {_one_line(error)}") from None
-    finally:
-        admin.close()
+    with admin_client(servers, access) as admin:
+        reader = partial(_Reader, admin, access.principal, folder or Folder())
+        try:
+            return answered(lambda: reader().snapshot(client))
+        except (KafkaError, OSError) as error:
+            raise LabError(f"{servers} did not answer: {one_line(error)}") from None
 
 
 def answered(look: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
@@ -129,7 +122,7 @@ class _Reader:
         try:
             return look()
         except KafkaError as error:
-            self._unknown.append(f"{what}: {_one_line(error)}")
+            self._unknown.append(f"{what}: {one_line(error)}")
             return otherwise
 
     def _configs(self, kind: Any, names: list[str]) -> dict[str, dict[str, str]]:
@@ -225,8 +218,3 @@ def _aged(offset: int | None, end: int) -> int | None:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _one_line(error: Exception) -> str:
-    """In a line, without the request and its secrets."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:200] or type(error).__name__

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kaput.cluster.admin.reassignments import ClusterView, ReassignmentAdmin
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.operate.reassign import throttles
-from kaput.operate.reassign.cluster import Cluster, View
 from kaput.operate.reassign.journal import Folder, Journal
 from kaput.operate.reassign.moves import Move
 
@@ -56,7 +56,7 @@ class _MoveStates:
 
 
 def begin(
-    cluster: Cluster,
+    cluster: ReassignmentAdmin,
     folder: Folder,
     cluster_id: str,
     moves: Sequence[Move],
@@ -74,7 +74,7 @@ def begin(
 
 
 def apply(
-    cluster: Cluster,
+    cluster: ReassignmentAdmin,
     folder: Folder,
     journal: Journal,
     tell: Callable[[Progress], None],
@@ -104,7 +104,10 @@ def apply(
 
 
 def _move(
-    cluster: Cluster, journal: Journal, tell: Callable[[Progress], None], sleep: Callable[[float], None]
+    cluster: ReassignmentAdmin,
+    journal: Journal,
+    tell: Callable[[Progress], None],
+    sleep: Callable[[float], None],
 ) -> None:
     """Keeps `in_flight` partitions active until all are done."""
     seen, since = -1, time.monotonic()
@@ -132,7 +135,7 @@ def _move(
         sleep(POLL_S)
 
 
-def _look(cluster: Cluster, journal: Journal) -> _MoveStates:
+def _look(cluster: ReassignmentAdmin, journal: Journal) -> _MoveStates:
     """Reads in this order, so that a move that ends in between is not counted as done too early."""
     ongoing = cluster.ongoing()
     view = cluster.view()
@@ -180,7 +183,7 @@ def _stuck(states: _MoveStates, refused: Mapping[TopicPartition, str], for_s: fl
 
 
 def elect_all(
-    cluster: Cluster,
+    cluster: ReassignmentAdmin,
     places: Collection[TopicPartition] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
@@ -193,7 +196,7 @@ def elect_all(
         sleep(POLL_S)
 
 
-def _not_led(view: View, places: Collection[TopicPartition] | None) -> list[TopicPartition]:
+def _not_led(view: ClusterView, places: Collection[TopicPartition] | None) -> list[TopicPartition]:
     """Partitions not led by their preferred leader although it is in sync."""
     return [
         place
@@ -205,7 +208,7 @@ def _not_led(view: View, places: Collection[TopicPartition] | None) -> list[Topi
 
 
 def _verified(
-    cluster: Cluster, journal: Journal, sleep: Callable[[float], None], allow_offline: bool
+    cluster: ReassignmentAdmin, journal: Journal, sleep: Callable[[float], None], allow_offline: bool
 ) -> _MoveStates:
     """The final states. Raises LabError if they differ from the plan, or a throttle is left."""
     limit = time.monotonic() + VERIFIED_S
@@ -226,7 +229,7 @@ def _verified(
     return states
 
 
-def _lacking(cluster: Cluster, journal: Journal, states: _MoveStates) -> str:
+def _lacking(cluster: ReassignmentAdmin, journal: Journal, states: _MoveStates) -> str:
     """What differs from the plan; empty if nothing does."""
     undone = [*states.active, *states.waiting]
     if undone:

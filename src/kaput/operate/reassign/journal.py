@@ -18,8 +18,8 @@ from pathlib import Path
 
 import platformdirs
 
+from kaput.cluster.admin.reassignments import Configs
 from kaput.errors import LabError, UsageError
-from kaput.operate.reassign.cluster import Configs
 from kaput.operate.reassign.moves import Move, to_kafka_json
 
 SCHEMA = "kaput.reassignment/1"

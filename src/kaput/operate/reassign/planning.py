@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from kaput.cluster.admin.reassignments import ClusterView
 from kaput.cluster.placement import Goal, plan
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
-from kaput.operate.reassign.cluster import View
 from kaput.operate.reassign.moves import Move, moves_of
 from kaput.scenario.nearest import hint
 
 Sizes = Mapping[tuple[TopicPartition, int], int]
 
 
-def planned(view: View, sizes: Sizes, topics: Collection[str] | None, goal: Goal) -> list[Move]:
+def planned(view: ClusterView, sizes: Sizes, topics: Collection[str] | None, goal: Goal) -> list[Move]:
     """The moves that bring these topics (None: all) to the goal. Raises UsageError."""
     known = {topic for topic, _ in view.partitions}
     for name in topics or ():
@@ -31,7 +31,7 @@ def planned(view: View, sizes: Sizes, topics: Collection[str] | None, goal: Goal
 
 
 def rollback(
-    view: View, sizes: Sizes, wanted: Mapping[TopicPartition, Sequence[int]], cluster_id: str | None
+    view: ClusterView, sizes: Sizes, wanted: Mapping[TopicPartition, Sequence[int]], cluster_id: str | None
 ) -> list[Move]:
     """The moves back to the assignment in a file. Raises UsageError if it is another cluster's, or names
     partitions or brokers that do not exist.
@@ -49,7 +49,7 @@ def rollback(
     return moves_of(changing, now, _leaders_sizes(view, sizes))
 
 
-def offline(view: View) -> list[str]:
+def offline(view: ClusterView) -> list[str]:
     """Sentences about brokers that are down and partitions without a leader."""
     gone = sorted({b for state in view.partitions.values() for b in state.replicas} - set(view.racks))
     led = [f"{topic}/{p}" for (topic, p), state in sorted(view.partitions.items()) if state.leader is None]
@@ -61,12 +61,12 @@ def offline(view: View) -> list[str]:
     return sentences
 
 
-def without_leaderless(view: View, moves: Sequence[Move]) -> list[Move]:
+def without_leaderless(view: ClusterView, moves: Sequence[Move]) -> list[Move]:
     """The moves of partitions with a leader: others cannot be copied."""
     return [move for move in moves if view.partitions[move.topic_partition].leader is not None]
 
 
-def refuse_offline(view: View) -> None:
+def refuse_offline(view: ClusterView) -> None:
     """Raises UsageError if a broker is down or a partition has no leader."""
     if problems := offline(view):
         raise UsageError(
@@ -74,7 +74,7 @@ def refuse_offline(view: View) -> None:
         )
 
 
-def _leaders_sizes(view: View, sizes: Sizes) -> dict[TopicPartition, int]:
+def _leaders_sizes(view: ClusterView, sizes: Sizes) -> dict[TopicPartition, int]:
     """The bytes to copy of each partition: its leader's log, or the longest one known."""
     known: dict[TopicPartition, int] = {}
     for (place, broker), size in sizes.items():

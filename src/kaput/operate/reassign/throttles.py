@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from kaput.operate.reassign.cluster import Cluster, Configs
+from kaput.cluster.admin.reassignments import Configs, ReassignmentAdmin
 from kaput.operate.reassign.moves import Move
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
@@ -20,7 +20,7 @@ def copying(moves: Iterable[Move]) -> list[Move]:
     return [move for move in moves if move.adding]
 
 
-def settings_before(cluster: Cluster, moves: Sequence[Move]) -> tuple[Configs, Configs]:
+def settings_before(cluster: ReassignmentAdmin, moves: Sequence[Move]) -> tuple[Configs, Configs]:
     """The throttle settings of brokers and topics, to restore later."""
     brokers = sorted({str(broker) for move in copying(moves) for broker in (*move.before, *move.after)})
     topics = sorted({move.topic for move in copying(moves)})
@@ -31,7 +31,7 @@ def settings_before(cluster: Cluster, moves: Sequence[Move]) -> tuple[Configs, C
     )
 
 
-def put_on(cluster: Cluster, rate: int, brokers: Configs) -> None:
+def put_on(cluster: ReassignmentAdmin, rate: int, brokers: Configs) -> None:
     """Limits all copies together to `rate` bytes per second from and to each broker."""
     there = {str(broker) for broker in cluster.view().racks}
     cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers if name in there})
@@ -40,7 +40,7 @@ def put_on(cluster: Cluster, rate: int, brokers: Configs) -> None:
 class ThrottledReplicas:
     """The replicas that the throttles apply to: those of the active moves. Updated when that changes."""
 
-    def __init__(self, cluster: Cluster, before: Configs) -> None:
+    def __init__(self, cluster: ReassignmentAdmin, before: Configs) -> None:
         self._cluster, self._before = cluster, before
         self._set: dict[str, Mapping[str, str | None]] = {}  # not known after a restart
 
@@ -56,7 +56,7 @@ class ThrottledReplicas:
         self._set |= changed
 
 
-def take_off(cluster: Cluster, brokers: Configs, topics: Configs) -> None:
+def take_off(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> None:
     """Restores all settings; a broker that is down keeps its throttle until it is back."""
     there = {str(broker) for broker in cluster.view().racks}
     cluster.configure("broker", {name: config for name, config in brokers.items() if name in there})
@@ -64,13 +64,13 @@ def take_off(cluster: Cluster, brokers: Configs, topics: Configs) -> None:
     cluster.configure("topic", {name: config for name, config in topics.items() if name in living})
 
 
-def down(cluster: Cluster, brokers: Configs) -> list[str]:
+def down(cluster: ReassignmentAdmin, brokers: Configs) -> list[str]:
     """Brokers that cannot be configured now."""
     there = {str(broker) for broker in cluster.view().racks}
     return sorted(set(brokers) - there)
 
 
-def left(cluster: Cluster, brokers: Configs, topics: Configs) -> list[str]:
+def left(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> list[str]:
     """Sentences about settings that differ from before."""
     view = cluster.view()
     there = {str(broker) for broker in view.racks}

@@ -1,0 +1,278 @@
+"""Admin requests to a running cluster, each with a deadline, even if nodes are dead, paused or cut off.
+
+All brokers are asked at once and the newest answer counts, because the one that a client library happens to
+be connected to may be paused. Not here: clients of the workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from kaput.cluster.admin import features, requests
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.admin.groups import GroupAdmin
+from kaput.cluster.wire import Endpoint, Unanswered, ask
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.scenario.model import Topic
+
+_Request = Callable[[Sequence[TopicPartition]], Any]
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """A partition; `leader` is None if there is none. Epochs count from 0."""
+
+    leader: int | None
+    replicas: list[int]
+    isr: list[int]
+    leader_epoch: int = -1
+
+
+class Admin(GroupAdmin):
+    """Requests to one cluster. Every method raises LabError after `timeout_s`."""
+
+    def create_topics(self, topics: Sequence[Topic]) -> None:
+        """Creates them; returns when every broker sees every partition with a leader and its full ISR."""
+        if not topics:
+            return
+        names = {topic.name for topic in topics}
+        answer = self._broadcaster.ask_any(
+            self._controller_proxies(),
+            lambda: requests.create_topics(topics, self._timeout_s),
+            "create topics",
+            self._timeout_s,
+        )
+        for result in answer.topics:
+            if result.error_code:
+                what = f"topic {result.name} cannot be created"
+                raise self._trouble(what, result.error_code, result.error_message)
+        self._broadcaster.retry(
+            lambda: self._all_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
+        )
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Increases a topic's partitions to `count`; returns when the controller has decided. Raises
+        LabError.
+        """
+        answer = self._broadcaster.ask_any(
+            self._controller_proxies(),
+            lambda: requests.create_partitions(topic, count, self._timeout_s),
+            f"add partitions to {topic}",
+            self._timeout_s,
+        )
+        for result in answer.results:
+            if result.error_code:
+                what = f"topic {result.name} cannot have {count} partitions"
+                raise self._trouble(what, result.error_code, result.error_message)
+
+    def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
+        """Reassigns partitions to these replicas; returns when the controller has accepted. Raises
+        LabError.
+        """
+        answer = self._broadcaster.ask_any(
+            self._controller_proxies(),
+            lambda: requests.alter_reassignments(wanted, self._timeout_s),
+            "reassign partitions",
+            self._timeout_s,
+        )
+        refused = [(topic.name, p) for topic in answer.responses for p in topic.partitions if p.error_code]
+        if answer.error_code:
+            raise self._trouble("partitions cannot be reassigned", answer.error_code, answer.error_message)
+        for name, p in refused:
+            what = f"{name}/{p.partition_index} cannot be reassigned"
+            raise self._trouble(what, p.error_code, p.error_message)
+
+    def raise_feature(self, name: str) -> tuple[int, int]:
+        """Raises a feature to the highest level that all nodes support; returns the levels before and after.
+        Raises LabError.
+        """
+        brokers = self._cluster.broker_endpoints
+        nodes = [*brokers.values(), *self._cluster.controller_endpoints.values()]
+
+        def raised() -> int:
+            highest, now = features.common_level(nodes, name), features.level(nodes[0], name)
+            if now < highest:
+                features.raise_level(nodes[0], name, highest)
+                # Brokers learn it a moment later.
+                raise LabError(f"{name} is still {now}, not {highest}")
+            return now
+
+        before = self._broadcaster.retry(lambda: features.level(nodes[0], name), f"the level of {name}")
+        return before, self._broadcaster.retry(raised, f"{name} to be raised")
+
+    def _controller_proxies(self) -> Mapping[int, Endpoint]:
+        """The brokers that forward requests to the controller: in ZooKeeper mode only the controller
+        itself.
+        """
+        brokers = self._cluster.broker_endpoints
+        if not self._ensemble:
+            return brokers
+        controller = self.controller_id()
+        return {controller: brokers[controller]}
+
+    def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
+        """Every partition of the topics, in the newest state that any broker knows."""
+        names = sorted(set(topics))
+
+        def look() -> dict[TopicPartition, PartitionState]:
+            views = self._views(names, LATECOMERS_S)
+            if not views:
+                raise LabError("no broker answered")
+            return newest(views, names)
+
+        return self._broadcaster.retry(look, f"metadata of {', '.join(names)}")
+
+    def topics(self) -> list[str]:
+        """The names of all topics that any broker knows, including internal ones."""
+
+        def look() -> list[str]:
+            views = self._broadcaster.ask_all(self._cluster.broker_endpoints, requests.every_topic)
+            if not views:
+                raise LabError("no broker answered")
+            return sorted({topic.name for view in views.values() for topic in view.topics})
+
+        return self._broadcaster.retry(look, "the topics")
+
+    def controller_id(self) -> int:
+        """The leader of the metadata quorum, from the quorum itself; in ZooKeeper mode from ZooKeeper."""
+        look = self._ensemble.controller_id if self._ensemble else self._quorum_leader
+        return self._broadcaster.retry(look, "the controller")
+
+    def zookeepers(self) -> list[int]:
+        """The ZooKeeper nodes. Raises LabError in KRaft mode."""
+        return self._ensemble.ids()
+
+    def answers(self, node: int) -> bool:
+        """Whether this node answers a request right now."""
+        try:
+            if node in self._ensemble:
+                self._ensemble.ask(node)
+            elif node in self._cluster.broker_endpoints:
+                ask(self._cluster.broker_endpoints[node], requests.metadata(), ANSWER_TIMEOUT_S)
+            else:
+                endpoint = self._cluster.controller_endpoints[node]
+                ask(endpoint, requests.describe_quorum(), ANSWER_TIMEOUT_S)
+        except Unanswered:
+            return False
+        return True
+
+    def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The end offsets that consumers see."""
+        return self._ends(list(places), requests.watermarks)
+
+    def stable_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The end offsets that read_committed consumers see: the last stable offsets."""
+        return self._ends(list(places), requests.stable_offsets)
+
+    def log_end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The leaders' log ends, which may be above the high watermark."""
+        return self._ends(list(places), requests.log_ends)
+
+    def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        """The log ends of all partitions of the topics whose leaders answer right now."""
+        return self._reachable(topics, requests.log_ends)
+
+    def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
+        """(last stable offset, high watermark) of all partitions whose leaders answer right now.
+
+        The watermark is read first: records between the two were held back by open transactions.
+        """
+        watermarks = self._reachable(topics, requests.watermarks)
+        stable = self._reachable(topics, requests.stable_offsets)
+        return {place: (stable[place], watermarks[place]) for place in sorted(stable.keys() & watermarks)}
+
+    def _reachable(self, topics: Sequence[str], request: _Request) -> dict[TopicPartition, int]:
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for place, state in self.partitions(topics).items():
+            if state.leader is not None and state.leader in self._cluster.broker_endpoints:
+                by_leader.setdefault(state.leader, []).append(place)
+        asked = [
+            self._broadcaster.submit(self._ends_of, leader, led, request) for leader, led in by_leader.items()
+        ]
+        ends: dict[TopicPartition, int] = {}
+        for future in asked:
+            with suppress(LabError):
+                ends |= future.result()
+        return ends
+
+    def _quorum_leader(self) -> int:
+        leaders = []
+        asked = self._broadcaster.ask_all(self._cluster.controller_endpoints, requests.describe_quorum)
+        for answer in asked.values():
+            # Only a leader answers without an error; one that was cut off has an older epoch.
+            if answer.error_code == 0 and answer.topics[0].partitions[0].error_code == 0:
+                state = answer.topics[0].partitions[0]
+                leaders.append((state.leader_epoch, state.leader_id))
+        if not leaders:
+            raise LabError("the metadata quorum has no leader")
+        return int(max(leaders)[1])
+
+    def _ends(self, places: list[TopicPartition], request: _Request) -> dict[TopicPartition, int]:
+        if not places:
+            return {}
+
+        def look() -> dict[TopicPartition, int]:
+            states = self.partitions({topic for topic, _ in places})
+            by_leader: dict[int, list[TopicPartition]] = {}
+            for place in places:
+                leader = states[place].leader if place in states else None
+                if leader is None:
+                    raise LabError(f"{place} has no leader")
+                by_leader.setdefault(leader, []).append(place)
+            asked = [
+                self._broadcaster.submit(self._ends_of, leader, led, request)
+                for leader, led in by_leader.items()
+            ]
+            return {place: end for future in asked for place, end in future.result().items()}
+
+        return self._broadcaster.retry(look, "end offsets")
+
+    def _ends_of(
+        self, leader: int, places: list[TopicPartition], request: _Request
+    ) -> dict[TopicPartition, int]:
+        answer = ask(self._cluster.broker_endpoints[leader], request(places), ANSWER_TIMEOUT_S)
+        ends = {}
+        for topic in answer.topics:
+            for p in topic.partitions:
+                if p.error_code:
+                    raise self._trouble(f"{topic.name}/{p.partition_index}", p.error_code)
+                ends[TopicPartition(topic.name, p.partition_index)] = p.offset
+        return ends
+
+    def _all_in_sync(self, names: set[str]) -> None:
+        views = self._views(sorted(names), ANSWER_TIMEOUT_S)
+        for broker in self._cluster.broker_endpoints:
+            if broker not in views:
+                raise LabError(f"broker {broker} did not answer")
+            for (topic, p), state in newest({broker: views[broker]}, sorted(names)).items():
+                if state.leader is None or set(state.isr) != set(state.replicas):
+                    raise LabError(f"{topic}/{p} has leader {state.leader} and ISR {state.isr}")
+
+    def _views(self, names: list[str], latecomers_s: float) -> dict[int, Any]:
+        return self._broadcaster.ask_all(
+            self._cluster.broker_endpoints,
+            lambda: requests.metadata(names),
+            latecomers_s,
+        )
+
+
+def newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, PartitionState]:
+    """For each partition the view with the highest leader epoch; if equal, the leader's own."""
+    best: dict[TopicPartition, tuple[tuple[int, bool], PartitionState]] = {}
+    for broker, view in views.items():
+        for topic in view.topics:
+            for p in topic.partitions:
+                leader = p.leader_id if p.leader_id >= 0 else None
+                age = (p.leader_epoch, leader == broker)
+                place = TopicPartition(topic.name, p.partition_index)
+                if place not in best or age > best[place][0]:
+                    state = PartitionState(leader, list(p.replica_nodes), list(p.isr_nodes), p.leader_epoch)
+                    best[place] = (age, state)
+    missing = set(names) - {topic for topic, _ in best}
+    if missing:
+        raise LabError(f"no broker knows topic {', '.join(sorted(missing))}")
+    return {place: state for place, (_, state) in sorted(best.items())}

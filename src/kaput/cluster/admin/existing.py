@@ -1,0 +1,156 @@
+"""Admin requests to the user's own cluster, including those that create and delete topics and groups.
+
+Topics are deleted by id, never by a name that another topic may have by now.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from kaput.cluster.admin import existing_requests as asked
+from kaput.cluster.admin import requests
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.admin.cluster_admin import Admin, PartitionState, newest
+from kaput.cluster.wire import ask, error_name
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.scenario.model import Topic
+
+_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID, _GROUP_NOT_FOUND = 3, 100, 69
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Effective settings by name, without secrets; `own`: those that are not defaults."""
+
+    every: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The cluster at one moment: its live brokers, and partitions."""
+
+    brokers: frozenset[int]
+    partitions: Mapping[TopicPartition, PartitionState]
+
+
+class ExistingAdmin(Admin):
+    """Requests to a cluster that kaput did not start. Methods raise LabError, as those of Admin do."""
+
+    def seen(self, topics: Sequence[str]) -> Seen:
+        """The state now, from brokers that answer at once."""
+        views = self._broadcaster.ask_all(
+            self._cluster.broker_endpoints, lambda: requests.metadata(topics), LATECOMERS_S
+        )
+        if not views:
+            raise LabError("no broker answered")
+        listed = Counter(broker.node_id for view in views.values() for broker in view.brokers)
+        # A broker that was cut off still lists those that it knew.
+        alive = frozenset(broker for broker, times in listed.items() if 2 * times > len(views))
+        return Seen(alive, newest(views, list(topics)))
+
+    def ids(self, topics: Iterable[str]) -> dict[str, uuid.UUID]:
+        """The ids of the topics that exist."""
+        names = sorted(topics)
+        answer = self._any(lambda: asked.topics_with_ids(names), "the topics")
+        for topic in answer.topics:
+            if topic.error_code not in (0, _UNKNOWN_TOPIC):
+                raise self._trouble(f"topic {topic.name} cannot be described", topic.error_code)
+        return {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
+
+    def make_topics(self, topics: Sequence[Topic]) -> tuple[dict[str, uuid.UUID], list[str]]:
+        """The ids of the created topics, and a sentence for each that could not be created."""
+        answer = self._any(lambda: asked.create_topics(topics, self._timeout_s), "create topics")
+        made = {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
+        refused = [
+            f"topic {topic.name} cannot be created: {topic.error_message or error_name(topic.error_code)}"
+            for topic in answer.topics
+            if topic.error_code
+        ]
+        return made, refused
+
+    def await_in_sync(self, topics: Iterable[str]) -> None:
+        """Waits until every broker sees every partition with a leader and its full ISR."""
+        names = set(topics)
+        self._broadcaster.retry(
+            lambda: self._all_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
+        )
+
+    def delete_topics(self, ids: Mapping[str, uuid.UUID]) -> None:
+        """Deletes topics by id; topics that no longer exist are no error."""
+        if not ids:
+            return
+        answer = self._any(lambda: asked.delete_topics(ids.values(), self._timeout_s), "delete topics")
+        names = {found: name for name, found in ids.items()}
+        for topic in answer.responses:
+            if topic.error_code not in (0, _UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID):
+                why = topic.error_message or error_name(topic.error_code)
+                raise LabError(f"topic {names.get(topic.topic_id, topic.name)} cannot be deleted: {why}")
+
+    def delete_group(self, group: str, config: Iterable[str] = ()) -> None:
+        """Deletes these settings of a group, then the group itself, which must have no members."""
+        keys = list(config)
+        if keys:
+            self._any(lambda: asked.delete_group_config(group, keys), f"settings of group {group}")
+
+        def delete() -> None:
+            endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
+            (found,) = ask(endpoint, asked.delete_group(group), ANSWER_TIMEOUT_S).results
+            if found.error_code not in (0, _GROUP_NOT_FOUND):
+                raise self._trouble(f"group {group} cannot be deleted", found.error_code)
+
+        # Killed members stay in the group until their session times out.
+        self._broadcaster.retry(delete, f"group {group} to be deleted")
+
+    def every_group(self) -> set[str]:
+        """The ids of all groups of any kind. Raises LabError unless every broker answers."""
+        brokers = self._cluster.broker_endpoints
+        answers = self._broadcaster.ask_all(brokers, requests.list_groups, ANSWER_TIMEOUT_S)
+        if silent := sorted(set(brokers) - set(answers)):
+            raise LabError(f"cannot list all groups: broker {', '.join(map(str, silent))} did not answer")
+        for broker, answer in answers.items():
+            if answer.error_code:
+                raise self._trouble(f"the groups of broker {broker}", answer.error_code)
+        return {group.group_id for answer in answers.values() for group in answer.groups}
+
+    def topic_settings(self, topics: Iterable[str]) -> dict[str, Settings]:
+        """The settings of each topic that the user may describe."""
+        names = sorted(topics)
+        answer = self._any(lambda: asked.describe_configs(asked.TOPIC, names), "settings of topics")
+        return {found.resource_name: _settings(found) for found in answer.results if not found.error_code}
+
+    def broker_settings(self) -> dict[int, Settings]:
+        """The settings of each broker that answers and that the user may describe."""
+        found: dict[int, Settings] = {}
+        for broker, endpoint in self._cluster.broker_endpoints.items():
+            with suppress(LabError):
+                request = asked.describe_configs(asked.BROKER, [str(broker)])
+                (answer,) = ask(endpoint, request, ANSWER_TIMEOUT_S).results
+                if not answer.error_code:
+                    found[broker] = _settings(answer)
+        return found
+
+    def in_kraft_mode(self) -> bool:
+        """Whether a metadata quorum answers."""
+        try:
+            self._quorum_leader()
+        except LabError:
+            return False
+        return True
+
+    def _any(self, make: Any, what: str) -> Any:
+        return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
+
+
+def _settings(found: Any) -> Settings:
+    known = [each for each in found.configs if each.value is not None and not each.is_sensitive]
+    return Settings(
+        {each.name: each.value for each in known},
+        {each.name: each.value for each in known if each.config_source != asked.KAFKAS_DEFAULT},
+    )

@@ -1,0 +1,172 @@
+"""Requests about consumer groups: their coordinators, offsets and settings.
+
+Its place: the base of admin.Admin, with what it needs for any request.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from kaput.cluster.admin import requests
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, Broadcaster
+from kaput.cluster.wire import Endpoint, Refused, ask, error_name, trouble
+from kaput.cluster.zookeeper.ensemble import Ensemble
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.scenario.model import Config
+
+OFFSETS = "__consumer_offsets"
+
+
+class Endpoints(Protocol):
+    """Addresses of a cluster's nodes: lab.Cluster, or anything else that knows them."""
+
+    @property
+    def broker_endpoints(self) -> Mapping[int, Endpoint]:
+        """By broker id."""
+
+    @property
+    def controller_endpoints(self) -> Mapping[int, Endpoint]:
+        """By id of the voter; empty in ZooKeeper mode."""
+
+    @property
+    def zookeeper_endpoints(self) -> Mapping[int, Endpoint]:
+        """By id of the ZooKeeper node; empty in KRaft mode."""
+
+
+class GroupAdmin:
+    """Requests about one cluster's groups. Every method raises LabError after `timeout_s`."""
+
+    def __init__(self, cluster: Endpoints, timeout_s: float = 15.0) -> None:
+        self._cluster, self._timeout_s = cluster, timeout_s
+        zookeepers = cluster.zookeeper_endpoints
+        nodes = sum(map(len, (cluster.broker_endpoints, cluster.controller_endpoints, zookeepers)))
+        self._broadcaster = Broadcaster(nodes, timeout_s)
+        self._ensemble = Ensemble(zookeepers, self._broadcaster)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._broadcaster.close()
+
+    def _trouble(self, what: str, code: int, message: str | None = None) -> LabError:
+        """The exception for an answer with that error code; it names the user if authorization failed."""
+        error = trouble(what, code, message)
+        if not isinstance(error, Refused):
+            return error
+        who = {endpoint.access.principal for endpoint in self._cluster.broker_endpoints.values()}
+        return trouble(f"{' or '.join(sorted(who))} is not authorized: {what}", code, message)
+
+    def groups(self) -> list[str]:
+        """The ids of all groups that commit offsets, from their coordinators.
+
+        Raises LabError at once if a coordinator does not answer: its groups would be missing.
+        """
+        brokers = self._cluster.broker_endpoints
+        answers = self._broadcaster.ask_all(brokers, requests.list_groups, ANSWER_TIMEOUT_S)
+        for broker, answer in answers.items():
+            if answer.error_code:
+                raise self._trouble(f"the groups of broker {broker}", answer.error_code)
+        if silent := {leader for leader in self._coordinators() if leader not in answers}:
+            who = " and ".join(
+                "no broker" if one < 0 else f"broker {one}, which does not answer," for one in sorted(silent)
+            )
+            raise LabError(f"cannot list all groups: {who} leads a partition of {OFFSETS}")
+        # Share groups store offsets elsewhere; groups of Connect and others have none. A group without any
+        # member so far, only with offsets that a program committed, has no type.
+        return sorted(
+            {
+                group.group_id
+                for answer in answers.values()
+                for group in answer.groups
+                if group.protocol_type in ("consumer", "")
+            }
+        )
+
+    def _coordinators(self) -> set[int]:
+        """The leaders of the partitions that store groups; -1 for one without a leader."""
+        answer = self._broadcaster.ask_any(
+            self._cluster.broker_endpoints,
+            lambda: requests.metadata([OFFSETS]),
+            f"the leaders of {OFFSETS}",
+            ANSWER_TIMEOUT_S,
+        )
+        return {partition.leader_id for topic in answer.topics for partition in topic.partitions}
+
+    def coordinator(self, group: str) -> int:
+        """The broker that coordinates a consumer group."""
+        return self._coordinator(f"group {group}", lambda: requests.find_coordinator(group))
+
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        """The broker that coordinates a producer's transactions."""
+        return self._coordinator(
+            transactional_id, lambda: requests.find_transaction_coordinator(transactional_id)
+        )
+
+    def _coordinator(self, whose: str, request: Callable[[], Any]) -> int:
+        def look() -> int:
+            answers = self._broadcaster.ask_all(self._cluster.broker_endpoints, request).values()
+            named = Counter(answer.node_id for answer in answers if not answer.error_code)
+            if not named:
+                codes = {error_name(answer.error_code) for answer in answers} or {"no broker answered"}
+                raise LabError(f"{whose} has no coordinator: {', '.join(sorted(codes))}")
+            # A broker that was cut off may still name the old one.
+            return int(named.most_common(1)[0][0])
+
+        return self._broadcaster.retry(look, f"the coordinator of {whose}")
+
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        """The group's committed offsets, by partition."""
+
+        def look() -> dict[TopicPartition, int]:
+            endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
+            answer = ask(endpoint, requests.fetch_offsets(group), ANSWER_TIMEOUT_S)
+            if answer.error_code:
+                raise self._trouble(f"offsets of group {group}", answer.error_code)
+            found = [(topic.name, p) for topic in answer.topics for p in topic.partitions]
+            return {
+                TopicPartition(name, p.partition_index): p.committed_offset
+                for name, p in found
+                if not p.error_code and p.committed_offset >= 0
+            }
+
+        return self._broadcaster.retry(look, f"the committed offsets of {group}")
+
+    def set_group_config(self, group: str, config: Config) -> None:
+        """Sets broker-side settings of a group. Raises LabError with Kafka's reason."""
+        answer = self._broadcaster.ask_any(
+            self._cluster.broker_endpoints,
+            lambda: requests.set_group_config(group, config),
+            f"configure group {group}",
+            self._timeout_s,
+        )
+        for result in answer.responses:
+            if result.error_code:
+                what = f"group {group} cannot be configured"
+                raise self._trouble(what, result.error_code, result.error_message)
+
+    def share_lags(self, group: str) -> dict[TopicPartition, int]:
+        """For each partition of a share group, the records that are not yet accepted, rejected or given up.
+
+        Partitions that the group has not started to read are left out.
+        """
+
+        def look() -> dict[TopicPartition, int]:
+            endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
+            (found,) = ask(endpoint, requests.share_group_offsets(group), ANSWER_TIMEOUT_S).groups
+            if found.error_code:
+                raise self._trouble(f"offsets of share group {group}", found.error_code)
+            every = [(topic.topic_name, p) for topic in found.topics for p in topic.partitions]
+            return {
+                TopicPartition(name, p.partition_index): p.lag
+                for name, p in every
+                if not p.error_code and p.lag >= 0
+            }
+
+        return self._broadcaster.retry(look, f"the offsets of share group {group}")

@@ -1,0 +1,69 @@
+"""The seam between a cluster's modes: what nodes need, and where the cluster's own record of events is.
+
+`KraftMode` is the default; ZooKeeper mode overrides it in its own package (zookeeper/mode.py). Its place:
+lab.py has one of them and asks it; nothing else in this package decides by mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kaput.cluster import metadata_log
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.events import Collected
+from kaput.cluster.node import Node
+from kaput.cluster.properties import NodeLayout, write_properties
+from kaput.cluster.security import Unsecured
+from kaput.cluster.storage import format_storage, new_id
+from kaput.cluster.wire import Endpoint
+from kaput.java import Java
+from kaput.scenario.model import Cluster as Spec
+
+if TYPE_CHECKING:
+    from kaput.cluster.lab import Cluster
+
+MAIN = "kafka.Kafka"
+NodeCommand = tuple[str, tuple[str, str] | None, tuple[str, ...]]  # main class, heap (None: the lab's), flags
+
+
+class KraftMode:
+    """Kafka's own metadata quorum."""
+
+    def __init__(self, spec: Spec, java: Java) -> None:
+        self._spec, self._java, self._cluster_id = spec, java, new_id()
+
+    def check(self, distribution: Distribution) -> None:
+        """Raises LabError if this Kafka does not have the mode."""
+
+    def prepare(
+        self, layout: NodeLayout, plan: list[NodeLayout], security: Unsecured, distribution: Distribution
+    ) -> None:
+        """Writes a node's settings, and what must be on its disk before its first start."""
+        spec = self._spec
+        write_properties(layout, plan, spec, security.admit(layout))
+        format_storage(
+            layout.data,
+            layout.id,
+            self._cluster_id,
+            distribution,
+            self._java,
+            spec.features,
+            security.records,
+        )
+
+    def start_order(self, nodes: Iterable[Node]) -> list[Node]:
+        """The nodes in the order to start them."""
+        return list(nodes)
+
+    def before_restart(self, layout: NodeLayout, zookeepers: Mapping[int, Endpoint]) -> None:
+        """Returns when the node may start again."""
+
+    def command(self, layout: NodeLayout) -> NodeCommand:
+        """What runs the node."""
+        return MAIN, None, ()
+
+    def events(self, cluster: Cluster) -> Collected:
+        """What the cluster recorded. Raises LabError."""
+        best = max(cluster.metadata_logs, key=metadata_log.knowledge)
+        return metadata_log.read_cluster_events(cluster.distribution, cluster.java, best)

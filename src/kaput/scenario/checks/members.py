@@ -1,0 +1,70 @@
+"""What must agree between a fault on members and the groups of the scenario: every mistake, with its path.
+
+Called by scenario.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kaput.scenario.checks.command import UNHITTABLE
+from kaput.scenario.checks.groups import Found, no_group
+from kaput.scenario.checks.java import SLOW
+from kaput.scenario.model import Group, Scenario
+from kaput.scenario.options import FAULTS_OF_BOTH, MEMBER_FAULTS
+from kaput.scenario.steps import FaultStep
+from kaput.scenario.values import MembersMeant, members_meant
+
+_ENDING = ("kill", "stop", "leave")
+
+
+def check_members(step: FaultStep, scenario: Scenario) -> Found:
+    """The mistakes of one step of the timeline."""
+    meant = members_meant(step.target)
+    if meant is None:
+        if step.fault in MEMBER_FAULTS:
+            groups = [group.id for group in scenario.workload.groups]
+            example = groups[0] if groups else "G"
+            yield ("target",), f"{step.fault} hits members of groups; write for example member 1 of {example}"
+        return
+    group = scenario.group(meant.group)
+    if group is None:
+        yield ("target",), no_group(meant.group, scenario)
+    elif step.fault not in MEMBER_FAULTS | FAULTS_OF_BOTH:
+        yield ("target",), f"{step.fault} hits brokers and controllers, not members of groups"
+    elif group.client == "command":
+        yield ("target",), UNHITTABLE
+    elif group.client == "java" and step.fault == "slow":
+        yield ("fault",), SLOW
+    else:
+        part = _join if step.fault == "join" else _there
+        for text in part(step, meant, group, scenario):
+            yield ("target",), text
+        if step.fault == "leave" and group.static:
+            yield (
+                ("fault",),
+                "a static member keeps its partitions; write stop, or static: false",
+            )
+
+
+def _there(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenario) -> Iterator[str]:
+    if meant.number is None or 1 <= meant.number <= group.members:
+        return
+    if meant.number not in _numbers(scenario, group, ("join",)):
+        yield f"no such member: {meant.number}; {group.id} has 1 to {group.members}, and no step adds it"
+
+
+def _join(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenario) -> Iterator[str]:
+    new = f"member {group.members + 1} of {group.id}"
+    if meant.number is None:
+        yield f"one new member joins; write {new}"
+    elif meant.number == 0:
+        yield f"members are numbered from 1; write {new}"
+    elif meant.number <= group.members and not _numbers(scenario, group, _ENDING) & {meant.number, None}:
+        yield f"member {meant.number} exists from the start; write {new}"
+
+
+def _numbers(scenario: Scenario, group: Group, faults: tuple[str, ...]) -> set[int | None]:
+    """Which members of a group steps of these faults name; None for those that a step draws, or all."""
+    named = [members_meant(step.target) for step in scenario.faults if step.fault in faults]
+    return {meant.number for meant in named if meant is not None and meant.group == group.id}

@@ -1,0 +1,80 @@
+"""What a ruling is worth where a cluster was looked at from outside: leaders and ISR by polling, faults by
+commands of which only the effect on a broker is proven.
+
+Who led is exact all the same (epochs have numbers, and none is missed unnoticed), but not what the ISR was at
+a moment, whether an election was unclean, nor what a command took along of a broker's disk.
+Its place: judge.py asks here after contracts.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kaput.core import MS
+from kaput.scenario.model import Scenario
+from kaput.scenario.options import COMMAND_FAULTS
+from kaput.scenario.pipes import spec_of
+from kaput.verdict.contracts import Ruling, min_isr, unclean_allowed
+from kaput.verdict.facts import Displaced, Facts, Loss, Reordered
+
+
+@dataclass(frozen=True)
+class ExistingClusterLimits:
+    """What is not known of a run. `hit`: brokers that commands have broken."""
+
+    polled_ns: int | None
+    hit: frozenset[int]
+
+    @classmethod
+    def of(cls, facts: Facts) -> ExistingClusterLimits:
+        """Of a run on a cluster of kaput's own, nothing."""
+        hit = {b for fault in facts.faults if fault.fault in COMMAND_FAULTS for b in fault.brokers}
+        return cls(facts.polled_ns, frozenset(hit))
+
+    def on_displaced(self, ruling: Ruling, scenario: Scenario, loss: Loss | Displaced) -> Ruling:
+        """The ruling, where what is known is enough for it."""
+        spec = spec_of(scenario, loss.producer)
+        if spec is None or spec.acks == "0" or ruling.word == "unclear":
+            return ruling
+        if spec.acks == "1":
+            if loss.cause == "leader-restarted" and self.hit and ruling.word == "violation":
+                return Ruling(
+                    "unclear",
+                    "acks=1, and the same leader came back without what it had acknowledged: "
+                    "whether a command took along more than its process is not known",
+                )
+            return ruling
+        needed = min_isr(scenario, loss.topic)
+        if self.polled_ns is not None and needed <= 1:
+            return Ruling(
+                "unclear",
+                "min.insync.replicas=1, and polling does not tell what the ISR was at the time",
+            )
+        if self.polled_ns is not None and unclean_allowed(scenario, loss.topic):
+            return Ruling(
+                "unclear", "unclean leader election is enabled, and polling does not tell whether one was"
+            )
+        if len(self.hit) >= needed and ruling.word == "violation":
+            return Ruling(
+                "unclear",
+                f"commands have hit {len(self.hit)} brokers, and {needed} may have been all that had them: "
+                "what became of what these had is not known",
+            )
+        return ruling
+
+    def on_reordered(self, ruling: Ruling, found: Reordered, leader_changes: int) -> Ruling:
+        """The same: when exactly a leader changed is not known."""
+        if self.polled_ns is None or ruling.word != "violation" or found.across_leaders or not leader_changes:
+            return ruling
+        return Ruling(
+            "unclear", "a change of leader may have come between: its time is known by polling alone"
+        )
+
+    def notes(self) -> list[str]:
+        """What a reader of times must know."""
+        if self.polled_ns is None:
+            return []
+        return [
+            "Changes of leader and ISR were seen by polling: their times are those at which they were seen, "
+            f"and known to ± {self.polled_ns / MS:,.0f} ms."
+        ]

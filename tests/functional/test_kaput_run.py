@@ -1,0 +1,75 @@
+"""kaput.run on real clusters; the example notebook does what it says, one cell after the other.
+
+Its cells are run as IPython runs them, by the few lines below: a kernel (nbclient, ipykernel and some 25 more
+packages to lock) would add its sockets and start-up, and nothing to what is tested.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kaput
+
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
+
+
+def executed(notebook: Path) -> tuple[dict[str, Any], list[Any]]:
+    """The names that the cells define, and the value that each code cell ends in (None: it has none)."""
+    names: dict[str, Any] = {}
+    values = []
+    for number, cell in enumerate(json.loads(notebook.read_text())["cells"]):
+        if cell["cell_type"] != "code":
+            continue
+        tree = ast.parse("".join(cell["source"]), f"cell {number}")
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, f"cell {number}", "exec"), names)
+        shown = ast.Expression(last.value) if isinstance(last, ast.Expr) else None
+        values.append(eval(compile(shown, f"cell {number}", "eval"), names) if shown else None)
+    return names, values
+
+
+@pytest.mark.alone
+def test_the_example_notebook_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run, its report, counts, ledger, Spark and Polars frames, and the same findings a second time."""
+    monkeypatch.chdir(tmp_path)
+    names, values = executed(NOTEBOOK)
+    run, findings = names["run"], names["findings"]
+    assert run.folder.parent == tmp_path / "runs"
+    shown = [value._repr_html_() for value in values if isinstance(value, kaput.Run | kaput.Findings)]
+    assert len(shown) == 2
+    assert all("data:image/svg+xml" in html and "Fates: every message" in html for html in shown)
+    assert ("held", findings.lost, {"deposed-leader": findings.lost}) in values and findings.lost > 0
+    ledger = names["ledger"]
+    assert ledger["messages"].sum() == findings.totals.sent
+    assert names["sends"].count() == names["sends"].polars().height == findings.totals.sent
+    said = capsys.readouterr().out
+    assert "injected: kill" in said and "|second|count|" in said
+
+
+@pytest.mark.alone
+def test_a_second_run_finds_kaput_run_again(tmp_path: Path) -> None:
+    """Packages of kaput that are loaded by then do not take the function's name; changes are made."""
+    changes = {"workload.producers.1.messages": 5_000, "workload.producers.1.acks": 1}
+    for _ in range(2):
+        run = kaput.run("noop", changes, runs=tmp_path, page=False)
+    assert run.findings.verdict == "held" and run.findings.totals.sent == 15_000
+    assert run.scenario.workload.producers[1].acks == "1"
+    assert not (run.folder / "report.html").exists()
+    with pytest.raises(kaput.UsageError, match=r"workload\.producers\.1\.acks=2"):
+        kaput.run("noop", {"workload.producers.1.acks": 2}, runs=tmp_path)
+
+
+def test_a_run_on_ones_own_cluster(tmp_path: Path) -> None:
+    """Which is still there afterwards, without the run's topics."""
+    with kaput.lab(brokers=3) as lab:
+        changes = {"topics.0.replication-factor": 3, "workload.producers.1.messages": 2_000}
+        run = kaput.run("noop", changes, runs=tmp_path, page=False, bootstrap_servers=lab.bootstrap_servers)
+        assert run.findings.verdict == "held" and run.findings.totals.sent == 12_000
+        assert lab.status()["partitions"] == []
