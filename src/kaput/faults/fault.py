@@ -55,7 +55,7 @@ class Scene:
     topics: Sequence[str]  # of the scenario
     clock: Clock = field(default_factory=Clock)
     groups: Groups = field(default_factory=NoGroups)
-    returns: bool = True  # whether the step has a duration, after which its victims come back
+    returns: bool = True  # whether the step has a duration, after which its targets come back
     grow: Callable[[int], list[int]] = cannot_grow  # so many more brokers; their ids
     upgrade: Callable[[int, str], None] = cannot_upgrade  # a node is of that version from its next start on
 
