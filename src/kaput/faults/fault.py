@@ -69,7 +69,7 @@ class Fault(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    """Kernel features it needs, as cluster/network/trials.py names them."""
+    """Kernel features it needs, as cluster/network/capability_checks.py names them."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
