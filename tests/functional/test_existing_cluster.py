@@ -114,7 +114,7 @@ def test_what_a_killed_run_leaves_can_be_undone(kaput: Kaput, keeper: Standing, 
     assert again.returncode == 2 and "topic orders already exists" in again.stderr
     assert "group billing already exists" in again.stderr and "kaput cleanup RUN_DIR" in again.stderr
     done = kaput.call("cleanup", str(folder))
-    assert (done.returncode, done.stdout) == (0, "nothing of it is left\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "nothing is left of the run\n"), done.stderr
     assert left(keeper) == ([], []) and _states(keeper) == {"running"}
 
 
