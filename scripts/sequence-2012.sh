@@ -14,14 +14,14 @@ scratch=$(mktemp -d)
 trap '$KAPUT down --cluster "$NAME" >&2 || true; rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# One replica of everything, as in 2012. A second of silence, and a broker is taken for dead.
-$KAPUT up --detach --name "$NAME" --brokers "$BROKERS" --controllers 1 \
+# One replica of everything, as in 2012. A broker counts as dead after a second of silence.
+$KAPUT up --detach --cluster "$NAME" --brokers "$BROKERS" --controllers 1 \
     --config broker.session.timeout.ms=1000 --config broker.heartbeat.interval.ms=250 >&2
 $KAPUT tool topics --create --topic numbers --partitions "$BROKERS" --replication-factor 1 >&2
 
 stored() { $KAPUT tool get-offsets --topic numbers | awk -F: '{ sum += $3 } END { print sum + 0 }'; }
 
-# waits_for SECONDS COMMAND...: looks at it again and again
+# waits_for SECONDS COMMAND...: repeats it until it succeeds
 waits_for() {
     tries=$1
     shift
@@ -33,7 +33,7 @@ waits_for() {
 
 is_stored() { [ "$(stored)" -gt 0 ]; }
 
-# The producer takes its time to start: what were generated before that would wait in the pipe.
+# The producer needs time to start: numbers generated before that would wait in the pipe.
 numbers() {
     $KAPUT sequence generate --count 1
     waits_for 60 is_stored
@@ -41,8 +41,8 @@ numbers() {
     $KAPUT sequence generate --start 2 --count "$((COUNT - 1))" --rate "$RATE"
 }
 
-# Messages go to every broker in turn. The client of 2012 gave up at once what it could not send; today's is
-# told to do so after half a second.
+# Messages go to every broker in turn. The client of 2012 gave up at once what it could not send; today's does
+# after half a second with these settings.
 numbers | $KAPUT tool console-producer --topic numbers \
     --command-property partitioner.class=org.apache.kafka.clients.producer.RoundRobinPartitioner \
     --command-property acks=1 --command-property retries=0 --command-property linger.ms=0 \
@@ -52,7 +52,7 @@ waits_for 300 test -e "$scratch/flowing"
 sleep "$KILL_AFTER_S"
 $KAPUT fault inject kill --target 'leader-of numbers/0' --for "$DOWN_FOR" --cluster "$NAME" >&2
 wait "$producer"
-$KAPUT fault heal --cluster "$NAME" >&2 || true # where it is healed already: 2
+$KAPUT fault heal --cluster "$NAME" >&2 || true # status 2 if it has already healed
 
 $KAPUT tool console-consumer --topic numbers --from-beginning --max-messages "$(stored)" --timeout-ms 30000 \
     >"$scratch/printed" 2>/dev/null || true

@@ -20,8 +20,13 @@ settings.load_profile("kaput")
 
 # By directory: the tests that share a session, in one worker.
 _TOGETHER = {"spark": "spark", "property": "spark", "browser": "browser"}
+# Those there that judge without a JVM: each in whichever worker is free.
+_PLAYED = (
+    *("spark/test_causes.py::test_a_loss", "spark/test_doubts.py", "spark/test_split_brain.py"),
+    *(f"property/test_ledger.py::test_{name}" for name in ("any_cut", "share_groups_with", "a_single")),
+)
 # Those there that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
-_COMMANDS = ("any_shape", "analyze_while_recording", "background", "hdfs", "judging_unwritable", "standalone")
+_COMMANDS = ("analyze_while_recording", "background", "judging_unwritable", "standalone")
 # Tests of brokers that share nothing with their file: each in whichever worker is free.
 _APART = tuple(f"test_{name}.py" for name in ("network_runs", "no_orphans", "scenarios", "trouble"))
 # Those of tests/unit that start many processes or draw many cases: marked `slow`.
@@ -63,7 +68,7 @@ class ByDirectory(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         directory = nodeid.removeprefix("tests/").partition("/")[0]
         file = nodeid.partition("::")[0]
-        if file.endswith(_APART):
+        if file.endswith(_APART) or nodeid.removeprefix("tests/").startswith(_PLAYED):
             return nodeid
         if directory == "functional" or file.endswith(tuple(f"test_{name}.py" for name in _COMMANDS)):
             return file

@@ -1,4 +1,4 @@
-"""The command kaput in this process, judging in the Spark that all tests share.
+"""The command kaput in this process, judging in a Spark that is there, or played.
 
 For tests of what a command finds and says: a process with a JVM of its own for each takes seconds.
 """
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark import SparkContext
 
+from fakes.in_process import InProcess
 from kaput.analysis.spark import background
 from kaput.cli.exit_status import status_of
 from kaput.cli.main import app
@@ -28,7 +29,10 @@ class InSession:
     """Calls the command; its Spark is `spark`, whatever it asks for."""
 
     def __init__(
-        self, spark: SparkContext, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self,
+        spark: SparkContext | InProcess,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         self._capsys, self._monkeypatch = capsys, monkeypatch
         monkeypatch.setattr(background, "Background", lambda *_, **__: _There(spark))
@@ -44,7 +48,7 @@ class InSession:
 class _There:
     """Stands for a Background whose session is there."""
 
-    def __init__(self, spark: SparkContext) -> None:
+    def __init__(self, spark: SparkContext | InProcess) -> None:
         self._spark = spark
 
     def prepare(self) -> None:
@@ -52,7 +56,7 @@ class _There:
 
     begin = prepare
 
-    def session(self) -> SparkContext:
+    def session(self) -> SparkContext | InProcess:
         """At once."""
         return self._spark
 

@@ -50,9 +50,9 @@ def _judged(folder: Path, spark: SparkContext) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder with everything planted."""
-    return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.0005, spark)
+    return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.0005)
 
 
 @pytest.fixture(scope="module")

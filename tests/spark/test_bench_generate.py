@@ -19,7 +19,7 @@ from kaput.evidence import reading
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.schemas import TABLES
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.loader import read_resolved
 
 CASES = {

@@ -11,16 +11,17 @@ from pyspark import SparkContext
 
 from fakes.failovers import CASES
 from fakes.histories import side_by_side
+from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.reading import check
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_loss_has_its_cause_and_verdict(name: str, tmp_path: Path, spark: SparkContext) -> None:
+def test_a_loss_has_its_cause_and_verdict(name: str, tmp_path: Path, played: InProcess) -> None:
     """What the evidence can tell of a loss, and whether that is permitted, forbidden, or open."""
     case = CASES[name]
     history = replace(case.history, rows={table: list(rows) for table, rows in case.history.rows.items()})
-    findings = analyse(check(history.read_to_end().write(tmp_path)), spark)
+    findings = analyse(check(history.read_to_end().write(tmp_path)), played)
     (lost,) = findings.anomaly("lost")
     assert (lost.count, lost.causes) == (1, {case.cause: 1})
     assert findings.verdict == case.verdict, findings.reasons

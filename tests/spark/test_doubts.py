@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 
 from driving import Kaput
 from fakes.histories import History, at, side_by_side, write_table
+from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.errors import EvidenceError
 from kaput.evidence.reading import check
@@ -58,36 +58,36 @@ UNREAD = {
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_an_unread_tail_is_inconclusive(name: str, tmp_path: Path, spark: SparkContext) -> None:
+def test_an_unread_tail_is_inconclusive(name: str, tmp_path: Path, played: InProcess) -> None:
     """Though no message is missing: what else the rest of a partition holds is not known."""
     history, words = UNREAD[name]
-    findings = analyse(check(history.write(tmp_path)), spark)
+    findings = analyse(check(history.write(tmp_path)), played)
     assert findings.verdict == "inconclusive"
     assert findings.anomaly("lost")[0].count == 0
     assert any(words in reason and "phantoms" in reason for reason in findings.reasons), findings.reasons
 
 
-def test_every_unread_partition_is_named(tmp_path: Path, spark: SparkContext) -> None:
+def test_every_unread_partition_is_named(tmp_path: Path, played: InProcess) -> None:
     """All the histories as one run: none of their partitions is forgotten beside the others."""
     evidence = check(side_by_side([history for history, _ in UNREAD.values()]).write(tmp_path))
-    found = analyse(evidence, spark)
+    found = analyse(evidence, played)
     assert len(found.unread_partitions) == 15
 
 
-def test_a_violation_beats_an_unread_tail(tmp_path: Path, spark: SparkContext) -> None:
+def test_a_violation_beats_an_unread_tail(tmp_path: Path, played: InProcess) -> None:
     """What is proven is proven; the rest is still said."""
-    findings = analyse(check(_end(_five().stored(5, 0, 99), 10, 6).write(tmp_path)), spark)
+    findings = analyse(check(_end(_five().stored(5, 0, 99), 10, 6).write(tmp_path)), played)
     assert findings.verdict == "violated"
     assert any("orders/0 (read to 6 of 10)" in reason for reason in findings.reasons)
 
 
-def test_ends_that_contradict_each_other_are_malformed(tmp_path: Path, spark: SparkContext) -> None:
+def test_ends_that_contradict_each_other_are_malformed(tmp_path: Path, played: InProcess) -> None:
     """Two different rows of one partition are refused by file and row; the same again says nothing."""
     history = _end(_end(_five(), 5, 5), 5, 5)
-    analyse(check(history.write(tmp_path)), spark)
+    analyse(check(history.write(tmp_path)), played)
     folder = _end(history, 10, 5).write(tmp_path)
     with pytest.raises(EvidenceError, match=r"end_offsets/part-0.parquet, row 3: .*orders/0.*5, 5"):
-        analyse(check(folder), spark)
+        analyse(check(folder), played)
 
 
 def _group(assigned: bool = True) -> History:
@@ -123,10 +123,10 @@ EVENTS: dict[str, tuple[History, dict[str, int]]] = {
 }  # fmt: skip
 
 
-def test_assignments_count_for_the_partitions_they_name(tmp_path: Path, spark: SparkContext) -> None:
+def test_assignments_count_for_the_partitions_they_name(tmp_path: Path, played: InProcess) -> None:
     """Assigned is what is named; revoked or lost without a partition is all that the member has."""
     histories = [history for history, _ in EVENTS.values()]
-    findings = analyse(check(side_by_side(histories).write(tmp_path)), spark)
+    findings = analyse(check(side_by_side(histories).write(tmp_path)), played)
     for number, (name, (_, expected)) in enumerate(EVENTS.items()):
         found = {a.name: a.count for a in findings.anomalies if a.count and a.group == f"{number}-billing"}
         assert (name, found) == (name, expected)
@@ -136,14 +136,14 @@ def _step(fault: str) -> dict[str, object]:
     return {"at": "1s", "fault": fault, "target": "broker 1", "for": "1s"}
 
 
-def test_a_fault_has_one_row(tmp_path: Path, spark: SparkContext) -> None:
+def test_a_fault_has_one_row(tmp_path: Path, played: InProcess) -> None:
     """Two rows of one id are refused by file and row, also where they stand in two files."""
     history = _five(faults=[_step("kill"), _step("kill")]).read_to_end()
     history.fault(1, 10, 20, id="1-kill")
     folder = history.write(tmp_path)
     write_table(folder, "faults", history.rows["faults"], "part-1")
     with pytest.raises(EvidenceError, match=r"part-1.parquet, row 1: fault '1-kill' .*part-0.parquet, row 1"):
-        analyse(check(folder), spark)
+        analyse(check(folder), played)
 
 
 @pytest.mark.parametrize(
@@ -161,24 +161,24 @@ def test_a_fault_has_one_row(tmp_path: Path, spark: SparkContext) -> None:
     ],
 )
 def test_each_step_has_a_row_of_its_own(
-    steps: list[str], rows: list[str], words: str, tmp_path: Path, spark: SparkContext
+    steps: list[str], rows: list[str], words: str, tmp_path: Path, played: InProcess
 ) -> None:
     """Rows beyond the scenario's steps do not stand for missing ones."""
     history = _five(faults=[_step(name) for name in steps]).read_to_end()
     for name in rows:
         history.fault(1, 10, 20, fault=name)
-    findings = analyse(check(history.write(tmp_path)), spark)
+    findings = analyse(check(history.write(tmp_path)), played)
     assert findings.verdict == ("inconclusive" if words else "held"), findings.reasons
     assert any(words in reason for reason in findings.reasons)
 
 
 @pytest.mark.parametrize(("fault", "verdict"), [("kill", "inconclusive"), ("noop", "held")])
 def test_a_fault_without_a_moment_is_no_proof(
-    fault: str, verdict: str, tmp_path: Path, spark: SparkContext
+    fault: str, verdict: str, tmp_path: Path, played: InProcess
 ) -> None:
     """`bit` is believed with the time of the effect alone; what does nothing has no effect to prove."""
     history = _five(faults=[_step(fault)]).read_to_end().fault(1, 10, 20, fault=fault, effective_ns=None)
-    findings = analyse(check(history.write(tmp_path)), spark)
+    findings = analyse(check(history.write(tmp_path)), played)
     assert findings.verdict == verdict, findings.reasons
     assert any("taken effect, but not when" in r for r in findings.reasons) == (verdict == "inconclusive")
 
@@ -195,12 +195,12 @@ def test_a_fault_without_a_moment_is_no_proof(
     ],
 )
 def test_a_death_is_excused_by_a_fault_that_bit_alone(
-    fault: dict[str, object], at_ms: float, verdict: str, tmp_path: Path, spark: SparkContext
+    fault: dict[str, object], at_ms: float, verdict: str, tmp_path: Path, played: InProcess
 ) -> None:
     """Doing nothing, or what had no effect, ends no broker."""
     history = _five().read_to_end().fault(2, 10, 20, **fault)
     history.add("cluster_events", kind="stopped", broker=2, at_ns=at(at_ms), source="history")
-    findings = analyse(check(history.write(tmp_path)), spark)
+    findings = analyse(check(history.write(tmp_path)), played)
     assert findings.verdict == verdict, findings.reasons
     assert any("Broker 2 stopped outside any fault" in r for r in findings.reasons) == (verdict != "held")
 

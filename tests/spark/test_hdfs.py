@@ -20,9 +20,9 @@ MESSAGES = 20_000
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder with everything planted."""
-    return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.001, spark)
+    return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.001)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from test_analyze_while_recording import opened
 
 from driving import KAPUT, WITHOUT_JVM
 from fakes.histories import History
+from fakes.in_session import InSession
 
 # What lets root write where nobody may.
 _OVERRIDE = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override"]
@@ -30,10 +31,10 @@ def bound() -> list[str]:
     return _OVERRIDE
 
 
-def analyze(*arguments: object, prefix: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
     """`kaput analyze --json`, as somebody who may not write."""
     command = [
-        *(bound() if prefix is None else prefix),
+        *bound(),
         *WITHOUT_JVM,
         "analyze",
         *map(str, arguments),
@@ -74,17 +75,19 @@ def lost(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("judged_before", [False, True])
-def test_a_sealed_folder(tmp_path: Path, locked: list[Path], judged_before: bool) -> None:
+def test_a_sealed_folder(
+    tmp_path: Path, locked: list[Path], judged_before: bool, in_process: InSession
+) -> None:
     """Findings on stdout, the verdict's own status, one sentence, and nothing changed."""
     folder = lost(tmp_path / "run")
-    before = analyze(shutil.copytree(folder, tmp_path / "writable"), prefix=[])
+    before = in_process("analyze", str(shutil.copytree(folder, tmp_path / "writable")), "--json")
     if judged_before:
-        assert analyze(folder, prefix=[]).returncode == before.returncode
+        assert in_process("analyze", str(folder), "--json").status == before.status
     allow(folder, 0o555)
     locked.append(folder)
     there = names(folder)
     done = analyze(folder)
-    assert done.returncode == before.returncode == 1, done.stderr
+    assert done.returncode == before.status == 1, done.stderr
     assert json.loads(done.stdout) == json.loads(before.stdout)
     said = [line for line in done.stderr.splitlines() if line.startswith("kaput: ")]
     assert len(said) == 1
@@ -121,12 +124,12 @@ def test_a_folder_that_a_crash_left(tmp_path: Path, locked: list[Path]) -> None:
     assert names(folder.path) == there
 
 
-def test_a_file_in_the_way_of_one_result(tmp_path: Path) -> None:
+def test_a_file_in_the_way_of_one_result(tmp_path: Path, in_process: InSession) -> None:
     """findings.json that is a directory: the rest is kept."""
     folder = lost(tmp_path / "run")
     (folder / "findings.json").mkdir()
-    done = analyze(folder, prefix=[])
-    assert done.returncode == 1
+    done = in_process("analyze", str(folder), "--json")
+    assert done.status == 1
     assert f"kaput: {folder} cannot be written to (Is a directory): not kept: findings.json\n" in done.stderr
     assert (folder / "junit.xml").exists() and (folder / "analysis" / "ledger").exists()
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark import SparkContext
-
 from fakes.histories import History, at
+from fakes.in_process import InProcess
 from kaput.analysis import pipeline
 from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned
@@ -36,9 +35,9 @@ def _replica(history: History, *seqs: int, epoch: int = 0) -> History:
     return history
 
 
-def test_two_leaders_at_once(tmp_path: Path, spark: SparkContext) -> None:
+def test_two_leaders_at_once(tmp_path: Path, played: InProcess) -> None:
     """Who acknowledged what, for how long both did, and what went on after the heal."""
-    findings = pipeline.analyse(check(_split().write(tmp_path)), spark)
+    findings = pipeline.analyse(check(_split().write(tmp_path)), played)
     assert findings.leader_changes == [
         LeaderChange(
             topic="orders",
@@ -63,10 +62,10 @@ def test_two_leaders_at_once(tmp_path: Path, spark: SparkContext) -> None:
     assert (findings.faults[0].lost, findings.faults[0].lost_after_heal) == (3, 1)
 
 
-def test_what_a_replica_was_seen_to_hold(tmp_path: Path, spark: SparkContext) -> None:
+def test_what_a_replica_was_seen_to_hold(tmp_path: Path, played: InProcess) -> None:
     """Two of three were seen under the old epoch. A copy under the new one is not the deposed leader's."""
     history = _replica(_replica(_split(), 1, 2), 3, epoch=1)
-    (change,) = (found := pipeline.analyse(check(history.write(tmp_path)), spark)).leader_changes
+    (change,) = (found := pipeline.analyse(check(history.write(tmp_path)), played)).leader_changes
     assert (change.lost_seen, change.lost_unseen, change.lost_unseen_last_ms) == ({1: 2}, 1, 0)
     (sentence,) = leader_sentences(found)
     assert "2 of the 3 lost messages were seen on broker 1's disk before it threw them away" in sentence
@@ -74,12 +73,12 @@ def test_what_a_replica_was_seen_to_hold(tmp_path: Path, spark: SparkContext) ->
     assert "both acknowledged for 500 ms" in sentence
 
 
-def test_nothing_deposed_is_said_as_well(tmp_path: Path, spark: SparkContext) -> None:
+def test_nothing_deposed_is_said_as_well(tmp_path: Path, played: InProcess) -> None:
     """A change of leader that overwrote nothing has zeros, and no overlap."""
     history = _split()
     history.rows["sends"] = [row for row in history.rows["sends"] if (row["producer"], row["seq"]) < (0, 1)]
     history.rows["sends"] += [row for row in _split().rows["sends"] if row["producer"] == 1]
-    findings = pipeline.analyse(check(history.write(tmp_path)), spark)
+    findings = pipeline.analyse(check(history.write(tmp_path)), played)
     (change,) = findings.leader_changes
     assert (change.deposed_acks, change.lost, change.overlap_ms) == (0, 0, None)
     assert change.two_leaders_ms is None

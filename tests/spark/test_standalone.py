@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark import SparkContext
 
 from driving import KAPUT
+from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
@@ -27,15 +27,15 @@ MESSAGES = 3_000_000
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder with everything planted."""
-    return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.0001, spark)
+    return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.0001)
 
 
 @pytest.fixture(scope="module")
-def local(made: Path, spark: SparkContext) -> dict[str, Any]:
+def local(made: Path) -> dict[str, Any]:
     """What is found in it without a cluster, and its ledger."""
-    findings = analyse(check(RunFolder(made)), spark)
+    findings = analyse(check(RunFolder(made)), InProcess())
     return {"findings": json.loads(findings.to_json()), "tables": _tables(made)}
 
 

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kaput.analysis.engine.examples import SHOWN
 from kaput.analysis.engine.question import Question, Row
 from kaput.analysis.questions.fates import Counts
 from kaput.analysis.run import Run
@@ -140,7 +141,7 @@ def _anomalies(
             permitted=judgement.permitted.get((name, None), 0),
             causes=_causes(name, facts),
             extra_copies=Counts(run).extra_copies() if name == "duplicate" else None,
-            examples=examples[name, None],
+            examples=examples[name, None][:SHOWN],
         )
         for name in RUN_ANOMALIES
     ]
@@ -152,7 +153,7 @@ def _anomalies(
                 permitted=judgement.permitted.get((name, group.group), 0),
                 group=group.group,
                 causes=_added(group.vanished) if name == "vanished" else {},
-                examples=examples[name, index],
+                examples=examples[name, index][:SHOWN],
             )
             for index, group in enumerate(facts.groups)
         ] or [Anomaly(name=name, count=0, permitted=0)]

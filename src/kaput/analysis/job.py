@@ -49,7 +49,7 @@ class Job:
     ) -> None:
         self._spark, self._tasks, self._known = spark, tasks, known
         self._of_rows = [question for question in questions if hasattr(question, "of_rows")]
-        self._inlets = questions
+        self._questions = questions
         self._runs = self._shuffled(self._encoded(tasks))
 
     def look(
@@ -94,7 +94,7 @@ class Job:
     def _sends(self, questions: Questions, known: Known) -> Iterator[Found]:
         """Only of row groups that any of these questions wants, by what their files tell of them."""
         every = (unit for task in self._tasks for unit in task if unit.table == "sends")
-        units = [[unit] for unit in every if any(q.wants(sends.Extents(unit)) for q in questions)]  # type: ignore[attr-defined]
+        units = [[unit] for unit in every if any(q.wants(sends.Extents(unit)) for q in questions)]
 
         def scan(tasks: Iterable[Sequence[Unit]]) -> Iterator[bytes]:
             for task in tasks:
@@ -112,7 +112,7 @@ class Job:
         passed: Mapping[int, Sequence[Piece]],
     ) -> Iterator[Any]:
         """None for a task whose deliveries are torn (views/places.py). Small until it is looked at."""
-        view, every = _VIEWS[stage], self._inlets
+        view, every = _VIEWS[stage], self._questions
 
         def examine(part: int, pieces: Iterable[Piece]) -> list[bytes]:
             held = view([*pieces, *passed.get(part, ())], known, inlets(every), part)

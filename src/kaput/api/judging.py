@@ -73,9 +73,8 @@ def has_report(folder: RunFolder) -> bool:
 def keep_report(folder: RunFolder, findings: Findings, note: Note = warn) -> None:
     """Writes report.html next to findings.json, unless that could not be kept.
 
-    The run is judged by then: a page that cannot be made or written is only noted. Raises Interrupted.
+    The run is judged by then: a page that cannot be made or written is only noted.
     """
-    from kaput.errors import Interrupted
     from kaput.evidence.folder import replace_text
 
     if folder.unkept is not None or not folder.findings_path.is_file():
@@ -87,8 +86,6 @@ def keep_report(folder: RunFolder, findings: Findings, note: Note = warn) -> Non
     except OSError as error:
         if os.access(folder.path, os.W_OK):
             note(f"{folder.title}: report.html cannot be written ({reason(error)})")
-    except Interrupted:
-        raise
     except Exception as error:  # noqa: BLE001
         # `kaput report --format html` fails with the traceback; findings.json has every figure.
         what = f"{type(error).__name__}: {error}".splitlines()[0]

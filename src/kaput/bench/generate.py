@@ -64,7 +64,9 @@ def shape_of(
 
 
 def generate(plan: PlantingPlan, path: Path, spark: SparkContext, progress: Progress) -> dict[str, Any]:
-    """Writes the run folder; what must come out of its analysis. `progress` is told slabs done and all."""
+    """Writes the run folder; the expected result of its analysis. `progress` gets the slabs done and all
+    slabs.
+    """
     folder, shape = RunFolder(path), plan.shape
     path.mkdir(parents=True, exist_ok=True)
     expected = plan.expected()

@@ -28,12 +28,12 @@ class PlantKind(IntEnum):
     UNKNOWN = auto()  # m of unknown outcome, not stored: no anomaly
     GHOST = auto()  # m failed, stored
     FAILED = auto()  # m failed, not stored: no anomaly
-    PHANTOM = auto()  # behind m a record that nobody sent
+    PHANTOM = auto()  # after m a record that no producer sent
     DAMAGED_RECORD = auto()  # m's record is damaged in the log, and so delivered
-    REORDERED = auto()  # m stands behind the next message
+    REORDERED = auto()  # m is stored after the next message
     MISCLAIMED = auto()  # m acknowledged at the offset of the next message
     UNSEEN = auto()  # m and the next message are not delivered to the group
-    FOREIGN_SKIPPED = auto()  # behind m somebody else's record, which is not delivered to the group
+    FOREIGN_SKIPPED = auto()  # after m a foreign record, which is not delivered to the group
     DAMAGED_DELIVERY = auto()  # m's record is whole in the log and damaged as delivered to the group
     MISREAD = auto()  # at m's offset the group is handed the message before m once more
     REDELIVERED = auto()  # m handed to the group twice in a row

@@ -103,7 +103,7 @@ class PlantingPlan:
         )
 
     def expected(self) -> dict[str, Any]:
-        """expected.json: anomalies of groups are summed up there, and told apart under `groups`."""
+        """expected.json: anomalies of groups are summed, and by group under `groups`."""
         kinds = Counter(PlantKind(k) for k in self.plants.kind)
         run: Counter[str] = Counter()
         fates: Counter[str] = Counter({_cell("acked", "1"): self.shape.messages})

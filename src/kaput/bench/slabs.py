@@ -103,7 +103,7 @@ class Slab:
         return self.batches.among(order), np.repeat(self.acked_ns[order], sizes) + since_first + noise
 
     def _log(self, partition: int) -> Log:
-        """The stretch of one partition; fills in the offsets that producers are told."""
+        """The stretch of one partition; fills in the acknowledged offsets."""
         batches, plan = self.batches, self.plan
         here = np.flatnonzero(batches.partition == partition)
         order = here[np.argsort(self.appended_ns[here], kind="stable")]

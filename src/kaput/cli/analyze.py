@@ -1,4 +1,4 @@
-"""`kaput analyze`: judges recorded evidence again, whoever recorded it."""
+"""`kaput analyze`: judges recorded evidence again."""
 
 from __future__ import annotations
 

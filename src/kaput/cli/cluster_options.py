@@ -40,7 +40,7 @@ def servers_of(bootstrap_servers: str | None, cluster: str | None) -> str:
 def entry_of(cluster: str | None) -> ClusterEntry:
     """The running cluster of that name; without a name the only one. Raises UsageError."""
     from kaput.errors import UsageError
-    from kaput.operate.registry import find, running
+    from kaput.operate.registry import DEFAULT_NAME, directory_of, find, running
 
     if cluster is not None:
         return find(cluster)
@@ -50,8 +50,11 @@ def entry_of(cluster: str | None) -> ClusterEntry:
     if entries:
         names = ", ".join(entry.name for entry in entries)
         raise UsageError(f"{len(entries)} clusters are running ({names}); choose one with --cluster NAME")
+    left = directory_of(DEFAULT_NAME).entry() is not None
+    died = f" ({DEFAULT_NAME}: its daemon died; kaput down cleans up)" if left else ""
     raise UsageError(
-        "no cluster is running; kaput up --detach starts one (some verbs take --bootstrap-servers instead)"
+        f"no cluster is running{died}; kaput up --detach starts one "
+        "(some verbs take --bootstrap-servers instead)"
     )
 
 

@@ -15,9 +15,9 @@ def demo_command(
     runs: Runs = DEFAULT_RUNS,
     json: Annotated[bool, typer.Option("--json", help="Print both findings as a list on stdout.")] = False,
 ) -> None:
-    """Kill a lagging leader, with acks=1 and with acks=all.
+    """Kill a leader with lagging followers: acks=1 and acks=all.
 
-    With acks=1 messages are lost that were acknowledged, with acks=all none.
+    With acks=1 acknowledged messages are lost, with acks=all none.
 
     Example: kaput demo
     """

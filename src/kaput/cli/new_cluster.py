@@ -86,5 +86,8 @@ def naming(options: Mapping[str, str]) -> Iterator[None]:
     except UsageError as error:
         text = str(error)
         for override, option in options.items():
-            text = text.replace(f"--set {override}", option)
+            key = override.partition("=")[0]
+            text = text.replace(f"--set {override}", option).replace(
+                f"{key} is set by --set", f"{key} is set by {option}"
+            )
         raise UsageError(text) from None

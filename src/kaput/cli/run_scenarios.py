@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kaput.api.existing_cluster import ExistingClusterOptions
     from kaput.api.scratch import Scratch
     from kaput.cli.scenario_choice import Choice
-    from kaput.cli.series import Plan, Result, Series
+    from kaput.cli.series import PlannedRun, Result, Series
     from kaput.dashboard.beside import Beside
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
@@ -86,9 +86,9 @@ def _keep(result: Result) -> None:
 
 def _plans(
     choices: list[Choice], first_seed: int, repeat: int, runs: Path, kafka_home: Path | None
-) -> list[Plan]:
+) -> list[PlannedRun]:
     """All choices once, then all again: whatever changes on the machine meanwhile affects all of them."""
-    from kaput.cli.series import Plan
+    from kaput.cli.series import PlannedRun
 
     every = [(number, index) for number in range(repeat) for index in range(len(choices))]
     plans = []
@@ -97,7 +97,7 @@ def _plans(
         again = "" if repeat == 1 else f" ({number + 1} of {repeat})"
         label = choice.name if len(every) == 1 else f"{choice.name} {at}/{len(every)}"
         plans.append(
-            Plan(
+            PlannedRun(
                 choice.title + again,
                 label,
                 choice.name,
@@ -152,7 +152,7 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
 
 
 def _provider(
-    java: Java, existing: ExistingClusterOptions | None, plan: Plan
+    java: Java, existing: ExistingClusterOptions | None, plan: PlannedRun
 ) -> tuple[ClusterProvider, Scenario]:
     """The cluster for a run, and its scenario as resolved there. Raises LabError, UsageError."""
     from kaput.cli.jars import distribution_for
@@ -166,8 +166,8 @@ def _provider(
 
 
 def run_one(
-    plan: Plan,
-    provider_of: Callable[[Plan], tuple[ClusterProvider, Scenario]],
+    plan: PlannedRun,
+    provider_of: Callable[[PlannedRun], tuple[ClusterProvider, Scenario]],
     spark: Background,
     scratch: Scratch,
     dashboard: Beside | None = None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedRun:
     """One run to make. `label`: its name in the progress output; `varied`: its settings from --vary;
     `variant`: the same for all its repetitions.
     """
@@ -49,13 +49,13 @@ class Series:
     """The results so far. `ended`: the exception that prevented the rest."""
 
     results: list[Result] = field(default_factory=list)
-    failed: list[Plan] = field(default_factory=list)
+    failed: list[PlannedRun] = field(default_factory=list)
     ended: BaseException | None = None
 
 
 def play(
-    plans: Sequence[Plan],
-    run_one: Callable[[Plan], tuple[RunFolder, Findings]],
+    plans: Sequence[PlannedRun],
+    run_one: Callable[[PlannedRun], tuple[RunFolder, Findings]],
     between: Callable[[Result], None] = lambda _: None,
 ) -> Series:
     """Makes every run. A lab failure in one run does not stop the others, unless it would fail all of them.
@@ -84,7 +84,7 @@ def play(
     return series
 
 
-def _fails_all(error: LabError, plans: Sequence[Plan]) -> bool:
+def _fails_all(error: LabError, plans: Sequence[PlannedRun]) -> bool:
     """Whether every run would fail the same way."""
     if isinstance(error, DistributionError):
         return len({plan.scenario.cluster.kafka for plan in plans}) == 1

@@ -47,7 +47,9 @@ def tool_command(
     from kaput.operate.tools import TOOLS, command, named
     from kaput.scenario.options import NEWEST_KAFKA
 
-    if list_ and json:
+    if json and not list_:
+        raise UsageError("--json requires --list; a tool prints what it prints")
+    if json:
         typer.echo(json_library.dumps({known: tool.about for known, tool in TOOLS.items()}, indent=2))
         return
     if list_:

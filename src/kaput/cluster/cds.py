@@ -1,7 +1,7 @@
-"""The archive of loaded classes (AppCDS) that halves the start of every node: made once, then shared.
+"""The archive of loaded classes (AppCDS) that halves the startup time of nodes: created once, then shared.
 
-Made by one clean run of a broker (cds_builder.py), for each build of Java and each set of jars. Whatever is
-wrong with an archive, the JVM passes over it: nothing depends on it but time.
+One clean run of a broker creates it (cds_builder.py), for each build of Java and each set of jars. The JVM
+ignores an invalid archive, so only speed depends on it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MADE_WITHIN_S = 240.0
 
 
 def ensure_archive(distribution: Distribution, java: Java, note: Callable[[str], None]) -> Path | None:
-    """The archive for these jars and this Java, made now if it is missing; None where it cannot be made."""
+    """The archive for these jars and this Java, created if missing; None if that fails."""
     root, key = cache_dir("cds"), _key(distribution, java)
     unable = root / f"{key}.unable"
     if (archive := find_archive(distribution, java)) or unable.exists():
@@ -28,7 +28,7 @@ def ensure_archive(distribution: Distribution, java: Java, note: Callable[[str],
     with exclusive(root / ".lock", _MADE_WITHIN_S):
         if archive := find_archive(distribution, java):
             return archive  # another kaput made it while this one waited
-        note("preparing quick starts of brokers (once)")
+        note("preparing faster broker starts (once)")
         # Here, since a tool that finds the archive made starts in a third of the time without it.
         from kaput.cluster.cds_builder import make
 
@@ -44,7 +44,7 @@ def ensure_archive(distribution: Distribution, java: Java, note: Callable[[str],
 
 
 def find_archive(distribution: Distribution, java: Java) -> Path | None:
-    """The archive, if there is a whole one. Its name has its size: one cut short crashes the JVM."""
+    """The archive, if complete. Its name contains its size: a truncated one crashes the JVM."""
     for archive in cache_dir("cds").glob(f"{_key(distribution, java)}-*.jsa"):
         if archive.stem.endswith(f"-{archive.stat().st_size}"):
             return archive

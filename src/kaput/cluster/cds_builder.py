@@ -1,4 +1,4 @@
-"""Makes the archive of loaded classes (cds.py): a broker of its own, started and stopped."""
+"""Creates the archive of loaded classes (cds.py): starts and stops a broker for it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _DUMP_TIMEOUT_S = 120.0
 
 
 def make(root: Path, key: str, distribution: Distribution, java: Java) -> None:
-    """One broker, alone, started and stopped in good order; the JVM writes the archive as it exits. None is
-    there afterwards where this Java makes none. Raises LabError.
+    """Starts and shuts down one broker; the JVM writes the archive when it exits. Some builds of Java create
+    none. Raises LabError.
     """
     with tempfile.TemporaryDirectory(prefix=".making-", dir=root) as name, Owner() as owner:
         ports = Ports()

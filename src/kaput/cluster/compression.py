@@ -1,6 +1,6 @@
-"""What Kafka's compressed batches hold: gzip, snappy, LZ4 and zstd, in the framings that clients use.
+"""Decompresses Kafka's batches: gzip, snappy, LZ4 and zstd, in the framings that clients use.
 
-kafka-python would need a package for each of them; pyarrow, which is here anyway, has them all.
+kafka-python would need a package for each of them; pyarrow, which is a dependency anyway, has them all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _XERIAL, _XERIAL_HEADER = b"\x82SNAPPY\x00", 16
 
 
 def decompress(codec: int, data: bytes) -> bytes:
-    """The bytes that a batch's codec (its number in the attributes) has packed. Raises ValueError."""
+    """Decompresses with a codec (its number in the batch's attributes). Raises ValueError."""
     if codec == 0:
         return data
     try:

@@ -1,8 +1,7 @@
-"""A file system of its own for a broker's data, so small that it can be filled: tmpfs in kaput's namespace.
+"""A small separate file system for a broker's data, which can be filled: tmpfs in kaput's namespace.
 
-kaput has entered a mount namespace before (network/reexec.py), so the mount is seen by all that is inside
-and by nobody else, and is gone with the last process in it. Not here: filling it (faults/disk_full.py), and
-taking it away (processes/mounts.py).
+kaput is in a mount namespace (network/reexec.py), so the mount is visible only inside it, and ends with its
+last process. Not here: filling it (faults/disk_full.py), and taking it away (processes/mounts.py).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kaput.errors import LabError
 
 
 def mount(path: Path, size_mb: int) -> None:
-    """An empty file system of `size_mb` MiB at `path`, which is made. Raises LabError."""
+    """Mounts an empty file system of `size_mb` MiB at `path`. Raises LabError."""
     path.mkdir(parents=True, exist_ok=True)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(

@@ -23,7 +23,7 @@ class ClusterEvent(NamedTuple):
     broker: int | None
     topic: str | None
     partition: int | None
-    leader: int | None  # -1 where nobody leads
+    leader: int | None  # -1 without a leader
     leader_epoch: int | None
     isr: list[int] | None
     at_ns: int

@@ -1,7 +1,7 @@
-"""Apache Ivy, which PySpark brings along: fetches jars by coordinates from its default repository.
+"""Apache Ivy, which comes with PySpark: fetches jars by coordinates from its default repository.
 
-Not here: which jars, and whether they are the right ones (lock.py, distribution.py). PySpark is only looked
-up as a directory of jars, never imported.
+Not here: choosing and verifying jars (lock.py, distribution.py). PySpark is only used as a directory of jars,
+never imported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kaput.errors import DistributionError
 from kaput.java import Java
 from kaput.processes.ownership import OwnedProcess, Owner
 
-# A site with a mirror of its own names an ivysettings.xml here.
+# An ivysettings.xml for sites with their own mirror.
 SETTINGS_VARIABLE = "KAPUT_IVY_SETTINGS"
 TOTAL_TIMEOUT_S = 1800.0
 STALL_TIMEOUT_S = 120.0
@@ -49,9 +49,9 @@ def fetch(
     *,
     transitive: bool = False,
 ) -> None:
-    """Fetches (group, artifact, version) into `into`/group/artifact-version.jar; `on_file` hears of each.
+    """Fetches (group, artifact, version) into `into`/group/artifact-version.jar; calls `on_file` for each.
 
-    `transitive` fetches what they need at run time as well. Raises DistributionError.
+    `transitive`: also fetches runtime dependencies. Raises DistributionError.
     """
     into.mkdir(parents=True, exist_ok=True)
     (into / "ivy.xml").write_text(_ivy_xml(modules, transitive))
@@ -85,7 +85,7 @@ def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool) -> str:
 
 
 def _listen(ivy: OwnedProcess, on_file: Callable[[], None]) -> None:
-    """Counts what arrives, in this thread while another reads; ends Ivy when nothing arrives for long."""
+    """Counts files while another thread reads the output; kills Ivy if nothing arrives for long."""
     lines: list[str] = []
     seen, moved = 0, time.monotonic()
     limit = moved + TOTAL_TIMEOUT_S
@@ -139,7 +139,7 @@ def _one(jars: Path, name: str) -> Path:
 
 
 def _proxy() -> list[str]:
-    """Java does not read https_proxy by itself."""
+    """Java options for https_proxy, which Java itself ignores."""
     url = urllib.parse.urlsplit(urllib.request.getproxies().get("https", ""))
     if url.hostname is None:
         return []

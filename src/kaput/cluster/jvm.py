@@ -24,14 +24,14 @@ def java_command(
     heap: tuple[str, str] = ("-Xms64m", "-Xmx256m"),
     flags: Sequence[str] = (),
 ) -> list[str]:
-    """`java ... main args`; an `archive` that is broken or of another build is passed over by the JVM."""
+    """`java ... main args`; the JVM ignores an `archive` that is broken or of another build."""
     shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive is not None else []
     return [
         str(java.path),
         *heap,
         *PROFILE,
         "-XX:-UsePerfData",  # its file in /tmp would outlive a SIGKILL
-        "-XX:+ExitOnOutOfMemoryError",  # a broker without memory is dead, not half dead
+        "-XX:+ExitOnOutOfMemoryError",  # a broker without memory exits instead of lingering
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile={_HERE / 'log4j2.xml'}",
         f"-Dlog4j.configuration=file:{_HERE / 'log4j.properties'}",

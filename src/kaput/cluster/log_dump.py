@@ -1,7 +1,7 @@
 """Kafka's own dump tool on files of the metadata log, and whether it printed all that they hold.
 
-The tool ends with 0 where a file is cut within a batch, and with 1 where the controller is just writing one:
-its word is not taken. Every record that a batch's header announces must be there, batches must follow each
+The tool ends with 0 if a file is cut within a batch, and with 1 if the controller is just writing one, so its
+exit status is useless. Every record that a batch's header announces must be there, batches must follow each
 other, and the last must reach to where the file ended before the tool began.
 Not here: what the records mean (metadata_log.py).
 """
@@ -24,24 +24,24 @@ from kaput.java import Java
 # Before Kafka 4 it was in another package.
 _TOOL, _OLDER_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 _TIMEOUT_S = 60
-_AGAIN_AFTER_S = 0.5  # what the controller was just writing is whole by then
+_AGAIN_AFTER_S = 0.5  # the controller has finished its current write by then
 _FILE = re.compile(r"Dumping (.+)$")
 _BATCH = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* position: (\d+) .* size: (\d+) .* isvalid: (\w+)$"
 )
-# Of control records Kafka 3.7 names the kind alone, later ones print what is in them.
+# Kafka 3.7 only prints the type of control records, later versions their contents.
 _RECORD = re.compile(r"\| offset: \d+ (?:.*\}|.* controlType: \w+\(\d+\))$")
 
 
 class Dump(NamedTuple):
-    """What the tool printed, and what is wrong with it: None where it is whole."""
+    """The tool's output, and what is wrong with it: None if it is complete."""
 
     lines: list[str]
     wrong: str | None
 
 
 def dump(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
-    """What the tool prints of `files`, asked a second time where the first answer was not whole."""
+    """The tool's output for `files`; runs it again if the first output was incomplete."""
     first = _ask(distribution, java, files)
     if first.wrong is None:
         return first
@@ -77,7 +77,7 @@ def _ask(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
 
 
 def whole(lines: Sequence[str], sizes: dict[str, int]) -> str | None:
-    """What is missing from the print of files that follow each other, None for nothing. `sizes`: in bytes."""
+    """What is missing from the output for consecutive files; None if nothing is. `sizes`: in bytes."""
     reached: dict[str, int] = {}
     file, due, following = "", 0, None
     for line in lines:
@@ -101,7 +101,7 @@ def whole(lines: Sequence[str], sizes: dict[str, int]) -> str | None:
 
 
 def _decodes(line: str) -> bool:
-    """Whether a record's line is whole; control records have no payload in JSON alone."""
+    """Whether a record's line is complete; only control records have no JSON payload."""
     _, found, payload = line.partition(" payload: ")
     try:
         return not found or bool(json.loads(payload))

@@ -1,9 +1,8 @@
 """What the cluster itself recorded: leader epochs, ISR changes and fencing, from the KRaft metadata log.
 
 Kafka's own dump tool decodes the log's files, whether their controller runs or was killed; the records'
-timestamps are the controller's, in ms. Where the log's beginning was given up for a snapshot, the cluster as
-it stood then comes from that.
-Its place: event_log.py uses it in KRaft mode, so that judging needs no Kafka.
+timestamps are the controller's, in ms. If the beginning of the log was replaced by a snapshot, the state of
+the cluster then comes from the snapshot. Its place: mode.py, so that judging needs no Kafka.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
     if (begin := int(segments[0].stem)) > 0:
         snapshot = _first_snapshot(metadata_log, begin)
         if snapshot is not None:
-            told = dump(distribution, java, [snapshot])
+            dumped = dump(distribution, java, [snapshot])
             start = _end_offset(snapshot)
-            events += read_snapshot(told.lines, image)
-            troubles += _incomplete(snapshot, told.wrong)
+            events += read_snapshot(dumped.lines, image)
+            troubles += _incomplete(snapshot, dumped.wrong)
         if image.moved or snapshot is None:
             troubles.append(
                 f"the metadata log {metadata_log} begins at offset {max(start, begin)}: "
                 "changes of leader and ISR before that are not known"
             )
-    told = dump(distribution, java, segments)
-    events += parse(told.lines, image, start)
-    return Collected(events, troubles + _incomplete(metadata_log, told.wrong))
+    dumped = dump(distribution, java, segments)
+    events += parse(dumped.lines, image, start)
+    return Collected(events, troubles + _incomplete(metadata_log, dumped.wrong))
 
 
 def _incomplete(path: Path, wrong: str | None) -> list[str]:

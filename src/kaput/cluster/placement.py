@@ -57,12 +57,12 @@ def plan(racks: Racks, now: Assignment, chosen: Collection[TopicPartition], goal
     `now`: all partitions of the cluster, because brokers are balanced over all of them. Raises UsageError if
     there are not enough brokers.
     """
-    made = _Plan(racks, now, sorted(chosen), goal)
+    made = _Planner(racks, now, sorted(chosen), goal)
     wanted = made.wanted()
     return {place: replicas for place, replicas in wanted.items() if list(now[place]) != replicas}
 
 
-class _Plan:
+class _Planner:
     """Makes one plan."""
 
     def __init__(self, racks: Racks, now: Assignment, chosen: Sequence[TopicPartition], goal: Goal) -> None:

@@ -1,7 +1,7 @@
-"""Ports for nodes: outside the ephemeral range, and kept for the whole life of the cluster.
+"""Ports for nodes: outside the ephemeral range, and reserved while the cluster exists.
 
-A node that restarts must find its port free. An ephemeral port could have been taken meanwhile by any
-outgoing connection, kaput's own clients first of all.
+A node that restarts needs its port. An ephemeral port could be taken meanwhile by any outgoing connection,
+most likely by kaput's own clients.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class Ports:
-    """Reserved ports; `close` lets them go."""
+    """Reserved ports; `close` releases them."""
 
     def __init__(self) -> None:
         self._held: list[socket.socket] = []
@@ -37,7 +37,7 @@ class Ports:
         raise LabError(f"only {len(found)} of {count} free ports found on {HOST}")
 
     def close(self) -> None:
-        """Gives all ports back."""
+        """Releases all ports."""
         for held in self._held:
             held.close()
         self._held.clear()
@@ -67,7 +67,7 @@ def _candidates() -> list[int]:
 
 
 def ephemeral_range() -> tuple[int, int]:
-    """The ports that outgoing connections are given; the usual range where the system does not say."""
+    """The ports of outgoing connections; the usual range if the system does not tell."""
     try:
         low, high = _RANGE.read_text().split()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""When a cluster is ready: every broker answers, and knows every broker as alive. Its place: lab.py waits."""
+"""Waits until a cluster is ready: every broker answers, and sees all brokers as alive. Its place: lab.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Kafka's record batches (format 2, the only one since Kafka 0.11), as they stand in segment files.
+"""Kafka's record batches (format 2, the only one since Kafka 0.11), as in segment files.
 
-Reads three times as many records a second as kafka-python's reader, because only offsets and values are
-wanted; tests hold the two against each other. Not here: which bytes of which file (segments.py).
+Three times as fast as kafka-python's reader, because it only reads offsets and values; tests compare the two.
+Not here: finding the bytes in files (segments.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BATCH_BYTES_MAX = 1 << 28
 
 
 class Header(NamedTuple):
-    """What a batch says of itself; `size` counts all of its bytes."""
+    """The header of a batch; `size`: all of its bytes."""
 
     base_offset: int
     last_offset: int
@@ -34,7 +34,7 @@ class Header(NamedTuple):
 
     @property
     def control(self) -> bool:
-        """Whether it has markers of transactions instead of messages."""
+        """Whether it contains transaction markers instead of messages."""
         return bool(self.attributes & _CONTROL)
 
 
@@ -46,15 +46,15 @@ class Records(NamedTuple):
 
 
 def header(data: bytes, at: int = 0) -> Header | None:
-    """The header of the batch that begins at `at`; None where not all of it is there yet.
+    """The header of the batch that begins at `at`; None if it is incomplete.
 
-    Raises ValueError where no batch can begin.
+    Raises ValueError if no batch can begin.
     """
     if len(data) - at < HEADER_BYTES:
         return None
     base, length, epoch, magic, _, attributes, last, *_, count = _HEADER.unpack_from(data, at)
     if magic == 0 and length == 0:
-        return None  # space that was set apart (log.preallocate) and not written to yet
+        return None  # preallocated space (log.preallocate), not yet written
     size = length + _BEFORE_LENGTH_BYTES
     if magic != _MAGIC or not HEADER_BYTES <= size <= _BATCH_BYTES_MAX or last < 0 or base < 0:
         raise ValueError(f"no record batch begins here (magic {magic}, {length} bytes)")
@@ -62,7 +62,7 @@ def header(data: bytes, at: int = 0) -> Header | None:
 
 
 def records(head: Header, batch: bytes) -> Records:
-    """The messages in a whole batch, none in a control batch. Raises ValueError where it is broken."""
+    """The messages of a complete batch, none for a control batch. Raises ValueError if it is broken."""
     if head.control:
         return Records([], [])
     body = decompress(head.attributes & _CODEC, batch[HEADER_BYTES : head.size])
@@ -76,11 +76,11 @@ def records(head: Header, batch: bytes) -> Records:
 
 
 def _walk(body: bytes, count: int) -> tuple[Records, int]:
-    """`count` records, with their offsets relative to the batch, and where the last one ends.
+    """`count` records with offsets relative to the batch, and the end position of the last one.
 
     length | attributes i8 | timestamp delta | offset delta | key length, key | value length, value | headers
 
-    The hot loop: numbers of one byte, the most frequent ones, are read without a call.
+    The hot loop: numbers of one byte, the most frequent ones, are read inline.
     """
     deltas: list[int] = []
     values: list[bytes | None] = []
@@ -89,7 +89,7 @@ def _walk(body: bytes, count: int) -> tuple[Records, int]:
         length, at = _varint(body, at)
         end = at + length
         at += 1
-        while body[at] > 0x7F:  # the timestamp is not wanted
+        while body[at] > 0x7F:  # skips the timestamp
             at += 1
         at += 1
         byte = body[at]
@@ -112,7 +112,7 @@ def _walk(body: bytes, count: int) -> tuple[Records, int]:
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
-    """A zigzag number of seven bits a byte, and where it ends."""
+    """A zigzag varint, and its end position."""
     raw = body[at]
     if raw < 0x80:
         return raw >> 1 ^ -(raw & 1), at + 1

@@ -1,7 +1,7 @@
-"""Whole records of Kafka's batches: keys, values, headers and timestamps, for those who look at single ones.
+"""Whole records of Kafka's batches: keys, values, headers and timestamps, for single records.
 
-kafka-python reads them; batches are unpacked first (compression.py). Not here: values alone, by the hundred
-thousand (record_batches.py).
+kafka-python parses them, after decompression (compression.py). Not here: reading many values fast
+(record_batches.py).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Record(NamedTuple):
 
 
 def read_records(data: bytes) -> Iterator[Record]:
-    """The records of whole batches one after the other; markers of transactions are none.
+    """The records of consecutive batches, without transaction markers.
 
-    What is torn at the end is left out. Raises ValueError where a batch is broken.
+    What is torn at the end is left out. Raises ValueError if a batch is broken.
     """
     at = 0
     while (head := header(data, at)) is not None and at + head.size <= len(data):

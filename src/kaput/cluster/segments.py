@@ -1,8 +1,8 @@
-"""One replica's log on disk, read beside the running broker that writes it.
+"""One replica's log on disk, read while the running broker writes it.
 
 Kafka appends whole batches to the newest segment file and shortens it where a new leader's log ends earlier.
 Nothing is locked and nothing mapped (a mapped file that shrinks ends the process that reads it): each look is
-one fstat, and one pread where there is more. Not here: what is in the batches (record_batches.py).
+one fstat, and one pread if there is more. Not here: what is in the batches (record_batches.py).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ OVERWRITTEN = "overwritten"
 
 
 class Batch(NamedTuple):
-    """A whole batch, header and all."""
+    """A complete batch with its header."""
 
     head: Header
     data: bytes
 
 
 def directory(data: Path, topic: str, partition: int) -> Path:
-    """Where a broker with this data directory keeps a partition."""
+    """The directory of a partition in this data directory."""
     return data / f"{topic}-{partition}"
 
 
 def log_end(replica: Path) -> int:
-    """The offset after the last whole batch; 0 where there is no log. Raises OSError."""
+    """The offset after the last complete batch; 0 without a log. Raises OSError."""
     files = segments(replica)
     if not files:
         return 0
@@ -45,16 +45,16 @@ def log_end(replica: Path) -> int:
 
 
 class SegmentReader:
-    """Reads a replica's log forward, from the batch that has `offset`, as long as it only grows.
+    """Reads a replica's log forward, from the batch that contains `offset`, while it only grows.
 
-    It ends (`ended` says why) where the log is shortened, or is another one than it was: a batch of a later
-    epoch than `epoch`, or one that does not go on where the last one stopped. Not safe across threads.
+    It ends (`ended` is the reason) if the log is truncated or replaced: at a batch of a later epoch than
+    `epoch`, or one that does not continue the previous one. Not thread-safe.
     """
 
     def __init__(
         self, replica: Path, offset: int, epoch: int, *, backlog_bytes_max: int = BACKLOG_BYTES_MAX
     ) -> None:
-        """Raises OSError where there is nothing to open."""
+        """Raises OSError if there is no log."""
         self._replica, self._epoch = replica, epoch
         self.ended: str | None = None
         files = segments(replica)
@@ -68,17 +68,17 @@ class SegmentReader:
 
     @property
     def place(self) -> tuple[int, int]:
-        """The file that it reads, and how far it has come in it."""
+        """The current file, and the position in it."""
         return self._file, self._position
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def read(self) -> list[Batch]:
-        """The whole batches that are new, about CHUNK_BYTES of them at most; none when there are none."""
+        """New complete batches, about CHUNK_BYTES at most; may be empty."""
         if self.ended is not None:
             return []
         size = os.fstat(self._file).st_size
@@ -92,14 +92,14 @@ class SegmentReader:
         return self._whole(data)
 
     def _whole(self, data: bytes) -> list[Batch]:
-        """The batches at the head of `data`; a torn one is read again next time."""
+        """The complete batches in `data`; an incomplete one is read again next time."""
         batches: list[Batch] = []
         at = 0
         while (head := self._header(data, at)) is not None:
             if at + head.size > len(data):
                 if at:
                     break
-                data = os.pread(self._file, head.size, self._position)  # one that is larger than a chunk
+                data = os.pread(self._file, head.size, self._position)  # larger than a chunk
                 if len(data) < head.size:
                     break
             batches.append(Batch(head, data[at : at + head.size]))
@@ -120,7 +120,7 @@ class SegmentReader:
         return head
 
     def _next_segment(self) -> None:
-        """A full segment is followed by one that is named after the offset with which it begins."""
+        """The next segment is named after its first offset."""
         following = self._replica / f"{self.next_offset:020d}.log"
         try:
             opened = os.open(following, os.O_RDONLY)
@@ -139,9 +139,9 @@ def segments(replica: Path) -> list[Path]:
 
 
 def _find(segment: Path, offset: int, backlog_bytes_max: int) -> tuple[int, int]:
-    """The base offset and position of the batch that has `offset`, or of the end where none has it.
+    """The base offset and position of the batch that contains `offset`, or of the end.
 
-    Where very much follows, a later batch: reading all of it would disturb what is measured.
+    If very much follows, a later batch: reading everything would disturb the measurement.
     """
     size = segment.stat().st_size
     end = int(segment.stem), 0
@@ -153,7 +153,7 @@ def _find(segment: Path, offset: int, backlog_bytes_max: int) -> tuple[int, int]
 
 
 def headers(segment: Path) -> Iterator[tuple[int, Header]]:
-    """Position and header of each whole batch, without reading what is between them."""
+    """Position and header of each complete batch, without reading the records."""
     file = os.open(segment, os.O_RDONLY)
     try:
         size, position = os.fstat(file).st_size, 0

@@ -1,7 +1,7 @@
-"""Formatted storage for nodes, as Kafka's own storage tool makes it, without a JVM for each node.
+"""Formats storage for nodes like Kafka's own storage tool, without a JVM for each node.
 
-The tool runs once for a distribution; what it writes is kept as a template. All that differs from node to
-node is meta.properties, which is written here in the tool's own way (a test compares the two).
+The tool runs once per distribution; its output is kept as a template. Nodes only differ in meta.properties,
+which is written here in the same format (a test compares the two).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KAFKAS_OWN: Mapping[str, int] = MappingProxyType({})
 
 
 def new_id() -> str:
-    """A random id as Kafka writes it; never with a leading dash, which tools would take for an option."""
+    """A random id in Kafka's format, without a leading dash, which tools would parse as an option."""
     while True:  # ends: one id in 64 begins with a dash
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
@@ -44,10 +44,10 @@ def format_storage(
     features: Mapping[str, int] = _KAFKAS_OWN,
     records: Sequence[bytes] = (),
 ) -> None:
-    """Makes `data` what the storage tool would have made it. `features`: levels that are not Kafka's own.
-    `records`: more of the metadata log's, such as users (credentials.py).
+    """Formats `data` like the storage tool. `features`: levels that differ from the defaults. `records`:
+    additional records of the metadata log, such as users (credentials.py).
 
-    Raises BrokerError when the tool fails.
+    Raises BrokerError if the tool fails.
     """
     template = _template(distribution, java, features)
     data.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""What a dead broker's logs hold beyond what it had synced to its disk, and taking that away.
+"""The unsynced ends of a dead broker's logs, and cutting them off.
 
-A loss of power spares what was synced (fsync); of the rest, the worst case is that all of it is gone. Up to
-where a log is synced is its recovery point: as the broker has last written it down
-(recovery-point-offset-checkpoint, once a minute), and as it has said since, each time that it flushed
-(`Flushing log up to offset`, which log4j2.xml has it say). The last flush that had begun counts as done: an
+A power loss spares what was synced (fsync); in the worst case the rest is lost. A log is synced up to its
+recovery point, as the broker has last written it
+(recovery-point-offset-checkpoint, once a minute), and as logged since, each time that it flushed
+(`Flushing log up to offset`, which log4j2.xml enables). The last flush that had begun counts as done: an
 acknowledgement may have followed it. Not here: who loses power (faults/power_loss.py).
 """
 
@@ -39,7 +39,7 @@ class Tail:
 
 
 def tails(data: Path, log: Path) -> list[Tail]:
-    """Of each log below `data` that has any, what was not synced. `log`: all that the broker has said.
+    """The unsynced end of each log below `data`, if any. `log`: the broker's log file.
 
     The broker must not run. Raises OSError.
     """
@@ -59,7 +59,7 @@ def tails(data: Path, log: Path) -> list[Tail]:
 
 
 def cut(tail: Tail) -> None:
-    """Takes it away, as if it had never reached the disk. Raises OSError."""
+    """Cuts it off, as if it had never reached the disk. Raises OSError."""
     for path, stays in tail.files:
         if stays or path == tail.files[0][0]:
             os.truncate(path, stays)  # the first one stays, be it empty: a log has a segment
@@ -90,7 +90,7 @@ def _synced_bytes(segment: Path, synced: int) -> int:
 
 
 def _checkpointed(path: Path) -> dict[TopicPartition, int]:
-    """A version, a count, then `topic partition offset` a line; nothing where there is no such file yet."""
+    """A version, a count, then `topic partition offset` a line; nothing if there is no such file yet."""
     try:
         lines = path.read_text().splitlines()[2:]
     except FileNotFoundError:

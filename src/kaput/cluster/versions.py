@@ -1,4 +1,4 @@
-"""What the nodes of a cluster run: a version of Kafka, and the one that they are upgraded to after it.
+"""The Kafka versions of a cluster: the current one, and those it may be upgraded to.
 
 Its place: lab.py starts nodes with the command lines from here.
 """
@@ -16,7 +16,7 @@ from kaput.java import Java
 
 
 class Versions:
-    """`current` is what nodes are started with; `successors` are what that may become."""
+    """`current`: the version for new starts; `successors`: possible upgrades."""
 
     def __init__(self, first: Distribution, successors: Sequence[Distribution], java: Java) -> None:
         self.current = first
@@ -25,12 +25,12 @@ class Versions:
         self._archives: dict[str, Path | None] = {}  # of classes, by version
 
     def prepare(self, note: Callable[[str], None]) -> None:
-        """Makes what quick starts need, of all of them; `note` gets a message if it takes long."""
+        """Prepares fast starts of all versions; `note` gets a message if it takes long."""
         for each in (self.current, *self._successors.values()):
             self._archives[each.version] = ensure_archive(each, self._java, note)
 
     def become(self, version: str) -> None:
-        """Nodes are started with that one from now on. Raises LabError where it is no successor."""
+        """Nodes start with that version from now on. Raises LabError if it is not a successor."""
         if version not in self._successors:
             raise LabError(f"this cluster cannot be upgraded to Kafka {version}")
         self.current = self._successors[version]
@@ -38,7 +38,7 @@ class Versions:
     def command(
         self, main: str, args: Sequence[str | Path], heap: tuple[str, str] | None, flags: Sequence[str]
     ) -> list[str]:
-        """The command line of a node; without `heap` it is the lab's own."""
+        """The command line of a node; without `heap`, with the lab's default."""
         sized = {} if heap is None else {"heap": heap}
         archive = self._archives[self.current.version]
         return java_command(self._java, self.current, main, args, archive=archive, flags=flags, **sized)

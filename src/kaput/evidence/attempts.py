@@ -28,7 +28,7 @@ _PAGE_START = 4096  # the numbers start on a page of their own: a mapping must s
 class AttemptWriter:
     """Writes the attempts of one producer, in the order of seq. Not safe across threads.
 
-    While it is open nobody else can seal the folder. Raises EvidenceError where the file is there already.
+    While it is open no other process can seal the folder. Raises EvidenceError if the file exists.
     """
 
     def __init__(self, folder: Path, producer: int, topic: str) -> None:

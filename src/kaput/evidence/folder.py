@@ -77,7 +77,7 @@ class RunFolder:
     """Paths inside one run folder; `path` is the folder itself, `origin` where it was brought from.
 
     unkept: this is a copy that nothing is taken back from, because the origin refused it. `derived`: where
-    the analysis writes, if not beside the evidence.
+    the analysis writes, if not next to the evidence.
     """
 
     path: Path
@@ -151,7 +151,7 @@ class RunFolder:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Writes a whole file or nothing (write beside it, then rename). Raises OSError."""
+    """Writes a whole file or nothing (write a temporary file, then rename). Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_text(text, encoding="utf-8")

@@ -149,7 +149,7 @@ def statistics_of(group: pq.RowGroupMetaData, name: str) -> Any:
 
 
 def bounds(statistics: Any) -> tuple[Any, Any] | None:
-    """The least and the greatest value, None where they are not told."""
+    """The smallest and greatest value; None if the statistics lack them."""
     try:
         if statistics is None or not statistics.has_min_max:
             return None

@@ -1,4 +1,4 @@
-"""Checking a run folder that anybody may have written, before a single number is drawn from it.
+"""Checks a run folder, which any tool may have written, before anything is computed from it.
 
 Only Parquet footers are read, and the values of a column chunk where its statistics do not settle a question.
 Not here: what the values mean (analysis), sealing what a run left (sealing.py).
@@ -126,7 +126,7 @@ def check(folder: RunFolder) -> Evidence:
     """The run folder, checked against evidence/schemas.py. Raises EvidenceError naming the file at fault."""
     manifest = folder.read_manifest()
     recording = manifest.state == "recording"
-    # A required table without rows is told apart from a forgotten one by the manifest's state alone.
+    # Only the manifest's state distinguishes a required table without rows from a missing one.
     tables = {
         name: _check_table(folder, table, table.required and not recording) for name, table in TABLES.items()
     }
@@ -156,7 +156,9 @@ def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> Tab
         _check_numbers(table, path, footer)
     for path, absent in zip(files, lacking, strict=True):
         if absent != lacking[0]:
-            raise EvidenceError(f"{path}: its columns are not those of {files[0].name} beside it")
+            raise EvidenceError(
+                f"{path}: its columns differ from those of {files[0].name} in the same folder"
+            )
     return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]), voids)
 
 

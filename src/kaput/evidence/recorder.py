@@ -109,8 +109,8 @@ def _streamed(field: pa.Field) -> pa.Field:
 class Recorder:
     """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows. Not safe across threads.
 
-    While it is open nobody else can seal the folder (recording.py). Raises EvidenceError where the writer's
-    part is there already, StillRecording where the folder is being sealed.
+    While it is open no other process can seal the folder (recording.py). Raises EvidenceError where the
+    writer's part is there already, StillRecording where the folder is being sealed.
     """
 
     def __init__(self, folder: Path, table: str, writer: str) -> None:

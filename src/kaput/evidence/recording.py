@@ -1,9 +1,10 @@
-"""Who is recording a run: a lock on RUN_DIR/.recording, which every writer shares and a sealer has alone.
+"""Locks a run folder while it is recorded: a lock on RUN_DIR/.recording, shared by writers, exclusive for
+sealing.
 
-It is held with flock(2), which ends with its holder, also by SIGKILL; the descriptor is closed by exec, so
-that nothing a writer starts holds it. A forked child shares its parent's hold until the parent lets go.
-The file's lines say who took it, one holder a line, whoever came first on top; they only serve sentences.
-Its place: recorder.py and attempts.py hold it, run/ for the whole run, sealing.py alone.
+It is a flock(2), which ends with its holder, even by SIGKILL; exec closes the descriptor, so that programs
+a writer starts do not hold it. A forked child shares its parent's lock until the parent releases it. The
+file has a line for each holder, the first one on top; the lines are for messages only. recorder.py and
+attempts.py hold it, the runner for the whole run, and sealing.py exclusively.
 """
 
 from __future__ import annotations
@@ -22,38 +23,38 @@ from typing import NamedTuple
 from kaput.errors import EvidenceError, StillRecording
 
 NAME = ".recording"
-PATIENCE_S = 10.0  # for clients that outlive a killed kaput by a moment, and for another's sealing
+PATIENCE_S = 10.0  # for clients that briefly outlive a killed kaput, and for another process that seals
 SEALING = "sealing"
 _POLL_S = 0.05
 _SINCE = "%Y-%m-%dT%H:%M:%SZ"
-_LATER_S = 60.0  # a process this much younger than its line is not the one that wrote it
+_LATER_S = 60.0  # a process this much younger than its line did not write it
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class Hold:
-    """A lock that is held until `release`, the block's end, or the end of the process."""
+    """A lock held until `release`, the end of the block, or the end of the process."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path, self._descriptor, self._pid = path, descriptor, os.getpid()
 
     def release(self) -> None:
-        """Lets go; a second time does nothing."""
+        """Releases it; does nothing the second time."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor < 0:
             return
-        # A forked child has the same lock: it may close its descriptor, and unlock nothing.
+        # A forked child has the same lock: it may close its descriptor, but must not unlock.
         if self._pid == os.getpid():
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
     def __del__(self) -> None:
-        # Of a writer that was dropped and never closed.
+        # For a writer that was never closed.
         with suppress(Exception):
             if self._descriptor >= 0:
                 os.close(self._descriptor)
 
     def remove(self) -> None:
-        """Takes the file away, because there is nothing left to record. Raises OSError."""
+        """Deletes the file: there is nothing left to record. Raises OSError."""
         self._path.unlink(missing_ok=True)
 
     def __enter__(self) -> Hold:
@@ -74,7 +75,7 @@ class Holder(NamedTuple):
     what: str
 
     def gone(self) -> bool:
-        """Whether the process has ended, as far as that can be told from here."""
+        """Whether the process has ended, as far as this host can know."""
         if self.host != platform.node():
             return False
         try:
@@ -86,7 +87,7 @@ class Holder(NamedTuple):
         return False
 
     def dead(self) -> bool:
-        """The same, also where another process has the pid by now."""
+        """The same, even if another process has the pid by now."""
         import psutil
 
         if self.host != platform.node():
@@ -102,7 +103,7 @@ class Holder(NamedTuple):
 
 
 def hold_to_record(folder: Path, what: str) -> Hold:
-    """A writer's hold, beside other writers'. `what`: the writer, for sentences.
+    """A writer's lock, shared with other writers. `what`: the writer, for messages.
 
     Raises StillRecording where the folder is being sealed, EvidenceError where there are no locks, OSError.
     """
@@ -110,21 +111,21 @@ def hold_to_record(folder: Path, what: str) -> Hold:
 
 
 def hold_alone(folder: Path, what: str = SEALING) -> Hold:
-    """The hold of whoever seals a run that is not his own: while he has it nobody records.
+    """The exclusive lock for sealing another process's run: while it is held nothing is recorded.
 
-    Waits up to PATIENCE_S where a killed run's clients may still be ending, or somebody else seals.
+    Waits up to PATIENCE_S for clients of a killed run to end, or for another process that seals.
     Raises StillRecording naming who records, EvidenceError where there are no locks, OSError.
     """
     return _hold(folder, fcntl.LOCK_EX, what)
 
 
 def left_behind(folder: Path) -> bool:
-    """Whether the file is there: somebody records, or died before he had sealed."""
+    """Whether the file exists: a run is being recorded, or died before it was sealed."""
     return (folder / NAME).exists()
 
 
 def first_holder(folder: Path) -> Holder | None:
-    """Who came first, for whoever only looks on: no lock is asked for. None where nobody records."""
+    """The first holder, without taking a lock; None if nothing is recorded."""
     try:
         descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -159,7 +160,7 @@ def _open(path: Path) -> int:
     except OSError as error:
         if error.errno not in _UNWRITABLE or not path.exists():
             raise
-        # Whoever may only read can still ask whether it is held.
+        # With read permission only it can still be checked for a lock.
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -170,14 +171,14 @@ def _locked(descriptor: int, kind: int, path: Path) -> bool:
         return False
     except OSError as error:
         raise EvidenceError(
-            f"{path}: its file system has no locks ({error.strerror}), so nobody can tell whether the run is "
+            f"{path}: its file system has no locks ({error.strerror}), so it is unknown whether the run is "
             "still being recorded; use a folder on another file system"
         ) from None
     return True
 
 
 def _still_there(descriptor: int, path: Path) -> bool:
-    """Whether the locked file is the one under that name: who sealed has removed it in between."""
+    """Whether the locked file is still the one with that name: a sealer may have removed it meanwhile."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -186,7 +187,7 @@ def _still_there(descriptor: int, path: Path) -> bool:
 
 def _sign(descriptor: int, kind: int, what: str) -> None:
     since = time.strftime(_SINCE, time.gmtime())
-    # The lock is what counts: a full disk takes nothing but the name.
+    # The lock is what counts: on a full disk only the line is missing.
     with suppress(OSError):
         if kind == fcntl.LOCK_EX:
             os.ftruncate(descriptor, 0)
@@ -204,14 +205,16 @@ def _read(descriptor: int) -> list[Holder]:
 
 
 def _may_end_soon(holders: list[Holder]) -> bool:
-    """The run's first process is gone and others end, or somebody seals, or has just sealed."""
+    """Whether waiting helps: the run's first process is gone, or another process is sealing or has just
+    sealed.
+    """
     return not holders or holders[0].gone() or holders[0].what == SEALING
 
 
 def _sentence(folder: Path, holders: list[Holder]) -> str:
     living = [holder for holder in holders if not holder.gone()]
     if not living:
-        return f"{folder}: this run is still being recorded, by a process that did not say which; wait for it"
+        return f"{folder}: this run is still being recorded, by an unknown process; wait for it"
     pid, host, since, what = living[0]
     where = "" if host == platform.node() else f" on {host}"
     who = f"process {pid}{where} ({what}, since {since})"

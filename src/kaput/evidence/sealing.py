@@ -1,8 +1,8 @@
-"""Sealing: append-only Arrow streams become Parquet, also those that a crash left behind.
+"""Sealing: converts append-only Arrow streams to Parquet, including those that a crash left behind.
 
-A torn tail is dropped and said; an attempt without an outcome becomes `unknown`. Every Parquet file is
-complete under its name, and what was torn is noted, before the first stream is removed, so sealing can be
-interrupted and done again. Whoever seals holds the folder (recording.py): nobody can be writing to it.
+Drops a torn tail with a warning; an attempt without an outcome becomes `unknown`. Every Parquet file is
+complete under its name, and warnings are recorded, before the first stream is removed, so sealing can be
+interrupted and repeated. It holds the folder's lock (recording.py): nothing else can be writing to it.
 Not here: checking tables that others wrote (reading.py).
 """
 
@@ -35,13 +35,13 @@ def seal(
     note: Note = lambda warnings: None,
     killed: Collection[int] = (),
 ) -> list[str]:
-    """Seals every table; sentences about what a crash had torn off.
+    """Seals every table; returns sentences about torn tails.
 
-    `killed`: producers that a fault has killed: of what they had under way nobody was to tell the outcome.
+    `killed`: producers that a fault killed, which could not report the outcomes of messages in flight.
 
-    `hold`: the recorder's own, whose writers have closed; without it the folder must be nobody's. `note` is
-    told the sentences when all tables are whole, before anything is removed. Raises EvidenceError naming the
-    file, StillRecording, OSError where the folder cannot be written to.
+    `hold`: the recorder's own lock, after its writers have closed; without it the folder must not be locked.
+    `note` gets the sentences when all tables are complete, before anything is removed. Raises EvidenceError
+    naming the file, StillRecording, OSError if the folder cannot be written.
     """
     with hold_alone(folder.path) if hold is None else nullcontext(hold) as mine:
         warnings, done = _seal_all(folder, killed)
@@ -53,7 +53,7 @@ def seal(
 
 
 def needs_sealing(folder: RunFolder) -> bool:
-    """Whether any table still stands as a stream, or as attempts."""
+    """Whether any table is still a stream, or attempts."""
     return any(any(folder.table(name).glob("*.arrows")) for name in TABLES) or any(
         folder.table("sends").glob(f"*{SUFFIX}")
     )

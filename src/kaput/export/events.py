@@ -84,7 +84,7 @@ class EventReader:
             self.names.key(topic, partition)
 
     def _places(self) -> set[tuple[str, int]]:
-        """Every partition that anybody names: whatever the order of rows, keys are the same."""
+        """Every partition in the evidence: keys do not depend on the order of rows."""
         places = {(row["topic"], row["partition"]) for row in self._evidence.rows("end_offsets")}
         for table in ("sends", "log", "deliveries"):
             for batch in self._batches(table, ["topic", "partition"]):
@@ -98,7 +98,7 @@ class EventReader:
 
     @property
     def of_share_groups(self) -> frozenset[int]:
-        """Members to whom nobody promised an order."""
+        """Members without any promise of order."""
         return self.names.of_groups(self._evidence.words["share_events", "group"])
 
     def of_clients(self) -> Iterator[Rows]:

@@ -1,6 +1,6 @@
 """Turns failures of injections and heals into effects that are not confirmed, instead of exceptions.
 
-nemesis.py (in runs) and operate/breaking.py (on demand) inject and heal through these.
+nemesis.py (in runs) and operate/fault_injection.py (on demand) inject and heal through these.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Scene:
     topics: Sequence[str]  # of the scenario
     clock: Clock = field(default_factory=Clock)
     groups: Groups = field(default_factory=NoGroups)
-    returns: bool = True  # whether the step has a duration, after which its victims come back
+    returns: bool = True  # whether the step has a duration, after which its targets come back
     grow: Callable[[int], list[int]] = cannot_grow  # so many more brokers; their ids
     upgrade: Callable[[int, str], None] = cannot_upgrade  # a node is of that version from its next start on
 
@@ -69,7 +69,7 @@ class Fault(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    """Kernel features it needs, as cluster/network/trials.py names them."""
+    """Kernel features it needs, as cluster/network/capability_checks.py names them."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene

@@ -17,7 +17,7 @@ _LAST_SIGNAL_S = 1.0  # the producers' signal of the last attempts may arrive af
 
 
 class Schedule:
-    """Calls `play` with each step once it is due, in a thread, and `skip` with those that never were."""
+    """Calls `play` for each step once it is due, in a thread, and `skip` for those that never are."""
 
     def __init__(
         self, steps: Sequence[Step], play: Callable[[Step], None], skip: Callable[[Step], None]

@@ -21,7 +21,7 @@ from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.failures import Heal, healed_or_failed, injected_or_failed
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.targets import resolve
-from kaput.scenario.checks import check_alone
+from kaput.scenario.checks.scenario import check_alone
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster as Spec
 from kaput.scenario.nearest import hint, nearest

@@ -227,11 +227,11 @@ class Lab:
             raise UsageError(f"no broker is added while {' and '.join(wrong)}{active}")
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
-        """By number: leader (None where there is none), leader epoch, replicas, ISR. Raises LabError."""
+        """By number: leader (None if there is none), leader epoch, replicas, ISR. Raises LabError."""
         return {partition: state for (_, partition), state in self._admin.partitions([topic]).items()}
 
     def controller(self) -> int:
-        """The id of the active controller. Raises LabError where there is none."""
+        """The id of the active controller. Raises LabError if there is none."""
         return self._admin.controller_id()
 
     def log(self, broker: int) -> Path:
@@ -247,7 +247,7 @@ class Lab:
         return status_of(self, self._cluster.nodes.values(), self._admin)
 
     def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
-        """Breaks something until `heal`, or until the cluster ends. See `fault`, which also heals."""
+        """Injects a fault until `heal`, or until the cluster ends. See `fault`, which also heals."""
         given = {key.rstrip("_").replace("_", "-"): value for key, value in options.items()}
         return self._faults.inject(fault, target, given)
 
@@ -260,11 +260,11 @@ class Lab:
 
     @contextmanager
     def fault(self, fault: str, target: str = "any", **options: object) -> Iterator[InjectedFault]:
-        """Breaks something for the length of a block: proven before the body runs, healed after it.
+        """Injects a fault for the length of a block: confirmed before the body runs, healed after it.
 
         `fault`, `target` and `options` as in a scenario (`delay="100ms"`; `from_="controllers"`, because
-        `from` is a word of Python's). After the heal every broker is waited for, unless another fault is
-        active. Raises UsageError; FaultError where it did not bite, did not last or was not healed.
+        `from` is a Python keyword). After healing it waits for all brokers, unless another fault is active.
+        Raises UsageError; FaultError if the fault had no effect, did not last or was not healed.
         """
         injected = self.inject(fault, target, **options)
         try:

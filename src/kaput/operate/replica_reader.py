@@ -118,10 +118,10 @@ def _from_broker(
     found: list[Record] = []
     while at < end and len(found) < wanted.count:
         answer = ask(endpoint, requests.fetch(place, at, _MAX_BYTES), _ANSWER_S)
-        (told,) = answer.responses[0].partitions
-        if told.error_code:
-            raise trouble(f"{place} at broker {replica}", told.error_code)
-        new = [record for record in read_records(bytes(told.records or b"")) if record.offset >= at]
+        (answered,) = answer.responses[0].partitions
+        if answered.error_code:
+            raise trouble(f"{place} at broker {replica}", answered.error_code)
+        new = [record for record in read_records(bytes(answered.records or b"")) if record.offset >= at]
         found += new
         # Markers of transactions are no records, and a batch of them is passed over one by one.
         at = new[-1].offset + 1 if new else at + 1
@@ -131,10 +131,10 @@ def _from_broker(
 
 def _offset(endpoint: Endpoint, place: TopicPartition, of: Callable[[list[TopicPartition]], Any]) -> int:
     answer = ask(endpoint, of([place]), _ANSWER_S)
-    (told,) = answer.topics[0].partitions
-    if told.error_code:
-        raise trouble(f"{place} at {endpoint.host}:{endpoint.port}", told.error_code)
-    return int(told.offset)
+    (answered,) = answer.topics[0].partitions
+    if answered.error_code:
+        raise trouble(f"{place} at {endpoint.host}:{endpoint.port}", answered.error_code)
+    return int(answered.offset)
 
 
 def _from_files(data: Path, place: TopicPartition, replica: int, leader: int | None, wanted: Wanted) -> Peek:

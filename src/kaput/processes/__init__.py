@@ -1,1 +1,1 @@
-"""Ownership of child processes: whoever starts something ends it, whatever happens to kaput in between."""
+"""Ownership of child processes: what kaput starts is ended, whatever happens to kaput."""

@@ -1,6 +1,6 @@
-"""Ending processes: politely those that kaput itself still holds, at once those that it left behind.
+"""Ends processes: gracefully those that kaput still owns, at once those that it left behind.
 
-Its place: the one way in which ownership.py, guardian.py and reaper.py end anything.
+ownership.py, guardian.py and reaper.py end processes only through this.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Endable(Protocol):
 def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> list[Started]:
     """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones are continued.
 
-    Descendants that outlive their parent get a SIGKILL: nobody else would end them. Those of them that are
-    still there KILL_TIMEOUT_S later are returned: they are on nobody's record.
+    Descendants that outlive their parent get a SIGKILL: nothing else would end them. Those that still exist
+    KILL_TIMEOUT_S later are returned: no record has them.
     """
     descendants = [started for process in processes for started in _descendants(process.pid)]
     for process in processes:
@@ -61,7 +61,7 @@ def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> list
 def end_leftovers(record: ProcessRecord) -> list[str]:
     """SIGKILLs all that a dead owner has left, removes its directories and its record; names what ran.
 
-    What is still there after KILL_TIMEOUT_S (in the kernel, or somebody else's by now) keeps the record, for
+    What still exists after KILL_TIMEOUT_S (stuck in the kernel, or with another owner) keeps the record, for
     the next start to try again.
     What carries the owner's marker is ended too: it may have been started but not yet recorded, or be the
     child of a child. Repeats until two looks find nothing, because a dying parent can still fork.
@@ -75,7 +75,7 @@ def end_strays(record: ProcessRecord) -> list[Started]:
     """SIGKILLs what a living owner's processes started and left behind, in whatever session; returns it.
 
     To be called when those processes are gone. A stray is known by the owner's name in its environment alone:
-    one that was started with an environment of its own (env -i, sudo, docker) cannot be told from others.
+    one that was started with an environment of its own (env -i, sudo, docker) cannot be recognized.
     """
     return _end_all(lambda: list(_carrying(OWNER_NAME, record.name)))
 
@@ -129,7 +129,7 @@ def _carrying(variable: str, value: str) -> Iterable[Started]:
                 continue
             name = process.name()
         except (psutil.Error, OSError):
-            continue  # somebody else's, or gone
+            continue  # another user's, or gone
         start = start_of(process.pid)
         if start is not None:
             yield Started(process.pid, start, name)

@@ -18,7 +18,7 @@ GOODBYE = b"goodbye"
 
 
 def main(record: Path) -> None:
-    """Waits for the owner's end, then cleans up after it unless it said goodbye."""
+    """Waits for the owner's end, then cleans up after it unless it ended normally."""
     # Only the owner's end ends it: not a closing terminal, not a signal to everything of this user.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

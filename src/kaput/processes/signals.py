@@ -1,6 +1,6 @@
 """Signals: Ctrl-C, SIGTERM and SIGHUP become one exception, and wait where cleaning up must not be cut short.
 
-Its place: cli wraps a verb in `interrupts`; whoever cleans up wraps that in `shielded`.
+cli wraps a verb in `interrupts`; code that cleans up is wrapped in `shielded`.
 """
 
 from __future__ import annotations

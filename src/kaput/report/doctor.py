@@ -1,4 +1,4 @@
-"""What the doctor found, as text: worst first, each with what shows it and the remedy."""
+"""The doctor's findings as text: worst first, each with its evidence and remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
 
 
 class Finding(Protocol):
-    """A finding of the doctor's."""
+    """A finding of the doctor."""
 
     @property
     def id(self) -> str:
@@ -27,11 +27,11 @@ class Finding(Protocol):
 
     @property
     def resource(self) -> str:
-        """Where."""
+        """The resource."""
 
     @property
     def title(self) -> str:
-        """Why that is bad."""
+        """The risk."""
 
     @property
     def evidence(self) -> str:
@@ -39,11 +39,11 @@ class Finding(Protocol):
 
     @property
     def remedy(self) -> str:
-        """What to do."""
+        """The command that fixes it."""
 
 
 def render(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
-    """`findings` in the order in which they are shown, those of one check together."""
+    """`findings` in display order, those of one check together."""
     text = Text()
     for _, group in groupby(findings, key=lambda finding: finding.id):
         same = list(group)
@@ -55,7 +55,7 @@ def render(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
         more = f" (and {len(remedies) - 1} like it)" if len(remedies) > 1 else ""
         text.append(f"  remedy: {printable(remedies[0])}{more}\n", style="dim")
     for what in unknown:
-        text.append(f"not looked at: {printable(what)}\n")
+        text.append(f"not checked: {printable(what)}\n")
     counts = [
         plural(count, severity, "warnings" if severity == "warning" else severity)
         for severity in _STYLES

@@ -1,9 +1,8 @@
-"""Who leads and who is in sync, by looking again and again: where the cluster's own records are out of reach.
+"""Polls leaders and in-sync replicas, for clusters whose own records are out of reach.
 
-What is seen has happened between the look before and this one: an event's time is the moment of the look
-that saw it, and `within_ns` says how much earlier it may have been. An epoch that began and ended between two
-looks has an event without a leader, because nobody knows who that was.
-Its place: existing_cluster.py opens it; its events become the cluster_events table.
+A change happened between two polls: its event has the time of the poll that saw it, and `within_ns` is how
+much earlier it may have happened. An epoch that began and ended between two polls has an event without a
+leader, because it is unknown who that was. The events become the cluster_events table.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NOBODY = -1
 
 
 class Poller(Sampler):
-    """Looks from entering to leaving the block, and once more when `events` are asked for."""
+    """Polls inside its `with` block, and once more when `events` is called."""
 
     def __init__(self, admin: ExistingAdmin, topics: Sequence[str], every_s: float = POLL_S) -> None:
         self._admin, self._topics = admin, list(topics)
@@ -34,7 +33,7 @@ class Poller(Sampler):
         super().__init__("polling", every_s, at_once=True)
 
     def look(self) -> None:
-        """Notes what is different from the last look; nothing where nobody answers."""
+        """Notes changes since the last poll; nothing if no broker answers."""
         began = time.time_ns()
         try:
             seen = self._admin.seen(self._topics)
@@ -48,7 +47,7 @@ class Poller(Sampler):
         self._brokers, self._looked_ns = seen.brokers, began
 
     def events(self) -> list[ClusterEvent]:
-        """Everything so far; nothing is looked at any more."""
+        """All events so far; ends the polling."""
         self.stop()
         self.look()
         return self._events
@@ -60,7 +59,7 @@ def changes(
     at_ns: int,
     within_ns: int,
 ) -> list[ClusterEvent]:
-    """What became of partitions from one look to the next."""
+    """The changes of partitions between two polls."""
     found: list[ClusterEvent] = []
     for place, state in now.items():
         old = before.get(place)
@@ -92,7 +91,7 @@ def _event(
 
 
 def comings(before: frozenset[int], now: frozenset[int], at_ns: int, within_ns: int) -> list[ClusterEvent]:
-    """Which brokers take part in the cluster again, or no more."""
+    """Brokers that joined or left the cluster between two polls."""
     came = [("unfenced", broker) for broker in sorted(now - before)]
     gone = [("fenced", broker) for broker in sorted(before - now)]
     nothing = (None, None, None, None, None)
@@ -102,7 +101,7 @@ def comings(before: frozenset[int], now: frozenset[int], at_ns: int, within_ns: 
 def _not_older(
     before: Mapping[TopicPartition, PartitionState], now: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, PartitionState]:
-    """Those that are not from before what was seen already: only some brokers may have answered."""
+    """The states that are not older than the known ones: only some brokers may have answered."""
     return {
         place: state
         for place, state in now.items()

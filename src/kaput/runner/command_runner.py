@@ -20,7 +20,7 @@ from kaput.errors import LabError
 from kaput.faults.commands import CommandResult
 from kaput.processes.ownership import Owner
 from kaput.runner.cleanup_journal import Journal, PendingHeal
-from kaput.scenario.existing_checks import filled_in
+from kaput.scenario.checks.existing import filled_in
 
 _LAST_CHARACTERS = 300
 

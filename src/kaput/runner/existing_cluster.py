@@ -1,8 +1,8 @@
-"""The ground of a run on a cluster that was there before kaput, and stays when it has gone.
+"""A run on an existing cluster, which kaput neither starts nor ends.
 
-What the scenario says of its cluster is compared with what there is, before anything is made; what the run
-then makes (topics, groups) is noted in its folder, and unmade at its end, whatever that is. Not here:
-faults (command_runner.py), how leaders are observed (cluster_poller.py), what is left after a SIGKILL
+The scenario is compared with the cluster's facts before anything is created; what the run then creates
+(topics, groups) is recorded in its folder, and deleted at its end, however it ends. Not here: faults
+(command_runner.py), how leaders are observed (cluster_poller.py), what is left after a SIGKILL
 (cleanup.py).
 """
 
@@ -38,14 +38,14 @@ from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import CLIENT_USER
 
-ASK_S = 30.0  # brokers of others may be far away
+ASK_S = 30.0  # existing brokers may be far away
 POLLING_S = 2.0
 DESCRIBED = "cluster.json"
 
 
 @dataclass(frozen=True)
 class ExistingClusterProvider:
-    """A cluster, as it was described before the run. `kept`: topics that are there and may be used."""
+    """An existing cluster and its facts. `kept`: existing topics that the run may use."""
 
     cluster: ExistingCluster
     description: ClusterFacts
@@ -53,18 +53,18 @@ class ExistingClusterProvider:
 
     @property
     def versions(self) -> Mapping[str, str | None]:
-        """For the manifest: what brokers say that they understand."""
+        """For the manifest: the version that the brokers report."""
         return {"kafka": self.description.kafka}
 
     def run_cluster(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
     ) -> RunOnExistingCluster:
-        """The cluster, with what the scenario needs there from `prepare` to leaving."""
+        """The cluster for one run."""
         return RunOnExistingCluster(self, owner, folder, progress)
 
 
 class RunOnExistingCluster:
-    """Somebody else's cluster, during one run."""
+    """An existing cluster, during one run."""
 
     def __init__(
         self, provider: ExistingClusterProvider, owner: Owner, folder: RunFolder, progress: Progress
@@ -99,35 +99,35 @@ class RunOnExistingCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """It stays."""
+        """Does nothing: the cluster stays."""
 
     def clean_up(self) -> None:
-        """What the run has made is unmade, as far as that can be done now."""
+        """Deletes what the run created, as far as that is possible now."""
         with shielded():
             for failure in clean_up(self._journal, self._cluster):
                 self._progress.note(failure)
 
     @property
     def nodes(self) -> Mapping[int, Node]:
-        """None is kaput's."""
+        """None: kaput started no node."""
         return {}
 
     @property
     def distribution(self) -> Distribution | None:
-        """Nobody knows its jars."""
+        """None: its jars are unknown."""
         return None
 
     @property
     def bootstrap_servers(self) -> str:
-        """As they were given."""
+        """As given by the user."""
         return self._cluster.bootstrap_servers
 
     def access(self, user: str = CLIENT_USER) -> Access:
-        """As it was given: who that is, the cluster decides."""
+        """As given by the user, for every name."""
         return self._cluster.access
 
     def broker_ids(self) -> list[int]:
-        """Of those that were there at the beginning."""
+        """The ids of all brokers at the start."""
         return sorted(self._cluster.broker_endpoints)
 
     def admin(self, timeout_s: float = ASK_S) -> ExistingAdmin:
@@ -135,7 +135,9 @@ class RunOnExistingCluster:
         return ExistingAdmin(self._cluster, timeout_s)
 
     def prepare(self, admin: Admin, scenario: Scenario) -> Scenario:
-        """Topics and groups, each noted before it is made; the scenario with the topics' true settings."""
+        """Creates topics and groups, each recorded before it is created; the scenario with the topics'
+        effective settings.
+        """
         assert isinstance(admin, ExistingAdmin)
         new = [topic for topic in scenario.topics if topic.name not in self._provider.kept]
         created = self._journal.created
@@ -146,10 +148,10 @@ class RunOnExistingCluster:
         }
         self._journal.note()
         try:
-            with shielded():  # whether they were made is to be known
+            with shielded():  # so that it is known which were created
                 ids, refused = admin.make_topics(new) if new else ({}, [])
         except LabError:
-            # Nobody answered: whether they were made is not known.
+            # No answer: it is unknown whether they were created.
             created.groups = {}
             self._journal.note()
             raise
@@ -178,30 +180,30 @@ class RunOnExistingCluster:
         self._poller = stack.enter_context(Poller(admin, topics))
 
     def start_offsets(self) -> Mapping[TopicPartition, int]:
-        """Of partitions that somebody else has written before."""
+        """Start offsets of partitions that had records before the run."""
         return self._starts
 
     def grow(self, count: int) -> list[int]:
-        """Raises LabError: a cluster of others gets no brokers from kaput."""
+        """Raises LabError: kaput adds no brokers to an existing cluster."""
         raise LabError("this cluster gets no more brokers")
 
     def upgrade(self, node: int, version: str) -> None:
-        """Raises LabError: the nodes are processes of others."""
+        """Raises LabError: kaput did not start the nodes."""
         raise LabError(f"the nodes of this cluster cannot become Kafka {version}")
 
     def restart_all(self, timeout_s: float) -> None:
-        """Waits for everybody who was there at the beginning. Raises LabError."""
+        """Waits for all brokers that were up at the start. Raises LabError."""
         self._cluster.wait_ready(set(self.broker_ids()), timeout_s)
 
     def events(self) -> Collected:
-        """What was seen, and nothing else can be known."""
+        """The changes seen by polling."""
         events = self._poller.events() if self._poller else []
         return Collected(events, [] if events else ["changes of leader are not known: no broker answered"])
 
     def lifecycle(self) -> list[tuple[str, int, int]]:
-        """Nobody's processes are known."""
+        """Empty: kaput started no process."""
         return []
 
     def troubles(self) -> list[str]:
-        """What may not be looked at."""
+        """Sentences about what the cluster does not disclose."""
         return self._troubles

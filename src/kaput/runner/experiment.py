@@ -1,7 +1,7 @@
 """The experiment: plays one scenario on a real cluster (run_cluster.py) and leaves sealed evidence.
 
 Each phase is one method, in the order in which they run. Not here: judging (analysis, verdict), and
-drawing progress (cli). Whatever goes wrong, the owner ends every process and the folder stays judgeable.
+displaying progress (cli). Whatever goes wrong, the owner ends every process and the folder can be analyzed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kaput.runner.stable_offset_sampler import StableSampler
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.pipes import pipes
 from kaput.scenario.timeline import timeline, total_messages
-from kaput.workload.drain import LogReader, await_groups, come_to_rest
+from kaput.workload.drain import LogReader, await_groups, await_settled
 from kaput.workload.payload.identity import Codec
 from kaput.workload.supervision.supervisor import Supervisor
 
@@ -83,7 +83,9 @@ class Experiment:
         return self.folder
 
     def _record(self) -> None:
-        """Everything that needs the cluster; at its end all writers have closed, and all processes."""
+        """Everything that needs the cluster; at its end all writers are closed, and all processes have
+        ended.
+        """
         with ExitStack() as last, ExitStack() as stack:
             owner = stack.enter_context(Owner())
             self._provision(owner, stack, last)
@@ -101,7 +103,7 @@ class Experiment:
     def _provision(self, owner: Owner, stack: ExitStack, last: ExitStack) -> None:
         self._begin("provision")
         self._cluster = self._provider.run_cluster(owner, self._scenario, self.folder, self._progress)
-        # When the site is left, clients have yet to end; only then nobody uses any more what it had made.
+        # Clients end after the cluster's block is left; only then is nothing used that the run created.
         last.callback(self._cluster.clean_up)
         stack.enter_context(self._cluster)
         self._admin = stack.enter_context(self._cluster.admin())
@@ -116,7 +118,7 @@ class Experiment:
         path = self.folder.path
         self._samples = stack.enter_context(Recorder(path, "samples", "kaput"))
         if self._cluster.nodes:
-            # Of other nodes nobody can see the disks.
+            # The disks of other nodes are not accessible.
             self._replica_log = stack.enter_context(
                 ReplicaLog(
                     self._cluster.nodes,
@@ -165,7 +167,7 @@ class Experiment:
         if self._scenario.transactional:
             recorder = stack.enter_context(Recorder(self.folder.path, "samples", "stable"))
             stack.enter_context(StableSampler(admin, self._topics, recorder))
-        # A share group has no committed offset: its records are done with one by one.
+        # A share group has no committed offsets: its records are acknowledged one by one.
         reading = [group for group in self._scenario.workload.groups if group.type != "share"]
         if reading:
             groups = {group.id: list(group.topics) for group in reading}
@@ -190,7 +192,7 @@ class Experiment:
                 self._on_last_heal()
 
     def _heal(self) -> None:
-        """Every node is up again, and every producer knows the outcome of all that it sent."""
+        """Brings every node up, and waits until producers know the outcomes of all messages."""
         self._begin("heal")
         try:
             self._cluster.restart_all(READY_TIMEOUT_S)
@@ -198,7 +200,7 @@ class Experiment:
             self._troubles.append(str(error))
         while not self._supervisor.all_reported("done"):
             self._tick()
-        # Nothing is acknowledged any more: what leaders had is in their logs, or was thrown away.
+        # Nothing is acknowledged any more: messages of old leaders are in logs, or were truncated.
         if self._replica_log is not None:
             self._replica_log.stop()
 
@@ -208,9 +210,9 @@ class Experiment:
         limit = time.monotonic() + timeout_s
         processed = self._pipes_drained(limit)
         transactional = self._scenario.transactional
-        rest = come_to_rest(self._admin, self._topics, timeout_s, transactional)
-        self._troubles += rest.restless
-        # What never came to rest still gets a little time: it is read as far as it goes.
+        rest = await_settled(self._admin, self._topics, timeout_s, transactional)
+        self._troubles += rest.unsettled
+        # Partitions that did not settle get a little time, too: they are read as far as possible.
         left_s = max(5.0, limit - time.monotonic())
         reader = LogReader(
             self.folder,
@@ -221,7 +223,7 @@ class Experiment:
             starts=self._cluster.start_offsets(),
         )
         with ThreadPoolExecutor(max_workers=1) as pool:
-            # Kafka's dump tool is a process of its own: it works while the log is read.
+            # Kafka's dump tool is a separate process: it works while the log is read.
             events = pool.submit(self._cluster.events)
             self._troubles += reader.read(rest.ends, left_s, self._progress.drained)
             left_s = max(5.0, limit - time.monotonic())
@@ -234,10 +236,10 @@ class Experiment:
         return [GroupDrain(group=g, drained=done, isolation=isolations[g]) for g, done in drained.items()]
 
     def _pipes_drained(self, limit: float) -> dict[str, bool]:
-        """Whether each pipe has processed all that there is; then its members leave, and write no more."""
+        """Whether each pipe has processed all its input; then its members leave, and write nothing more."""
         made = pipes(self._scenario)
         inputs = sorted({topic for group in made for topic in group.topics})
-        ends = come_to_rest(self._admin, inputs, limit - time.monotonic()).ends if made else {}
+        ends = await_settled(self._admin, inputs, limit - time.monotonic()).ends if made else {}
         drained = self._drained(made, lambda _group: ends, max(5.0, limit - time.monotonic()))
         self._supervisor.stop_members([group.id for group in made])
         return drained
@@ -245,7 +247,7 @@ class Experiment:
     def _drained(
         self, groups: Sequence[Group], ends: Callable[[Group], dict[TopicPartition, int]], timeout_s: float
     ) -> dict[str, bool]:
-        """Whether each group has read everything; one whose members are all gone is not waited for."""
+        """Whether each group has read everything; does not wait for a group without members."""
         left = [group for group in groups if self._supervisor.has_members(group.id)]
         self._troubles += [f"group {group.id} has no member left" for group in groups if group not in left]
         drained = await_groups(self._admin, left, ends, timeout_s)
@@ -278,7 +280,7 @@ class Experiment:
             self._phases[name] = round(now - since, 3)
         self._phase_since = (phase, now)
         self._progress.phase(phase)
-        self._update(phase=phase)  # for those who look on
+        self._update(phase=phase)  # for observers such as the dashboard
 
     def _update(self, **changes: object) -> None:
         self.manifest = self.manifest.model_copy(update=changes)

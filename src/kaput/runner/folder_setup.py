@@ -1,5 +1,5 @@
-"""The opening of a run folder: a fresh directory, the recorder's hold, the resolved scenario, a manifest that
-says `recording`.
+"""Sets up a run folder: a new directory, the recorder's lock, the resolved scenario, a manifest in state
+`recording`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kaput.scenario.model import Scenario
 
 
 def check_runs(runs: Path) -> None:
-    """Whether run folders can be made below RUNS, before anything starts; makes none. Raises UsageError."""
+    """Checks before anything starts that run folders can be created below RUNS. Raises UsageError."""
     there = runs.absolute()
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -43,11 +43,11 @@ def open_folder(
     versions: Mapping[str, str | None],
     varied: Mapping[str, JsonValue] | None = None,
 ) -> tuple[RunFolder, Manifest, Hold]:
-    """Makes RUNS/TIME-NAME-ID with scenario and manifest, held for as long as the run is recorded.
+    """Creates RUNS/TIME-NAME-ID with scenario and manifest, locked while the run is recorded.
 
-    `versions`: of what it runs on; `varied`: the settings that --vary gave it.
+    `versions`: of Kafka and Java; `varied`: the settings from --vary.
 
-    Raises UsageError where RUNS cannot be written.
+    Raises UsageError if RUNS cannot be written.
     """
     run_id = uuid.uuid4()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())

@@ -1,4 +1,4 @@
-"""Which commit of kaput this is, where it runs from a checkout. Read from .git: git may not be there."""
+"""The commit of kaput, if it runs from a checkout. Read from .git: git may not be installed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import kaput
 
 
 def commit(root: Path | None = None) -> str | None:
-    """The commit (40 hex digits) that is checked out in `root`, by default where this package lies.
+    """The commit (40 hex digits) that is checked out in `root`, by default the one with this package.
 
-    None where that is no checkout, or one without a commit. Changes that are not committed are not seen.
+    None if that is not a checkout, or has no commit. Ignores uncommitted changes.
     """
     root = root or Path(kaput.__file__).resolve().parents[2]
     try:
@@ -22,14 +22,14 @@ def commit(root: Path | None = None) -> str | None:
 
 
 def _directory(git: Path) -> Path:
-    """The directory itself, or the one that a worktree's file names."""
+    """The .git directory, or the one that a worktree's .git file names."""
     if git.is_dir():
         return git
     return git.parent / git.read_text().strip().removeprefix("gitdir: ")
 
 
 def _resolved(git: Path, name: str) -> str | None:
-    """The commit behind a reference, in a file of its own or among the packed ones."""
+    """The commit of a reference, from its own file or packed-refs."""
     places = [git]
     if (git / "commondir").exists():
         places.append(git / (git / "commondir").read_text().strip())

@@ -1,7 +1,7 @@
 """Samples of every group's lag, once a second while the run records: what it committed, and where logs end.
 
-From a thread of its own, with an admin of its own that gives up soon: what nobody answers for right now has
-no sample, and nothing waits for it. Its place: experiment.py opens it; the analysis reads the samples.
+Runs in its own thread, with its own admin client and a short timeout: a partition without an answer has no
+sample, and nothing waits for it. The analysis reads the samples.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
 
 
 class OffsetSource(Protocol):
-    """What is asked of the cluster: cluster.admin.Admin."""
+    """What it needs of cluster.admin.Admin."""
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """The group's committed offsets; partitions without one are left out."""
 
     def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
-        """The leaders' own ends, of those that answer right now."""
+        """The log ends of leaders that answer right now."""
 
 
 class LagSampler(Sampler):
-    """Records into `recorder` from entering to leaving the block. `groups`: the topics that each reads."""
+    """Records into `recorder` inside its `with` block. `groups`: the topics that each reads."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class LagSampler(Sampler):
         super().__init__("lag", every_s)
 
     def look(self) -> None:
-        """Every group, one after the other."""
+        """Samples every group."""
         for group, topics in self._groups.items():
             if not self.stopping.is_set():
                 self.sample(group, topics)
 
     def sample(self, group: str, topics: Sequence[str]) -> None:
-        """One group's samples of this moment."""
+        """Samples one group."""
         try:
             committed = self._admin.committed(group)
             ends = self._admin.reachable_log_ends(topics)
@@ -64,5 +64,5 @@ def _values(committed: int | None, end: int) -> Iterator[tuple[str, int]]:
     yield "log_end_offset", end
     if committed is not None:
         yield "committed_offset", committed
-    # A group that has committed nothing has everything before it: topics of a run begin at 0.
+    # Without a commit the lag is the whole log: topics of a run begin at 0.
     yield "lag", max(0, end - (committed or 0))

@@ -1,7 +1,7 @@
-"""Samples of who leads each partition and which replicas are in its ISR, where that has changed in a second.
+"""Samples the leader and ISR of each partition, once a second, if they changed.
 
-For those who look on while the run is recorded; what is judged comes from the cluster's own records
-(cluster/event_log.py), which no sample can be as exact as. Its place: experiment.py opens it.
+For displays of a running experiment; the analysis uses the cluster's own records (cluster/event_log.py),
+which are exact.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ NOBODY = -1
 
 
 class OffsetSource(Protocol):
-    """What is asked of the cluster: cluster.admin.Admin."""
+    """What it needs of cluster.admin.Admin."""
 
     def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         """Every partition of the topics."""
 
 
 class LeaderSampler(Sampler):
-    """Records into `recorder` from entering to leaving the block."""
+    """Records into `recorder` inside its `with` block."""
 
     def __init__(
         self, admin: OffsetSource, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
@@ -37,7 +37,7 @@ class LeaderSampler(Sampler):
         super().__init__("leaders", every_s, at_once=True)
 
     def look(self) -> None:
-        """A row for each partition that is another than at the last sample; none where nobody answers."""
+        """A row for each partition that changed since the last sample; none if no broker answers."""
         try:
             states = self._admin.partitions(self._topics)
         except LabError:

@@ -1,4 +1,4 @@
-"""What a run tells while it works. The command line draws it; here is only what is said."""
+"""What a run reports while it works. The command line displays it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Hears of phases, counts and faults; called from several threads."""
+    """Receives phases, counts and faults; called from several threads."""
 
     def phase(self, name: str) -> None:
         """A phase begins: provision, warm up, inject, heal, drain, collect, seal."""

@@ -1,9 +1,9 @@
-"""The witness of a run: follows the logs of leaders on disk, from before a fault hits them.
+"""The run's witness of faults: follows leaders' logs on disk, from before a fault hits them.
 
-A leader that is isolated, cut off, paused or killed, and then deposed, throws away what it alone had as soon
-as it hears of its successor. Its own segment files are the only place where that can be seen. A thread looks
-at them every few ms; whatever goes wrong means that nothing more was seen, and never ends the run.
-Not here: reading the files (cluster/segments.py) and their rows (replica_tail.py).
+A leader that is isolated, cut off, paused or killed, and then deposed, truncates what only it had as soon
+as it learns of its successor. Only its own segment files show that. A thread reads them every few ms;
+errors mean that nothing more was seen, and never end the run. Not here: reading the files
+(cluster/segments.py) and their rows (replica_tail.py).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from kaput.workload.payload.bulk import BulkDecoder
 from kaput.workload.payload.identity import Codec
 
 POLL_S = 0.01
-# A healed leader hears of its successor within seconds, and then truncates.
+# A healed leader learns of its successor within seconds, and then truncates.
 AFTER_HEAL_S = 30.0
-# What a fault waits for: living brokers have answered by then, with what was so before it took hold. The
-# admin goes on waiting for those that are paused or dead.
+# How long a fault waits: by then live brokers have answered with the state before the fault. The admin client
+# keeps waiting for paused or dead ones.
 LEADERS_TIMEOUT_S = 0.1
 _JOIN_S = 30.0
 
@@ -44,10 +44,10 @@ class _Healed(NamedTuple):
 
 
 class ReplicaLog:
-    """Records into `recorder`, from a thread of its own, between entering and `stop` or leaving the block.
+    """Records into `recorder`, in its own thread, until `stop` or the end of its `with` block.
 
-    `note` hears a sentence where a log could not be read; `after_heal_s` bounds how long a leader is followed
-    once it was healed.
+    `note` gets a sentence if a log could not be read; `after_heal_s` bounds how long a healed leader is
+    followed.
     """
 
     def __init__(
@@ -80,15 +80,15 @@ class ReplicaLog:
         self.stop()
 
     def before(self, step: str, nodes: Sequence[int]) -> None:
-        """Follows what these nodes lead, from now on; waits for the answer who leads, but not long."""
+        """Follows the partitions that these nodes lead from now on; waits only briefly to learn which."""
         wait([self._asking.submit(self._strike, step, frozenset(nodes))], LEADERS_TIMEOUT_S)
 
     def after(self, step: str) -> None:
-        """The logs that are followed for this step alone are followed for `after_heal_s` more."""
+        """Follows the logs of this step for `after_heal_s` more, unless another step needs them."""
         self._inbox.put(_Healed(step))
 
     def stop(self) -> None:
-        """Everything that is in the followed logs now is recorded when it returns; nothing is followed."""
+        """Records everything now in the followed logs, then follows nothing more."""
         self._asking.shutdown(wait=False, cancel_futures=True)
         self._inbox.put(None)
         self._thread.join(_JOIN_S)
@@ -110,7 +110,7 @@ class ReplicaLog:
             self._inbox.put(_Follow(replica, step))
 
     def _work(self) -> None:
-        """The thread: ends at the None in its inbox."""
+        """Runs in the thread; ends at None in its inbox."""
         while True:
             moved = False
             for tail in list(self._tails.values()):

@@ -1,6 +1,6 @@
-"""The tail of one replica's log, into the replica_log table: what a leader has that its followers lack.
+"""Records the tail of one replica's log in the replica_log table: what a leader has that its followers lack.
 
-Looking is cheap and often, so that little is missed before a truncation; decoding is put off until it pays.
+It polls often and cheaply, so that little is missed before a truncation; decoding is deferred.
 Not here: which replicas are followed, and for how long (replica_log.py).
 """
 
@@ -38,7 +38,7 @@ class Replica(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Which replica it is, whoever leads."""
+        """The broker of this replica, whoever leads."""
         return self.broker, self.topic, self.partition
 
 
@@ -52,9 +52,9 @@ class _Rows(NamedTuple):
 
 
 class Tail:
-    """Follows one replica. Records after `mark` alone are taken, so that none is taken twice.
+    """Follows one replica. Takes only records after `mark`, so that none is taken twice.
 
-    Raises OSError or ValueError, also later, where the log cannot be read. Not safe across threads.
+    Raises OSError or ValueError, also later, if the log cannot be read. Not thread-safe.
     """
 
     def __init__(self, replica: Replica, mark: Mark, recorder: Recorder, decoder: BulkDecoder) -> None:
@@ -63,21 +63,21 @@ class Tail:
         self.until: float | None = None  # on the monotonic clock; None while a fault is at work
         self.rows = 0
         self._recorder, self._decoder = recorder, decoder
-        # What every replica has is not in danger.
+        # Records that every replica has are not at risk.
         start = min(log_end(folder) for folder in (replica.folder, *replica.others))
         self._reader = SegmentReader(replica.folder, start, replica.epoch)
         self._pending: list[Batch] = []
         self._pending_bytes = 0
-        self._ends: list[int] = []  # how many batches were pending after each look, and when that was
+        self._ends: list[int] = []  # how many batches were pending after each poll, and its time
         self._seen: list[int] = []
 
     @property
     def ended(self) -> str | None:
-        """Why there is nothing more to come from this log; None while there may be."""
+        """Why this log will have nothing more; None while it may."""
         return self._reader.ended
 
     def look(self) -> bool:
-        """Takes what is new; whether it went on at all, so that there may be more at once."""
+        """Takes new batches; whether there were any, so that there may be more at once."""
         before = self._reader.place
         batches = self._reader.read()
         if batches:
@@ -90,7 +90,7 @@ class Tail:
         return self._reader.place != before
 
     def finish(self) -> None:
-        """Takes all that is there now, and lets go of the log."""
+        """Takes everything now in the log, and closes it."""
         try:
             for _ in range(_LAST_READS_MAX):
                 if not self.look():
@@ -102,7 +102,7 @@ class Tail:
                 self._reader.close()
 
     def flush(self) -> None:
-        """Decodes and records what is pending; of a broken batch and what follows it, nothing."""
+        """Decodes and records pending batches, up to the first broken one."""
         pending, self._pending, self._pending_bytes = self._pending, [], 0
         ends, self._ends, seen, self._seen = self._ends, [], self._seen, []
         rows = _Rows([], [], [], [])

@@ -1,6 +1,6 @@
-"""A sampler: something that is looked at again and again in a thread of its own while a run records.
+"""A sampler: takes samples in its own thread while a run is recorded.
 
-Its place: lag_sampler.py and leader_sampler.py say what is looked at.
+lag_sampler.py, leader_sampler.py and stable_offset_sampler.py decide what is sampled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SOURCE = "kaput"  # of the samples
 
 
 class Sampler(ABC):
-    """Looks every `every_s` seconds, from entering to leaving the block; `at_once`: first of all, too."""
+    """Samples every `every_s` seconds inside its `with` block; `at_once`: also at its start."""
 
     def __init__(self, name: str, every_s: float, *, at_once: bool = False) -> None:
         self._every_s, self._at_once = every_s, at_once
@@ -25,7 +25,7 @@ class Sampler(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """Once; returns in bounded time, sooner once `stopping` is set. Raises nothing."""
+        """Takes one sample; returns in bounded time, sooner once `stopping` is set. Raises nothing."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -37,12 +37,12 @@ class Sampler(ABC):
         self.stop()
 
     def stop(self) -> None:
-        """Nothing is looked at any more when it returns."""
+        """Ends the sampling before it returns."""
         self.stopping.set()
-        self._thread.join()  # every question has a bound
+        self._thread.join()  # every request has a timeout
 
     def _work(self) -> None:
-        # A full disk takes no samples; the writers of what is judged report it.
+        # Samples are lost on a full disk; the writers of other evidence report that.
         with suppress(OSError):
             if self._at_once:
                 self.look()

@@ -1,7 +1,7 @@
-"""Samples of last stable offsets, where a run has transactions: how far readers with read_committed may read.
+"""Samples last stable offsets of runs with transactions: how far readers with read_committed may read.
 
-With each the high watermark: what lies between is held back by a transaction that is open. Its place:
-experiment.py opens it; the analysis finds what stood still (analysis/questions/standstills.py).
+Each with the high watermark: records between the two are held back by an open transaction. The analysis finds
+stalls (analysis/questions/standstills.py).
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.runner.sampling import SOURCE, Sampler
 
-STABLE_S = 0.25  # transactions may time out after seconds
+STABLE_S = 0.25  # transaction timeouts may be a few seconds
 
 
 class OffsetSource(Protocol):
-    """What is asked of the cluster: cluster.admin.Admin."""
+    """What it needs of cluster.admin.Admin."""
 
     def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
-        """(last stable offset, high watermark), of those whose leaders answer right now."""
+        """(last stable offset, high watermark) of partitions whose leaders answer right now."""
 
 
 class StableSampler(Sampler):
-    """Records into `recorder` from entering to leaving the block."""
+    """Records into `recorder` inside its `with` block."""
 
     def __init__(
         self, admin: OffsetSource, topics: Sequence[str], recorder: Recorder, every_s: float = STABLE_S
@@ -35,7 +35,7 @@ class StableSampler(Sampler):
         super().__init__("stable", every_s)
 
     def look(self) -> None:
-        """Both offsets of each partition; none of those where nobody answers."""
+        """Both offsets of each partition whose leader answers."""
         try:
             found = self._admin.reachable_stable_offsets(self._topics)
         except LabError:

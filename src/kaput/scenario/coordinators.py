@@ -6,7 +6,7 @@ TRANSACTIONS = "__transaction_state"
 
 
 def partition_of(name: str, count: int) -> int:
-    """As Kafka reckons it: Java's hash of the name, without its sign, modulo the partitions."""
+    """As Kafka computes it: Java's hash of the name, made positive, modulo the partitions."""
     value = 0
     units = name.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):

@@ -16,16 +16,16 @@ from kaput.scenario.vocabulary import Verdict
 
 
 class _Expect(Block):
-    """What the author expects; each anomaly is a number or a comparison (shares are of messages sent)."""
+    """The expected result; each anomaly is a number or a comparison (percentages of messages sent)."""
 
     verdict: Verdict | None = None
     """The verdict of the run."""
     stuck: Annotated[Comparison, AfterValidator(no_share)] | None = None
-    """Messages that groups waited for until a fault was healed, of the fault with the most."""
+    """Messages that groups waited for until a fault was healed; the maximum over faults."""
     slump: Annotated[Comparison, AfterValidator(no_share)] | None = None
-    """Seconds in a row in which less than 80 % of the ordered rate was acknowledged, or delivered."""
+    """Consecutive seconds in which less than 80 % of the configured rate was acknowledged or delivered."""
     standstill: Annotated[Comparison, AfterValidator(no_share)] | None = None
-    """Whole seconds for which a last stable offset stalled below the high watermark, the longest time."""
+    """The longest time in whole seconds that a last stable offset stalled below the high watermark."""
 
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Consumer groups in a scenario: how many members, which protocol, when they commit, how slowly they work.
+"""Consumer groups in a scenario: number of members, protocol, commits, processing time.
 
-A block of model.py; what must agree between its keys is checked in group_checks.py.
+A block of model.py; what must agree between its keys is checked in checks/groups.py.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _BY_DURATION = re.compile(
 
 
 class Produces(Block):
-    """What a pipe makes: each record that it is delivered becomes one message of another topic."""
+    """The output of a pipe: each record it reads becomes one message in another topic."""
 
     topic: str
-    """The topic that the messages go to, to each of its partitions in turn."""
+    """The output topic; messages go to its partitions in turn."""
     size: Positive = 100
-    """How many records are processed in one transaction at most."""
+    """The most records in one transaction."""
     config: Config = {}
-    """Settings of the producer, in librdkafka's names."""
+    """Producer settings, in librdkafka's names."""
 
 
 class Group(Block):
@@ -40,57 +40,61 @@ class Group(Block):
     id: str
     """The group's id."""
     topics: Annotated[list[str], Field(min_length=1)]
-    """The topics that it subscribes to."""
+    """The topics it subscribes to."""
     members: Count = 1
-    """How many members, numbered from 1; each is a process. More than partitions: some are idle."""
+    """Number of members, numbered from 1; each is a process. With more members than partitions some are
+    idle.
+    """
     type: GroupType = "classic"
-    """Who divides the partitions: the members (`classic`), the broker (`consumer`, KIP-848), or nobody: the
-    group is a queue, whose records go to whoever asks (`share`, KIP-932)."""
+    """Who assigns partitions: the members (`classic`) or the broker (`consumer`, KIP-848). A share group
+    (`share`, KIP-932) is a queue: its members share all partitions."""
     assignor: Literal["range", "roundrobin", "cooperative-sticky"] | None = None
-    """How a classic group divides its partitions; without it librdkafka's default (range, roundrobin)."""
+    """How a classic group assigns partitions; default: librdkafka's (range, roundrobin)."""
     static: bool = False
-    """Whether each member has a group.instance.id of its own, and keeps its partitions when it restarts."""
+    """Whether each member has its own group.instance.id, and keeps its partitions when it restarts."""
     commit: Literal["after", "before", "auto"] = "after"
-    """When offsets are committed: `after` the records are processed; `before`, so that what a member has in
-    hand is lost with it; or by the client itself, every auto.commit.interval.ms (`auto`)."""
+    """When offsets are committed: `after` the records are processed; `before` that, so that a crashed member
+    loses the records it was processing; or by the client itself, every auto.commit.interval.ms (`auto`)."""
     commit_mode: Literal["async", "sync"] = "async"
-    """Whether the member waits for the answer to each commit (sync) or goes on (async)."""
+    """Whether the member waits for the response to each commit (sync) or continues (async)."""
     commit_every: Annotated[int, Field(ge=0), BeforeValidator(no_bool)] = 0
-    """Commit each time after so many records. 0: every half second (`after`), or each poll (`before`)."""
+    """Commit after this many records. 0: every half second (`after`), or at each poll (`before`)."""
     processing: DurationOrZeroMs = 0
-    """How long a member works on each record, before its delivery counts; a poll then gives up to 500."""
+    """How long a member processes each record; a poll then returns at most 500."""
     acknowledge: Literal["implicit", "explicit"] = "implicit"
-    """Of a share group: the next poll accepts everything, or each record is acknowledged by itself."""
+    """Share groups: the next poll accepts all records (implicit), or each record is acknowledged
+    (explicit).
+    """
     release_every: Positive | None = None
-    """Of explicit acknowledgements: each N-th record of a partition is released at its first delivery."""
+    """With explicit acknowledgements: every N-th record of a partition is released at its first delivery."""
     reject_every: Positive | None = None
-    """Of explicit acknowledgements: each N-th record of a partition is rejected."""
+    """With explicit acknowledgements: every N-th record of a partition is rejected."""
     produces: Produces | None = None
     """Consume, transform, produce, exactly once: each record becomes a message, in the transaction that also
     commits the record's offset."""
     group_config: Config = {}
-    """Settings of a share group at the brokers, in Kafka's own names; reads from the start unless told."""
+    """Group settings of a share group, in Kafka's names; reads from the start by default."""
     config: Config = {}
-    """Settings of the client, in its own names (librdkafka's, unless `client` says otherwise)."""
+    """Client settings, in the client's names (librdkafka's by default)."""
     client: Client = "librdkafka"
-    """`librdkafka`, in kaput's own member; `java`, Kafka's own (docs/JAVA_CLIENT.md); or `command`: any
-    program (docs/ADDING_A_CLIENT.md)."""
+    """`librdkafka`: kaput's own member; `java`: Kafka's own (docs/JAVA_CLIENT.md); `command`: any program
+    (docs/ADDING_A_CLIENT.md)."""
     client_version: str | None = None
-    """Of `client: java`: the version of Kafka whose client it is; the cluster's, if it is not given."""
+    """With `client: java`: the Kafka version of the client; default: the cluster's."""
     command: str | None = None
-    """Of `client: command`: the command line to start for each member."""
+    """With `client: command`: the command line that starts a member."""
 
     @property
     def reset(self) -> tuple[str, str]:
-        """The setting that says where it begins where it has committed nothing, and its value."""
+        """The setting for where it begins without committed offsets, and its value."""
         name = "share.auto.offset.reset" if self.type == "share" else "auto.offset.reset"
         given = self.group_config if self.type == "share" else self.config
         return name, str(given.get(name, "earliest")).lower()
 
     @property
     def reads_back_ns(self) -> int | None:
-        """How much of what was stored before it began it reads: 0, nothing; None: everything, and
-        EVERYTHING_NS: from the position on that it had committed before (`none`).
+        """How far back it reads messages stored before it began (ns): 0: not at all; None: everything;
+        EVERYTHING_NS: from its committed position (`none`).
         """
         _, value = self.reset
         if value == "none":
@@ -105,8 +109,8 @@ class Group(Block):
 
     @property
     def isolation(self) -> Isolation:
-        """Whether it is given records of open and aborted transactions; if nothing is said, by the client's
-        default, which share groups (whose brokers decide it) have otherwise.
+        """Whether it reads records of open and aborted transactions. The default is the client's; for share
+        groups the brokers decide.
         """
         if self.type == "share":
             given = self.group_config.get("share.isolation.level", "read_uncommitted")

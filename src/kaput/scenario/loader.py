@@ -1,6 +1,6 @@
 """Reads scenarios: built-in or a file, with changes (--set, --vary), checked; every mistake with its line.
 
-Its place: the command line loads here before anything starts; what comes out can be run as it stands.
+The command line loads a scenario before anything starts; the result can be run as it is.
 Recorded scenarios are read leniently (recorded.py, `read_resolved`): other tools and versions write them.
 """
 
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names, builtin_text
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.mistakes import Mistake, from_validation
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import nearest
@@ -37,7 +37,7 @@ def load(name_or_path: str, overrides: Sequence[str] = ()) -> tuple[str, Scenari
 
 
 def find(name_or_path: str) -> tuple[str, Source]:
-    """The same before anything is checked but that it is YAML: read once, for any number of `resolve`."""
+    """The same, checked only for being YAML: read once, for any number of calls of `resolve`."""
     if name_or_path in builtin_names():
         return name_or_path, _builtin(name_or_path)
     path = Path(name_or_path)
@@ -72,14 +72,16 @@ def _builtin(name: str) -> Source:
 def _unknown_name(name: str) -> str:
     names = builtin_names()
     near = nearest(name, names, count=3, cutoff=0.4) or names
-    return f"no scenario of the name {name}; did you mean {' or '.join(near)}? (a file's name ends in .yaml)"
+    return (
+        f"no scenario with the name {name}; did you mean {' or '.join(near)}? (a file's name ends in .yaml)"
+    )
 
 
 def resolve(
     source: Source, overrides: Sequence[str] = (), varied: Sequence[str] = (), *, existing: bool = False
 ) -> Scenario:
     """The scenario with these changes: those of `--set`, then one value of each `--vary` (KEY=VALUE).
-    `existing`: for a cluster that was there before.
+    `existing`: for an existing cluster.
 
     Raises UsageError with every mistake, one a line, with its place.
     """
@@ -113,7 +115,7 @@ def _validate(data: dict[Any, Any], existing: bool) -> tuple[Scenario | None, li
 
 
 def _checks_despite(mistakes: list[Mistake], data: dict[Any, Any], existing: bool) -> list[Mistake]:
-    """Mistakes between blocks of a file whose values have mistakes too, where these don't get in the way."""
+    """Mistakes between blocks of a file whose values have mistakes, too, as far as these allow checks."""
     whole = deepcopy(data)
     for mistake in mistakes:
         words = (
@@ -131,7 +133,7 @@ def _checks_despite(mistakes: list[Mistake], data: dict[Any, Any], existing: boo
 
 
 def _leave_out(data: dict[Any, Any], mistake: Mistake) -> bool:
-    """Takes the mistaken value away; a fault gives way to one that cannot be wrong. False: impossible."""
+    """Removes a wrong value; replaces a wrong fault by one that cannot be wrong. False if impossible."""
     path = mistake.path
     in_fault = len(path) >= 2 and path[0] == "faults"
     if in_fault and mistake.kind != "extra_forbidden":

@@ -1,6 +1,6 @@
 """Mistakes in a scenario: what pydantic found, in the words of the file, each with its path.
 
-Not here: lines (source.py) and what must agree between blocks (checks.py).
+Not here: lines (source.py) and what must agree between blocks (checks/scenario.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Mistake:
 
 
 def in_lines(mistakes: Sequence[Mistake]) -> str:
-    """One a line, behind its path; for what stands in no file."""
+    """One per line after its path; for data that is not from a file."""
     return "\n".join(
         f"{dotted(mistake.path)}: {mistake.text}" if mistake.path else mistake.text for mistake in mistakes
     )

@@ -1,7 +1,7 @@
 """The scenario as data: frozen pydantic models, one for each block of the YAML file.
 
 Not here: groups (groups.py), faults (steps.py), the values' own forms (values.py), reading files (loader.py),
-what must agree between blocks (checks.py), turning times into steps (timeline.py).
+what must agree between blocks (checks/scenario.py), turning times into steps (timeline.py).
 Field names are those of the file (kebab-case there, snake_case here); unknown keys are mistakes.
 The text below a field is its description in the JSON Schema.
 """
@@ -50,30 +50,30 @@ KAFKAS_RECORD_LOCK_MS = 30_000
 
 
 class Cluster(Block):
-    """The brokers: how many, which Kafka, who votes in the metadata quorum."""
+    """The brokers: their number, Kafka's version, the voters of the metadata quorum."""
 
     kafka: str = NEWEST_KAFKA
     """Version of Apache Kafka (in ZooKeeper mode 3.9.2 if not given); its jars come through its lock file."""
     mode: Literal["kraft", "zookeeper"] = "kraft"
-    """Where the metadata lives: Kafka's own quorum, or ZooKeeper (Kafka 3.9 and older)."""
+    """Where the metadata is: in Kafka's own quorum, or in ZooKeeper (Kafka 3.9 and older)."""
     brokers: Count = 3
-    """How many brokers; they are numbered from 1."""
+    """Number of brokers, numbered from 1."""
     racks: list[RackName] = []
-    """Names of racks, which the brokers take in turn (`broker.rack`). Empty: no broker is in one."""
+    """Rack names, assigned to the brokers in turn (`broker.rack`). Empty: no racks."""
     controllers: Literal["combined"] | Count = "combined"
     """`combined`: brokers 1 to 3 vote themselves. A number: that many dedicated controllers. KRaft only."""
     zookeepers: Annotated[Literal[1, 3], BeforeValidator(no_bool)] = 1
-    """How many ZooKeeper nodes; ZooKeeper mode only."""
+    """Number of ZooKeeper nodes; ZooKeeper mode only."""
     network: Literal["loopback", "namespaces"] = "loopback"
-    """`loopback` allows faults of processes; `namespaces` (Linux) those of the network as well."""
+    """`loopback` allows faults on processes; `namespaces` (Linux) also on the network."""
     security: Security = "none"
-    """`scram-tls`: TLS, users with passwords, rules about who may do what (docs/SECURITY.md); KRaft only."""
+    """`scram-tls`: TLS, users with passwords, ACLs (docs/SECURITY.md); KRaft only."""
     disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
-    """MiB of a file system of its own for each broker's data; needs namespaces. None: the run folder's."""
+    """MiB of a separate file system for each broker's data; needs namespaces. Default: the run folder's."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
-    """Levels of Kafka's features from the beginning, such as eligible.leader.replicas.version; KRaft only."""
+    """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only."""
     config: BrokerConfig = {}
-    """Settings of every broker, in Kafka's own names."""
+    """Broker settings, in Kafka's names."""
 
     @model_validator(mode="before")
     @classmethod
@@ -126,30 +126,30 @@ class Topic(Block):
     replication_factor: Count = 3
     """How many replicas each partition has."""
     config: Config = {}
-    """Settings of the topic, in Kafka's own names."""
+    """Topic settings, in Kafka's names."""
     assignment: list[list[int]] | None = None
-    """Replicas of each partition, the preferred leader first; without it Kafka decides."""
+    """Replicas of each partition, the preferred leader first; default: Kafka decides."""
 
 
 class Producers(Block):
-    """`count` producers of one kind; each sends `messages`, or for `duration`, at `rate` a second."""
+    """`count` producers of one kind; each sends `messages`, or for `duration`, at `rate` per second."""
 
     count: Count = 1
-    """How many producers of this kind; each is a process of its own."""
+    """Number of producers of this kind; each has its own process."""
     topic: str
-    """The topic that they send to."""
+    """The topic they send to."""
     acks: Acknowledgements = "all"
-    """Whose acknowledgement a message needs: nobody's (0), the leader's (1), all in-sync replicas' (all)."""
+    """Whose acknowledgement a message needs: none (0), the leader's (1), all in-sync replicas' (all)."""
     idempotence: bool = False
-    """Whether the broker recognises a retry of what it already has."""
+    """Whether brokers detect retries of messages they already have."""
     messages: Positive | None = None
-    """How many messages each producer sends; either this or `duration`."""
+    """Number of messages of each producer; either this or `duration`."""
     duration: DurationMs | None = None
     """How long each producer sends; either this or `messages`."""
     rate: Literal["max"] | Rate = "max"
-    """Messages a second for each producer, or `max`."""
+    """Messages per second of each producer, or `max`."""
     payload_bytes: Annotated[int, Field(ge=MIN_PAYLOAD_BYTES)] = 100
-    """Size of a message; the message's identity takes 45 bytes of it."""
+    """Size of a message, of which its identity takes 45 bytes."""
     key: Literal["none", "producer", "seq"] | Positive = "none"
     """The message's key: none, the producer's number, the sequence number, or that modulo a number."""
     partitioner: Literal[
@@ -162,20 +162,22 @@ class Producers(Block):
         "fnv1a",
         "fnv1a_random",
     ] = "consistent_random"
-    """Who picks the partition: kaput in turns (round-robin), or librdkafka's partitioner of that name."""
+    """How partitions are chosen: in turn by kaput (round-robin), or by that partitioner of librdkafka."""
     transactions: Transactions | None = None
-    """Whether messages are sent in transactions, and how large these are; it implies idempotence."""
+    """Sends messages in transactions of this size; implies idempotence."""
     config: Config = {}
-    """Settings of the client, in its own names (librdkafka's, unless `client` says otherwise)."""
+    """Client settings, in the client's names (librdkafka's by default)."""
     client: Client = "librdkafka"
-    """`librdkafka`, in kaput's own producer; `java`, Kafka's own (docs/JAVA_CLIENT.md); or `command`: any
-    program (docs/ADDING_A_CLIENT.md)."""
+    """`librdkafka`: kaput's own producer; `java`: Kafka's own (docs/JAVA_CLIENT.md); `command`: any program
+    (docs/ADDING_A_CLIENT.md)."""
     client_version: str | None = None
-    """Of `client: java`: the version of Kafka whose client it is; the cluster's, if it is not given."""
+    """With `client: java`: the Kafka version of the client; default: the cluster's."""
     command: str | None = None
-    """Of `client: command`: the command line to start for each producer."""
+    """With `client: command`: the command line that starts a producer."""
     patience: DurationMs = 120_000
-    """Of programs of others: how long one may take no input and say nothing before it counts as hanging."""
+    """With `command` or `java`: how long the program may neither read nor print before it counts as
+    hanging.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -191,21 +193,21 @@ class Producers(Block):
 
 
 class Drain(Block):
-    """How long the healed cluster is given to show everything that it stored."""
+    """How long the healed cluster has to make everything it stored readable."""
 
     timeout: DurationMs = 120_000
-    """At most this long; what was not read by then is `unread`, never `lost`."""
+    """The time limit; messages not read by then are `unread`, never `lost`."""
 
 
 class Workload(Block):
-    """Who sends and who reads."""
+    """Producers and consumer groups."""
 
     producers: Annotated[list[Producers], Field(min_length=1)]
-    """Who sends; producers are numbered from 0 in the order of the file."""
+    """The producers, numbered from 0 in the order of the file."""
     groups: list[Group] = []
-    """Who reads while the faults happen."""
+    """The consumer groups."""
     drain: Drain = Drain()
-    """Reading everything back after the last heal."""
+    """The final read after the last heal."""
 
 
 class Scenario(Block):
@@ -214,21 +216,21 @@ class Scenario(Block):
     version: Literal[1]
     """Version of this format."""
     title: str
-    """What the scenario shows, in one line."""
+    """The scenario in one line."""
     tags: list[str] = []
-    """Words to find it by."""
+    """Words for --tag."""
     description: str = ""
-    """What to look at, and what others have published."""
+    """What to look at, and published results."""
     cluster: Cluster = Cluster()
     """The brokers."""
     topics: Annotated[list[Topic], Field(min_length=1)]
-    """What is created before the warm-up."""
+    """The topics to create."""
     workload: Workload
-    """Who sends and who reads."""
+    """Producers and consumer groups."""
     faults: list[FaultStep] = []
-    """What breaks, and when."""
+    """The timeline of faults."""
     expect: Expect = Expect()
-    """What should come out."""
+    """The expected result."""
 
     def topic(self, name: str) -> Topic | None:
         """The topic of that name, if the scenario makes it."""
@@ -244,12 +246,12 @@ class Scenario(Block):
 
     @property
     def transactional(self) -> bool:
-        """Whether anybody sends in transactions: a producer, or a pipe."""
+        """Whether a producer or pipe uses transactions."""
         made = any(group.produces for group in self.workload.groups)
         return made or any(spec.transactions for spec in self.workload.producers)
 
     def read_by_java(self, topic: str) -> bool:
-        """Whether Kafka's Java consumer reads that topic, which takes every message for text."""
+        """Whether Kafka's Java consumer reads that topic: it treats messages as text."""
         return any(group.client == "java" and topic in group.topics for group in self.workload.groups)
 
     def java_versions(self) -> set[str]:
@@ -266,21 +268,21 @@ class Scenario(Block):
         return any(topic_meant(step.target) == topic for step in self.faults)
 
     def most_replicas(self) -> int:
-        """How many replicas a step of the timeline gives every partition; 0 where none does."""
+        """The replication factor that a step of the timeline sets; 0 for none."""
         return max((step.replication_factor or 0 for step in self.faults), default=0)
 
     def delivery_limit(self, group: Group) -> int:
-        """How often a share group hands out a record before it gives it up."""
+        """How often a share group delivers a record at most."""
         key = "share.delivery.count.limit"
         return self._of_share_group(group, key, KAFKAS_DELIVERY_LIMIT)
 
     def lock_ms(self, group: Group) -> int:
-        """How long a member of a share group may hold a record before it goes back."""
+        """How long a member of a share group may keep a record before it is released."""
         key = "share.record.lock.duration.ms"
         return self._of_share_group(group, key, KAFKAS_RECORD_LOCK_MS)
 
     def _of_share_group(self, group: Group, key: str, default: int) -> int:
-        """A setting that is a whole number; what is none Kafka would refuse."""
+        """A setting as a whole number; Kafka would refuse anything else."""
         given = str(group.group_config.get(key, self.cluster.config.get(f"group.{key}", default)))
         return int(given) if re.fullmatch("[0-9]{1,9}", given) else default
 

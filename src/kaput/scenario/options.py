@@ -1,7 +1,7 @@
-"""What faults may be told beside their target: which fault takes which key, and what it means when left out.
+"""Options of faults in addition to their target: which fault takes which key, and the defaults.
 
 The keys stand flat in a fault's step in the file. What a value may be is in values.py, where the keys are in
-model.py; what must agree with the rest of the scenario in checks.py.
+model.py; what must agree with the rest of the scenario in checks/scenario.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PRODUCER_FAULTS = ("pause",)  # of those that hit nodes, these hit producers as 
 TOPIC_FAULTS = frozenset({"resize"})  # these hit a topic
 CLUSTER_FAULTS = frozenset({"grow", "reassign", "rolling-upgrade"})  # these change the cluster as a whole
 COMMAND_FAULTS = frozenset({"command"})  # these are done by command lines of the scenario's own
-COMMANDS = ("inject", "heal", "prove")  # which they take beside their options
+COMMANDS = ("inject", "heal", "prove")  # which they take in addition to their options
 # These need a network of kaput's own.
 NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS - TOPIC_FAULTS - CLUSTER_FAULTS - COMMAND_FAULTS
 

@@ -1,4 +1,4 @@
-"""Groups that consume, transform and produce: which producers they are, beside those of the scenario.
+"""Groups that consume, transform and produce: their producers, in addition to the scenario's.
 
 Every process that a pipe ever has is a producer of its own, whose messages are numbered from 0: the numbers
 after those of `workload.producers`, dealt to the pipes in turns, so that a number tells whose it is.

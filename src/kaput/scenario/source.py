@@ -15,7 +15,7 @@ import yaml
 from kaput.errors import UsageError
 
 _HALF = re.compile("[\ud800-\udfff]")
-_LARGEST = 4 * 1024 * 1024  # bytes of a file: many times what anybody would write
+_LARGEST = 4 * 1024 * 1024  # bytes of a file: far more than any scenario needs
 DataPath = tuple[str | int, ...]
 
 

@@ -123,13 +123,13 @@ def group_hit(target: str) -> str | None:
 
 
 def producer_meant(target: str) -> int | None:
-    """The number of the producer that a target means itself; None where it means anybody else."""
+    """The number of the producer that a target means; None for other targets."""
     match = TARGET.fullmatch(target)
     return int(match["producer"]) if match and match["producer"] and not match["transactions"] else None
 
 
 def topic_meant(target: str) -> str | None:
-    """The topic that a target means; None where it means somebody."""
+    """The topic that a target means; None for other targets."""
     match = TARGET.fullmatch(target)
     return match["resized"] if match is not None else None
 
@@ -184,7 +184,7 @@ def _check_peer(value: str) -> str:
         return value
     near = nearest(value.partition(" ")[0], _PEER_FORMS)
     raise ValueError(
-        f"{value!r} is not somebody; {'did you mean' if near else 'write'} "
+        f"{value!r} is not a party; {'did you mean' if near else 'write'} "
         f"{_any_of(near or list(_PEER_FORMS))}"
     )
 

@@ -21,7 +21,7 @@ CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 KAFKAS_TIMEOUT_MS = 60_000  # transaction.timeout.ms, of librdkafka and of the Java client
 
-# Of a cluster with security: whom the run itself signs in as, and everybody there is. `nobody` has no rights.
+# On a cluster with security: the run's own user, and all users. `nobody` has no permissions.
 CLIENT_USER = "kaput"
 USERS = (CLIENT_USER, "nobody")
 

@@ -1,6 +1,6 @@
 """What is missing, twice or out of order among numbered lines, in memory that grows with the gaps alone.
 
-Each producer has a sequence of its own. Not here: lines (parsing.py), what is said of it (summary.py).
+Each producer has its own sequence. Not here: lines (parsing.py), the report (summary.py).
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class EvidenceFolder:
         self.folder.write_manifest(manifest)
         with self._hold:
             sealed = manifest.model_copy(update={"state": "sealed"})
-            seal(self.folder, self._hold, lambda said: self.folder.write_manifest(sealed))
+            seal(self.folder, self._hold, lambda _warnings: self.folder.write_manifest(sealed))
 
     def _missing(self, producer: ProducerSummary) -> None:
         for gap in producer.gaps:

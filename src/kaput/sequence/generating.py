@@ -22,7 +22,7 @@ _TICK_S = 0.001
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be generated. `count` None: until nobody reads any more; `rate` 0: as fast as it is read."""
+    """What to generate. `count` None: until the reader ends; `rate` 0: as fast as it is read."""
 
     count: int | None
     start: int = 1
@@ -81,7 +81,7 @@ def _payloads(order: Order) -> Callable[[int, int, int], bytes]:
 
 
 def write(descriptor: int, order: Order) -> bool:
-    """Writes all lines; False where nobody read them any more. Raises OSError."""
+    """Writes all lines; False if the reader ended first. Raises OSError."""
     try:
         for chunk in chunks(order):
             left = memoryview(chunk)

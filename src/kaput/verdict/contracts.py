@@ -1,4 +1,4 @@
-"""What a configuration promises: is this finding permitted, a violation, or not to be told?
+"""What a configuration promises: is this finding permitted, a violation, or unclear?
 
 Small functions from one kind of finding and the scenario to a ruling. Not here: the verdict (judge.py).
 """

@@ -51,7 +51,7 @@ def _how_far(one: UnreadPartition) -> str:
 
 
 def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
-    """Each step has a row of its own: one that nobody asked for does not stand for one that is missing."""
+    """Each step needs its own row: an extra row does not replace a missing one."""
     missing = Counter(step.fault for step in scenario.faults) - Counter(fault.fault for fault in facts.faults)
     if missing:
         total, steps = missing.total(), len(scenario.faults)

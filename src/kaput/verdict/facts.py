@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Circumstances(NamedTuple):
-    """What is known of acknowledgements that the log does not bear out, beside their cause.
+    """What is known of acknowledgements that the log contradicts, in addition to their cause.
 
     leaders_known: who led the partition is recorded: of a cause with two leaders, both of them.
     isr_of_one: the ISR was the leader alone when they were given.

@@ -1,7 +1,7 @@
 """Live counters of all producers in one small mapped file: attempted, acked, failed, unknown for each.
 
 Progress is read from here, and the N-th attempt over all producers is noticed here by the producers
-themselves. Evidence it is not: that is what the recorders write.
+themselves. It is not evidence: recorders write that.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Counters:
 
 
 class ThresholdWatch:
-    """Finds the moment of the N-th attempt over all producers: each looks at the sum after each attempt.
+    """Notices the N-th attempt over all producers: each checks the sum after each attempt.
 
-    Looking less often would be cheaper and late: a slow producer may be the one to make the N-th attempt.
+    Checking less often would be cheaper, but late: a slow producer may be the one to make the N-th attempt.
     """
 
     def __init__(self, counters: Counters, thresholds: list[int]) -> None:

@@ -29,19 +29,21 @@ from kaput.workload.visible_offsets import VisibleOffsets
 
 _BATCH = 5000
 _POLL_S = 0.1
-_START_S = 10.0  # for a leader to tell where its log begins
+_START_S = 10.0  # for a leader to return its log start
 
 
 @dataclass(frozen=True)
-class Rest:
-    """Where the partitions came to rest: leaders' log ends, and sentences about those that did not."""
+class Settled:
+    """The leaders' log ends, and sentences about partitions that did not settle."""
 
     ends: dict[TopicPartition, int]
-    restless: list[str]
+    unsettled: list[str]
 
 
-def come_to_rest(admin: Admin, topics: Iterable[str], timeout_s: float, transactional: bool = False) -> Rest:
-    """Waits until every partition of `topics` is at rest, for at most `timeout_s`."""
+def await_settled(
+    admin: Admin, topics: Iterable[str], timeout_s: float, transactional: bool = False
+) -> Settled:
+    """Waits until every partition of `topics` has settled, for at most `timeout_s`."""
     names, limit = list(topics), time.monotonic() + timeout_s
     ends: dict[TopicPartition, int] = {}
     why: dict[TopicPartition | None, str] = {None: "the cluster did not answer"}
@@ -51,7 +53,7 @@ def come_to_rest(admin: Admin, topics: Iterable[str], timeout_s: float, transact
         except LabError as error:
             why = {None: str(error)}
         if not why or time.monotonic() >= limit:
-            return Rest(ends, [f"not at rest after {timeout_s:.0f} s: {text}" for text in why.values()])
+            return Settled(ends, [f"not settled after {timeout_s:.0f} s: {text}" for text in why.values()])
         time.sleep(_POLL_S)
 
 
@@ -79,10 +81,10 @@ def _look(
 
 
 class LogReader:
-    """A fresh reader, outside of any group, that writes the log and end_offsets tables.
+    """A new consumer, outside any group, that writes the log and end_offsets tables.
 
     `transactional`: it reads twice, first as a reader with read_committed, to know what is visible. `starts`:
-    where it begins, if not at 0: what is before that is somebody else's.
+    where it begins, if not at 0: earlier records do not belong to the run.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class LogReader:
     def read(
         self, ends: dict[TopicPartition, int], timeout_s: float, progress: Callable[[int, int], None]
     ) -> list[str]:
-        """Reads every partition to its end; sentences about those where time ran out."""
+        """Reads every partition to its end; sentences about those not read in time."""
         self._ends = ends
         limit, total = time.monotonic() + timeout_s, sum(ends.values())
         self._limit = limit
@@ -119,7 +121,7 @@ class LogReader:
                 "read_uncommitted", limit, lambda messages: self._take(log, messages),
                 lambda done: progress(done, total),
             )  # fmt: skip
-        # What was not looked at twice is not known to be visible, or not.
+        # Records that were not read twice are not known to be visible.
         to = {place: min(stored[place], reached.get(place, end), end) for place, end in ends.items()}
         with Recorder(self._folder.path, "end_offsets", "drain") as table:
             for place, end in ends.items():
@@ -139,8 +141,8 @@ class LogReader:
         ]
 
     def readable_ends(self, group: Group) -> dict[TopicPartition, int]:
-        """Up to where a group has something to read: markers of transactions and, to one with read_committed,
-        aborted messages are no records.
+        """The offsets up to which a group has records to read: transaction markers and, with read_committed,
+        aborted messages do not count.
         """
         if not self._transactional:
             return self._ends
@@ -154,7 +156,7 @@ class LogReader:
         take: Callable[[list[Message]], None],
         progress: Callable[[int], None],
     ) -> dict[TopicPartition, int]:
-        """Reads every partition to its end, or until `limit`; how far it came."""
+        """Reads every partition to its end, or until `limit`; the offsets reached."""
         config: dict[str, str | bool] = {
             **self._settings,
             "group.id": f"kaput-drain-{self._run_id}",  # needed by the client; nothing is committed to it
@@ -173,29 +175,29 @@ class LogReader:
             for message in messages:
                 error = message.error()
                 if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
-                    # The log's start has moved past what was to be read next.
+                    # The log start moved past the next offset.
                     place = _partition(message)
                     reached[place] = max(reached[place], self._begin(client, place))
-                    # A partition that has stopped like this takes no seek: it is assigned anew.
+                    # After this error seek does not work: the partition is assigned again.
                     client.incremental_unassign([PartitionOffset(*place)])
                     client.incremental_assign([PartitionOffset(*place, reached[place])])
                 elif error is None or error.code() == KafkaError._PARTITION_EOF:
                     place, offset = _where(message)
-                    # The end may lie behind records without a message of their own (transaction markers).
+                    # The end may be after records that are not messages (transaction markers).
                     reached[place] = max(reached[place], offset + (error is None))
             progress(sum(reached.values()))
         client.close()
         return reached
 
     def _begin(self, client: Consumer, place: TopicPartition) -> int:
-        """The first offset to read: where the log begins, if that is behind where the run began."""
+        """The first offset to read: the log start, if that is after the start of the run."""
         first = self._starts.get(place, 0)
         try:
             # Many partitions without a leader must not take longer than the drain may.
             left_s = max(_POLL_S, min(_START_S, self._limit - time.monotonic()))
             low, _ = client.get_watermark_offsets(PartitionOffset(*place), timeout=left_s)
         except KafkaException:
-            return first  # not known: reading will tell
+            return first  # unknown: reading will show
         self._log_starts[place] = max(low, self._log_starts.get(place, 0))
         return max(first, low)
 
@@ -248,8 +250,9 @@ def await_groups(
     ends: Callable[[Group], dict[TopicPartition, int]],
     timeout_s: float,
 ) -> dict[str, bool]:
-    """Whether each group has done with everything up to its `ends` in time, which it is only after recording:
-    it has committed so far, or as a share group has accepted or rejected (or given up) every record.
+    """Whether each group has processed everything up to its `ends` in time: it has committed these offsets
+    (which it does only after recording), or as a share group has accepted, rejected or archived every
+    record.
     """
     limit = time.monotonic() + timeout_s
     waiting, drained = list(groups), {}

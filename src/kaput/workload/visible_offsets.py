@@ -1,6 +1,6 @@
-"""Which records a reader with read_committed is given, as stretches of offsets: the others are not visible.
+"""Which records a reader with read_committed sees, as ranges of offsets.
 
-Both readers of a drain go up through the offsets of each partition, so that a look costs nothing.
+Both readers of a drain read each partition in offset order, so that a lookup costs nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kaput.core import TopicPartition
 
 
 class VisibleOffsets:
-    """What was given, partition by partition."""
+    """The visible offsets by partition."""
 
     def __init__(self) -> None:
         self._stretches: defaultdict[TopicPartition, list[list[int]]] = defaultdict(
@@ -20,7 +20,7 @@ class VisibleOffsets:
         self._at: defaultdict[TopicPartition, int] = defaultdict(int)
 
     def add(self, place: TopicPartition, offset: int) -> None:
-        """The record at that offset; in the order of offsets."""
+        """Adds the record at that offset; call it in offset order."""
         stretches = self._stretches[place]
         if stretches and stretches[-1][1] == offset:
             stretches[-1][1] = offset + 1
@@ -28,7 +28,7 @@ class VisibleOffsets:
             stretches.append([offset, offset + 1])
 
     def has(self, place: TopicPartition, offset: int) -> bool:
-        """Whether it was given; asked in the order of offsets."""
+        """Whether that offset is visible; call it in offset order."""
         stretches, at = self._stretches[place], self._at[place]
         while at < len(stretches) and stretches[at][1] <= offset:
             at += 1
@@ -36,6 +36,6 @@ class VisibleOffsets:
         return at < len(stretches) and stretches[at][0] <= offset
 
     def end(self, place: TopicPartition) -> int:
-        """The offset after the last one that was given; 0 where none was."""
+        """The offset after the last visible one; 0 if there is none."""
         stretches = self._stretches[place]
         return stretches[-1][1] if stretches else 0

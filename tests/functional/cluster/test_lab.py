@@ -179,7 +179,7 @@ def test_an_installation_runs_like_the_locked_jars(
     assert home.version == distribution.version
     with Cluster(owner, Spec(brokers=1), home, java, tmp_path / "brokers", notes.append) as cluster:
         assert list(cluster.broker_endpoints) == [1]
-    assert notes == ["preparing quick starts of brokers (once)"]
+    assert notes == ["preparing faster broker starts (once)"]
     assert find_archive(home, java) is not None
 
 

@@ -39,4 +39,4 @@ def test_a_disk_needs_namespaces(kaput: Kaput) -> None:
     done = kaput.call("run", "leader-disk-full-acks-all", "--network", "loopback")
     assert done.returncode == 2 and "disk-mb" in done.stderr
     done = kaput.call("run", "leader-kill-acks-1", "--set", "faults.0.fault=disk-full")
-    assert done.returncode == 2 and "disk-full needs brokers with a disk of their own" in done.stderr
+    assert done.returncode == 2 and "disk-full needs a separate disk for each broker" in done.stderr

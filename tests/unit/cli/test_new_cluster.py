@@ -40,6 +40,16 @@ def test_a_mistake_names_the_option_and_not_what_it_became() -> None:
     assert "--set" not in str(error.value)
 
 
+def test_an_option_that_is_varied_as_well_is_named() -> None:
+    """Which value would count?"""
+    options = as_overrides(block(kafka="3.9.2"))
+    with (
+        pytest.raises(UsageError, match=r"cluster\.kafka is set by --kafka 3\.9\.2 as well"),
+        naming(options),
+    ):
+        choose(["noop"], [], list(options), ["cluster.kafka=3.9.2,4.3.1"])
+
+
 @pytest.mark.parametrize(
     ("words", "option"),
     [

@@ -37,9 +37,10 @@ def test_text_in_a_pipe_is_plain(run_dir: Path) -> None:
     assert "\x1b" not in done.stdout
 
 
-def test_json_is_the_document_itself(run_dir: Path) -> None:
+@pytest.mark.parametrize("option", [["--format", "json"], ["--json"]])
+def test_json_is_the_document_itself(run_dir: Path, option: list[str]) -> None:
     """One JSON document, that of findings.json."""
-    result = runner.invoke(app, ["report", str(run_dir), "--format", "json"])
+    result = runner.invoke(app, ["report", str(run_dir), *option])
     assert result.exit_code == 0
     assert json.loads(result.stdout) == json.loads((run_dir / "findings.json").read_text())
 

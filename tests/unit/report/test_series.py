@@ -13,7 +13,7 @@ from kaput.cli.judging import exit_status
 from kaput.cli.results import show_series
 from kaput.cli.run_scenarios import _plans
 from kaput.cli.scenario_choice import choose
-from kaput.cli.series import Plan, Series, play
+from kaput.cli.series import PlannedRun, Series, play
 from kaput.errors import BrokerError, DistributionError, Interrupted, JavaError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
@@ -21,7 +21,7 @@ from kaput.evidence.folder import RunFolder
 KAFKA = "cluster.kafka=4.1.0,4.3.1"
 
 
-def plans(vary: str = "title=a,b,c", repeat: int = 1) -> list[Plan]:
+def plans(vary: str = "title=a,b,c", repeat: int = 1) -> list[PlannedRun]:
     """Of noop."""
     return _plans(choose(["noop"], [], [], [vary]), 7, repeat, Path("runs"), None)
 
@@ -30,7 +30,7 @@ def played(outcomes: list[str | BaseException], vary: str = "title=a,b,c") -> Se
     """The series of runs that end with these verdicts, or fail like this."""
     left = iter(outcomes)
 
-    def run_one(plan: Plan) -> tuple[RunFolder, Findings]:
+    def run_one(plan: PlannedRun) -> tuple[RunFolder, Findings]:
         outcome = next(left)
         if isinstance(outcome, BaseException):
             raise outcome

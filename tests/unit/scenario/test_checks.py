@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Cluster, Scenario
 from kaput.scenario.source import dotted
 
@@ -58,7 +58,7 @@ def test_a_consistent_scenario_has_no_mistake() -> None:
         ("topics.1.replication-factor", 4, "topics.1.replication-factor", "there are 3"),
         ("topics.0.assignment", [[1, 2, 3]], "topics.0.assignment", "1 lists of replicas for 2 partitions"),
         ("topics.0.assignment", [[1, 2, 3], [1, 2, 4]], "topics.0.assignment.1", "no such broker: 4"),
-        ("topics.0.assignment", [[1, 2, 3], [1, 2, 2]], "topics.0.assignment.1", "once only"),
+        ("topics.0.assignment", [[1, 2, 3], [1, 2, 2]], "topics.0.assignment.1", "only one replica"),
         ("topics.0.assignment", [[1, 2, 3], [1, 2]], "topics.0.assignment.1", "replication-factor is 3"),
         ("topics.0.assignment", [[1, 2, 3], []], "topics.0.assignment.1", "0 replicas"),
         ("topics.0.config", {"min.insync.replicas": 4}, "topics.0.config.min.insync.replicas", "refused"),
@@ -70,7 +70,7 @@ def test_a_consistent_scenario_has_no_mistake() -> None:
         ),
         ("cluster.config", {"min.insync.replicas": 2}, "cluster.config.min.insync.replicas", "single has"),
         ("workload.producers.0.topic", "b", "workload.producers.0.topic", "no such topic: b"),
-        ("workload.producers.0.duration", "5s", "workload.producers.0.duration", "messages is given too"),
+        ("workload.producers.0.duration", "5s", "workload.producers.0.duration", "messages is given, too"),
         ("workload.producers.1", {"topic": "a"}, "workload.producers.1", "neither messages nor duration"),
         ("workload.producers.0.config", {"acks": 1}, "workload.producers.0.config.acks", "use the key acks"),
         (
@@ -223,8 +223,8 @@ SHARE = {"id": "g", "type": "share", "topics": ["a"]}
     [
         ({"release-every": 5}, "release-every", "needs acknowledge: explicit"),
         ({"reject-every": 5}, "reject-every", "needs acknowledge: explicit"),
-        ({"type": "classic", "acknowledge": "explicit"}, "acknowledge", "is of share groups"),
-        ({"type": "classic", "group-config": {"a": 1}}, "group-config", "is of share groups"),
+        ({"type": "classic", "acknowledge": "explicit"}, "acknowledge", "is for share groups"),
+        ({"type": "classic", "group-config": {"a": 1}}, "group-config", "is for share groups"),
         (
             {"group-config": {"share.delivery.count.limit": "x"}},
             "group-config.share.delivery.count.limit",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Scenario
 from kaput.scenario.source import dotted
 
@@ -41,7 +41,7 @@ def test_what_was_added_can_be_used_and_hit() -> None:
     ("step", "path", "text"),
     [
         ({**GROW, "target": "broker 1"}, "0.target", "grow changes the cluster as a whole; write target"),
-        ({**GROW, "for": "3s"}, "0.for", "what grow changes stays so; leave it out"),
+        ({**GROW, "for": "3s"}, "0.for", "the change by grow is permanent; leave this out"),
         ({**GROW, "replication-factor": 2}, "0.replication-factor", "grow takes no replication-factor"),
         ({**UPGRADE, "kafka": "4.3"}, "0.kafka", "'4.3' is not a version such as 4.3.1"),
         ({**UPGRADE, "target": "all"}, "0.target", "rolling-upgrade changes the cluster as a whole"),
@@ -74,4 +74,4 @@ def test_an_upgrade_leads_to_something_newer() -> None:
 
 def test_an_upgrade_is_krafts() -> None:
     """Kafka 4 has no ZooKeeper mode that one could end in."""
-    assert "is KRaft's" in found(UPGRADE, mode="zookeeper", kafka="3.9.2")["0.fault"]
+    assert "is for KRaft" in found(UPGRADE, mode="zookeeper", kafka="3.9.2")["0.fault"]

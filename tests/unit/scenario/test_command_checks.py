@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Scenario
 
 
@@ -42,13 +42,17 @@ def test_a_command_is_a_client() -> None:
     [
         ({"client": "command"}, {}, "producers.0.client: a command line is missing"),
         ({"client": "command", "command": " "}, {}, "producers.0.client: a command line is missing"),
-        ({"command": "x"}, {}, "producers.0.command: client is librdkafka, which needs none"),
+        ({"command": "x"}, {}, "producers.0.command: client: librdkafka takes no command"),
         ({**COMMAND, "command": "x '"}, {}, "producers.0.command: not a command line (No closing quotation)"),
-        ({**COMMAND, "partitioner": "murmur2"}, {}, "producers.0.partitioner: murmur2 is librdkafka's"),
+        (
+            {**COMMAND, "partitioner": "murmur2"},
+            {},
+            "producers.0.partitioner: murmur2 is a partitioner of librdkafka",
+        ),
         ({**COMMAND, "transactions": {"size": 5}}, {}, "producers.0.transactions: kaput's own producers"),
         ({}, {**COMMAND, "type": "share"}, "groups.0.type: members of share groups are kaput's own"),
-        ({}, {**COMMAND, "commit-every": 5}, "groups.0.commit-every: a command does this as it likes"),
-        ({}, {**COMMAND, "processing": "5ms"}, "groups.0.processing: a command does this as it likes"),
+        ({}, {**COMMAND, "commit-every": 5}, "groups.0.commit-every: the command decides this"),
+        ({}, {**COMMAND, "processing": "5ms"}, "groups.0.processing: the command decides this"),
     ],
 )
 def test_a_mistake_has_its_place(producer: dict[str, Any], group: dict[str, Any], said: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaput.errors import UsageError
-from kaput.scenario.existing_checks import filled_in
+from kaput.scenario.checks.existing import filled_in
 from kaput.scenario.loader import find, resolve
 
 COMMAND = ("faults.0.fault=command", "faults.0.inject=docker kill kafka-{broker}")
@@ -26,7 +26,9 @@ def said(name: str, *overrides: str, existing: bool = True) -> list[str]:
 def test_faults_on_what_is_kaputs_are_played_anywhere(name: str) -> None:
     """Its own clients, the run's own topics, and nothing at all; the rest needs processes of its own."""
     refused = [
-        line for line in said(name) if "is done to what kaput has started, and this cluster is not" in line
+        line
+        for line in said(name)
+        if "needs a cluster that kaput started, and this one exists already" in line
     ]
     assert bool(refused) == (name == "slow-network-kill-acks-1")
 
@@ -35,8 +37,8 @@ def test_a_refused_fault_is_named_with_its_line_and_the_way_out() -> None:
     """A person who has a cluster learns how its brokers can be broken."""
     (line,) = said("leader-kill-acks-all")
     assert line == (
-        "leader-kill-acks-all.yaml:30: faults.0.fault: kill is done to what kaput has started, and this "
-        "cluster is not; write fault: command with inject, heal and prove, or leave it out with "
+        "leader-kill-acks-all.yaml:30: faults.0.fault: kill needs a cluster that kaput started, "
+        "and this one exists already; write fault: command with inject, heal and prove, or leave it out with "
         "--set faults=[] (docs/EXISTING_CLUSTER.md)"
     )
     assert said("leader-kill-acks-all", "faults=[]") == []
@@ -52,7 +54,7 @@ def test_what_a_file_says_of_its_own_cluster_is_not_held_against_it() -> None:
 def test_commands_are_for_clusters_of_others() -> None:
     """kaput breaks its own brokers itself, and knows better what became of them."""
     (line,) = said("leader-kill-acks-all", *COMMAND, existing=False)
-    assert "command breaks a cluster that kaput has not started; give its --bootstrap-servers" in line
+    assert "command is for existing clusters; give --bootstrap-servers" in line
 
 
 @pytest.mark.parametrize(
@@ -60,10 +62,10 @@ def test_commands_are_for_clusters_of_others() -> None:
     [
         (("faults.0.fault=command",), "a command line is missing; write inject: ..."),
         ((*COMMAND, "faults.0.prove='a \"b'"), "prove='a \"b': not a command line (No closing quotation)"),
-        ((*COMMAND, "faults.0.heal=start {brokr}"), "nothing that is filled in; did you mean {broker}?"),
-        ((*COMMAND, "faults.0.target=any", "faults.0.heal=a {topic}"), "{topic} is known of targets such as"),
-        ((*COMMAND, "faults.0.target=members of billing"), "commands are for brokers; write broker N"),
-        ((*COMMAND, "faults.0.target=cluster"), "cluster is no broker"),
+        ((*COMMAND, "faults.0.heal=start {brokr}"), "no placeholder {brokr}; did you mean {broker}?"),
+        ((*COMMAND, "faults.0.target=any", "faults.0.heal=a {topic}"), "{topic} exists only for targets"),
+        ((*COMMAND, "faults.0.target=members of billing"), "commands work on brokers; write broker N"),
+        ((*COMMAND, "faults.0.target=cluster"), "cluster is not a broker"),
         ((*COMMAND, "faults.0.delay=1s"), "command takes no delay; it takes timeout"),
         ((*COMMAND, "faults.0.timeout=x"), "'x' is not a duration"),
         (("faults.0.heal=x",), "kill takes no heal; fault: command does"),

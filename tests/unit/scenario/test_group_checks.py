@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaput.errors import UsageError
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.loader import load_file
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.source import dotted
@@ -51,8 +51,12 @@ CONSUMER = {"type": "consumer"}
 @pytest.mark.parametrize(
     ("group", "place", "said"),
     [
-        ({"id": "g1"}, "1.id", "a second group of the id g1"),
-        ({**CONSUMER, "assignor": "range"}, "0.assignor", "divide nothing, the broker does; leave it out"),
+        ({"id": "g1"}, "1.id", "a second group with the id g1"),
+        (
+            {**CONSUMER, "assignor": "range"},
+            "0.assignor",
+            "in a group of type consumer the broker assigns partitions; leave it out",
+        ),
         (
             {**CONSUMER, "config": {"session.timeout.ms": 6000}},
             "0.config.session.timeout.ms",
@@ -61,7 +65,7 @@ CONSUMER = {"type": "consumer"}
         (
             {"assignor": "range", "config": {"partition.assignment.strategy": "range"}},
             "0.config.partition.assignment.strategy",
-            "assignor is given too; write one of the two",
+            "assignor is given, too; write one of the two",
         ),
         ({"config": {"group.protocol": "consumer"}}, "0.config.group.protocol", "use the key type"),
         ({"config": {"group.instance.id": "a"}}, "0.config.group.instance.id", "use the key static"),
@@ -75,8 +79,8 @@ CONSUMER = {"type": "consumer"}
             "0.config.enable.auto.commit",
             "false contradicts commit: auto",
         ),
-        ({"commit": "auto", "commit-every": 5}, "0.commit-every", "the client commits by itself"),
-        ({"commit": "auto", "commit-mode": "sync"}, "0.commit-mode", "the client commits by itself"),
+        ({"commit": "auto", "commit-every": 5}, "0.commit-every", "the client itself commits"),
+        ({"commit": "auto", "commit-mode": "sync"}, "0.commit-mode", "the client itself commits"),
     ],
 )
 def test_what_does_not_go_together(group: dict[str, Any], place: str, said: str) -> None:

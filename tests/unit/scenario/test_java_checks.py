@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.loader import load
 from kaput.scenario.model import Scenario
 
@@ -58,29 +58,37 @@ def test_what_kafkas_tools_do(producer: dict[str, Any], group: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("producer", "group", "said"),
     [
-        ({"client-version": "4.3.1"}, {}, "producers.0.client-version: client is librdkafka, which has one"),
+        ({"client-version": "4.3.1"}, {}, "producers.0.client-version: client: librdkafka has only one"),
         ({**JAVA, "client-version": "four"}, {}, "producers.0.client-version: 'four' is not a version"),
         (
             {**JAVA, "client-version": "3.6.2"},
             {},
             "producers.0.client-version: kaput runs a Java client of",
         ),
-        ({**JAVA, "command": "x"}, {}, "producers.0.command: client is java, which needs none"),
+        ({**JAVA, "command": "x"}, {}, "producers.0.command: client: java takes no command"),
         ({**JAVA, "transactions": {"size": 5}}, {}, "producers.0.transactions: kaput's own producers"),
         ({**JAVA, "key": "producer"}, {}, "producers.0.key: Kafka's Java tool gives the keys 0 to N-1"),
-        ({**JAVA, "partitioner": "murmur2"}, {}, "producers.0.partitioner: murmur2 is librdkafka's"),
-        ({**JAVA, "payload-bytes": 200}, {}, "producers.0.payload-bytes: the messages of Kafka's Java tool"),
-        ({**JAVA, "rate": 0.5}, {}, "producers.0.rate: Kafka's Java tool takes whole messages a second"),
+        (
+            {**JAVA, "partitioner": "murmur2"},
+            {},
+            "producers.0.partitioner: murmur2 is a partitioner of librdkafka",
+        ),
+        ({**JAVA, "payload-bytes": 200}, {}, "producers.0.payload-bytes: messages of Kafka's Java tool"),
+        (
+            {**JAVA, "rate": 0.5},
+            {},
+            "producers.0.rate: Kafka's Java tool needs a whole number of messages per second",
+        ),
         ({**JAVA, "messages": 2**31}, {}, "producers.0.messages: Kafka's Java tool counts to 2,147,483,647"),
         (
             {**JAVA, "config": {"message.timeout.ms": 5}},
             {},
-            "producers.0.config.message.timeout.ms: this is librdkafka's name; Java's is delivery.timeout.ms",
+            "producers.0.config.message.timeout.ms: this is librdkafka's name; in Java it is delivery",
         ),
         (
             {**JAVA, "partitioner": "round-robin", "config": {"partitioner.class": "x"}},
             {},
-            "producers.0.config.partitioner.class: partitioner is given too",
+            "producers.0.config.partitioner.class: partitioner is given, too",
         ),
         (
             {**JAVA, "config": {"value.serializer": "x"}},
@@ -94,7 +102,7 @@ def test_what_kafkas_tools_do(producer: dict[str, Any], group: dict[str, Any]) -
         (
             {},
             {**JAVA, "type": "share", "acknowledge": "explicit"},
-            "groups.0.acknowledge: Kafka's Java tool accepts by its next poll",
+            "groups.0.acknowledge: Kafka's Java tool accepts records with its next poll",
         ),
         (
             {},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaput.errors import UsageError
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.loader import load_file
 from kaput.scenario.model import Scenario
 from kaput.scenario.source import dotted
@@ -66,7 +66,7 @@ def test_sound_steps_have_no_mistake(steps: list[dict[str, Any]]) -> None:
         ),
         ({"fault": "slow", "target": "broker 1"}, "0.target", "slow hits members of groups"),
         ({"fault": "join", "target": "members of billing"}, "0.target", "write member 4 of billing"),
-        ({"fault": "join", "target": "member 2 of billing"}, "0.target", "there from the beginning"),
+        ({"fault": "join", "target": "member 2 of billing"}, "0.target", "exists from the start"),
         ({"fault": "join", "target": "member 0 of billing"}, "0.target", "numbered from 1"),
         ({"fault": "leave", "target": "member 1 of my group"}, "0.fault", "write stop, or static: false"),
         (

@@ -84,8 +84,8 @@ def test_good_steps_are_taken(tmp_path: Path, step: str) -> None:
         ("fault: loss; percnt: 5", 12, "no such key; did you mean percent?"),
         ("fault: loss; percent: 0", 12, "number above 0"),
         ("fault: loss; percent: 101", 12, "write at most 100"),
-        ("fault: cut; from: client", 12, "'client' is not somebody; did you mean clients?"),
-        ("fault: cut; from: [brokers, rack 1]", 12, "'rack 1' is not somebody"),
+        ("fault: cut; from: client", 12, "'client' is not a party; did you mean clients?"),
+        ("fault: cut; from: [brokers, rack 1]", 12, "'rack 1' is not a party"),
         ("fault: cut; from: broker 9", 12, "no such broker: 9; brokers are 1 to 3"),
         ("fault: cut; from: broker 1", 12, "broker 1 cannot be cut from itself"),
         ("fault: cut; from: zookeeper", 12, "no ZooKeeper in mode kraft; write controllers"),
@@ -106,7 +106,7 @@ def test_everybody_cannot_be_partitioned_from_nobody(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     text = FILE.format(step="fault: partition", network="namespaces", controllers="1")
     path.write_text(text.replace("broker 1", "all"))
-    with pytest.raises(UsageError, match="nobody is on the other"):
+    with pytest.raises(UsageError, match="the other is empty"):
         load_file(path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.pipes import pipes, producer_number, spec_of, transactional_id
 from kaput.scenario.source import dotted
@@ -91,7 +91,7 @@ def test_nobody_else_is_a_producer() -> None:
         (
             {"produces": {"topic": "invoices", "config": {"transaction.timeout.ms": 900_001}}},
             "produces.config.transaction.timeout.ms",
-            "not a time that brokers allow",
+            "more than brokers allow",
         ),
     ],
 )

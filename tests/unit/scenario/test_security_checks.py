@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Scenario
 from kaput.scenario.source import dotted
 
@@ -46,7 +46,7 @@ def test_secrets_are_not_taken(name: str, cluster: dict[str, Any]) -> None:
     """They would stand in every run folder; the message does not repeat them."""
     mistakes = found(cluster, {name: "hush"}, {name: "hush"})
     assert list(mistakes) == [f"producers.0.config.{name}", f"groups.0.config.{name}"]
-    assert all("no place in a scenario" in text and "hush" not in text for text in mistakes.values())
+    assert all("do not belong in a scenario" in text and "hush" not in text for text in mistakes.values())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Scenario
 from kaput.scenario.source import dotted
 
@@ -32,11 +32,11 @@ def test_a_topic_may_grow_several_times() -> None:
 @pytest.mark.parametrize(
     ("step", "path", "text"),
     [
-        ({"partitions": 3}, "0.partitions", "orders has 3 from the beginning, and never gets fewer"),
+        ({"partitions": 3}, "0.partitions", "orders has 3 from the start, and cannot get fewer"),
         ({"partitions": 6, "target": "topic order"}, "0.target", "order"),
         ({"target": "broker 1"}, "0.target", "resize hits a topic; write for example topic orders"),
         ({"partitions": 6, "for": "3s"}, "0.for", "a topic keeps its partitions; leave it out"),
-        ({"fault": "kill"}, "0.target", "kill hits nobody who is a topic; resize does"),
+        ({"fault": "kill"}, "0.target", "kill does not hit topics; resize does"),
         ({"fault": "kill", "target": "broker 1", "partitions": 6}, "0.partitions", "takes no partitions"),
     ],
 )  # fmt: skip

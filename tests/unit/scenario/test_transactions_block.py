@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from kaput.scenario.checks import check
+from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Scenario
 from kaput.scenario.source import dotted
 from kaput.scenario.transactions import Transactions
@@ -67,7 +67,7 @@ def test_transactions_imply_idempotence() -> None:
         (
             {"config": {"transaction.timeout.ms": 5_000}},
             "config.transaction.timeout.ms",
-            "send in no transactions",
+            "do not use transactions",
         ),
     ],
 )
@@ -92,7 +92,7 @@ def test_what_is_no_transaction(block: dict[str, Any]) -> None:
         ("transaction-coordinator-of producer 0", "kill", None),
         ("producer 2", "pause", "no such producer: 2; producers are 0 to 1"),
         ("producer 0", "kill", "kill does not hit producers; pause does"),
-        ("transaction-coordinator-of producer 1", "kill", "producer 1 sends in no transactions"),
+        ("transaction-coordinator-of producer 1", "kill", "producer 1 does not use transactions"),
     ],
 )
 def test_targets_of_producers(target: str, fault: str, said: str | None) -> None:

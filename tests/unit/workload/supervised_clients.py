@@ -1,4 +1,4 @@
-"""A crew of hosted programs and what it has recorded, for the tests of each kind of them."""
+"""The clients of a scenario and what they have recorded, for the tests of each kind of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RUN = uuid.UUID(int=3)
 
 
 class SupervisedClients:
-    """Makes crews in a run folder of their own, and reads what they leave there once it is sealed."""
+    """Makes supervisors in a run folder of their own, and reads what they leave there once it is sealed."""
 
     def __init__(self, owner: Owner, path: Path) -> None:
         self._owner, self._path = owner, path
@@ -27,7 +27,7 @@ class SupervisedClients:
         self.thresholds: list[int] = []
 
     def supervisor_of(self, of: Scenario, servers: str = "nobody:1") -> Supervisor:
-        """A crew of that scenario, which tells when 50 attempts are made."""
+        """A supervisor for that scenario, which reports when 50 attempts are made."""
         heard = lambda n, at_ns: self.thresholds.append(n)  # noqa: E731
         return Supervisor(self._owner, of, self.folder, RUN, servers, [50], heard)
 

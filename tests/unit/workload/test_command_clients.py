@@ -41,7 +41,7 @@ def scenario(produce: str, consume: str = "", patience: str = "20s") -> Scenario
 
 
 class Play(SupervisedClients):
-    """A crew that is played to its end."""
+    """Clients that run to their end."""
 
     def program(self, text: str) -> str:
         """The command line of a Python program."""

@@ -93,7 +93,7 @@ class Stands(JavaTools):
 
 
 class Play(SupervisedClients):
-    """A crew with such programs."""
+    """A supervisor with such programs."""
 
     def supervisor(self, produce: str, consume: str = "", **more: Any) -> Supervisor:
         """One producer, and perhaps a member."""

@@ -40,7 +40,7 @@ def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Owner]:
 
 @pytest.fixture
 def supervisor_of(owner: Owner, tmp_path: Path) -> Iterator[Make]:
-    """Makes crews without producers: one group reads 2,000 messages that are there already."""
+    """Makes supervisors without producers: one group reads 2,000 messages that are there already."""
     (tmp_path / "run").mkdir()
     client = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
     (broker,) = client.list_topics("orders", timeout=30).brokers.values()
@@ -149,10 +149,10 @@ def test_what_was_said_before_the_end_counts_when_it_is_read_after_it(owner: Own
 def test_members_without_partitions_are_ready(supervisor_of: Make, tmp_path: Path) -> None:
     """Two more than there are partitions: they have joined, and own nothing."""
     supervisor = supervisor_of(members=PARTITIONS + 2, config={"session.timeout.ms": 6000})
-    seats = supervisor.members_of("billing")
-    assert eventually(lambda: all(slot.ready for slot in seats), 180)
-    assert eventually(lambda: sum(not slot.owns() for slot in seats) == 2, 60)
-    idle = {f"member-{slot.id}" for slot in seats if not slot.owns()}
+    slots = supervisor.members_of("billing")
+    assert eventually(lambda: all(slot.ready for slot in slots), 180)
+    assert eventually(lambda: sum(not slot.owns() for slot in slots) == 2, 60)
+    idle = {f"member-{slot.id}" for slot in slots if not slot.owns()}
     events = rows(tmp_path, "group_events")
     assert idle <= {row["member"] for row in events if row["kind"] == "joined"}
     assert idle <= {row["member"] for row in events if row["kind"] == "assigned" and row["partition"] is None}

@@ -59,7 +59,7 @@ def brokers() -> Iterator[str]:
 
 @pytest.fixture
 def supervisor_of(owner: Owner, brokers: str, tmp_path: Path) -> Callable[[Scenario], Supervisor]:
-    """Crews that have not started yet, with the folder `run`."""
+    """Supervisors that have not started yet, with the folder `run`."""
     (tmp_path / "run").mkdir()
     run = RunFolder(tmp_path / "run")
     return lambda of: Supervisor(owner, of, run, uuid.UUID(int=3), brokers, [], lambda n, at_ns: None)

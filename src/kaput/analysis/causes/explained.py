@@ -94,8 +94,10 @@ def explained(
         for (topic,), here in rows.filter(pl.col("place").is_null()).group_by("topic", maintain_order=True)
     ]
     every = pl.concat(found) if found else _of_place(None, rows, under, timeline, extents)
-    mute = pl.col("producer").is_in(list(silent))
     every = every.with_columns(_deleted_without_offset(extents, names))
+    if not silent:
+        return every  # and no expression as long as there are faults
+    mute = pl.col("producer").is_in(list(silent))
     return every.with_columns(
         cause=pl.when(mute).then(pl.lit(CAUSES[ACKS_0])).otherwise("cause"),
         fault=pl.when(mute).then(_fault_at(attempted)).otherwise("fault"),

@@ -15,6 +15,7 @@ any machine: pure, no files, no Spark. On the driver, with the whole run (run.py
     before_STAGE(run)      the question with what it needs to know in that stage; None: it has nothing to ask
     after_STAGE(run)       more finds, once the stage has been added up
     tell(run)              its parts of findings.json and of the verdict's facts
+    wants(extents)         which row groups of sends are to be read for it
     checks(run)            counts that must agree, or this program is broken
 """
 
@@ -30,6 +31,7 @@ from kaput.analysis.engine.sums import Kind
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
+    from kaput.analysis.views.sends import Extents
 
 # "keys" and "sends" are looked at as often as a question still asks.
 STAGES = ("rows", "stored", "messages", "places", "keys", "sends")
@@ -100,6 +102,10 @@ class Question:
     passes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     stories: ClassVar[Mapping[str, Callable[[Row], str]]] = {}
     shown_by: ClassVar[Sequence[str]] = ("place", "offset", "at_ns", "producer", "seq", "member")
+
+    def wants(self, extents: Extents) -> bool:
+        """Of a question of sends: whether a row group may have what it asks for."""
+        return True
 
     def tell(self, run: Run) -> Iterable[Told]:
         """Its parts of the findings."""

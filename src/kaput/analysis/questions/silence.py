@@ -29,7 +29,7 @@ from kaput.evidence.findings import Unavailability
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.rows import Rows
-    from kaput.analysis.views.sends import Extents, Sends
+    from kaput.analysis.views.sends import Sends
 
 WIDTH_NS = 10_000_000
 NARROWER = 10  # times: of a stream without a silence of some width, there are few spells of a tenth of it
@@ -61,10 +61,6 @@ class Silences(Question):
             return None
         streams = _spans(run).filter(pl.col("place").is_in(sorted(short))).select(STREAM).unique()
         return replace(self, streams=streams, width_ns=max(EXACT_NS, width_ns // NARROWER))
-
-    def wants(self, _extents: Extents) -> bool:
-        """Every row group: acknowledgements may be anywhere."""
-        return True
 
     def of_sends(self, sends: Sends) -> Iterator[Find]:
         """Narrower spells of those streams."""

@@ -1,1 +1,1 @@
-"""Where nodes live: `loopback` on any system, `namespaces` on Linux. One interface, one file each."""
+"""The networks of nodes: `loopback` on any system, `namespaces` on Linux. One interface, one file each."""

@@ -38,7 +38,7 @@ def established(pid: int, peers: Collection[str]) -> set[Connection]:
 
 
 def tear_down(pid: int, host: str, connections: Collection[Connection]) -> None:
-    """Ends these connections of `host`'s, at both ends. Raises LabError where the kernel cannot do that."""
+    """Ends these connections of `host`'s, at both ends. Raises LabError if the kernel cannot do that."""
     with contextlib.closing(Netlink(pid, _NETLINK_SOCK_DIAG)) as kernel:
         messages = [_destroying(host, connection) for connection in sorted(connections)]
         for first in range(0, len(messages), _AT_ONCE):

@@ -1,4 +1,4 @@
-"""loopback: every node on 127.0.0.1, each on ports of its own. Runs anywhere, allows faults of processes."""
+"""loopback: all nodes on 127.0.0.1 with different ports. Works anywhere, but only for faults of processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kaput.errors import LabError
 
 
 class Loopback:
-    """Nothing has to be made, so there is nothing to be broken either."""
+    """There is no separate network, so it cannot be broken."""
 
     clients = HOST
 
@@ -20,48 +20,48 @@ class Loopback:
         self._ports = Ports()
 
     def join(self, nodes: Sequence[int]) -> None:
-        """Every node has its place already."""
+        """Nothing to create."""
 
     def host(self, node: int) -> str:
-        """The same for all."""
+        """The same for all nodes."""
         return HOST
 
     def ports(self, count: int) -> list[int]:
-        """Free ones, kept until `close`."""
+        """Free ports, reserved until `close`."""
         return self._ports.reserve(count)
 
     def command(self, node: int, command: Sequence[str]) -> list[str]:
-        """As it is."""
+        """The command itself."""
         return list(command)
 
     def filter(self, node: int) -> PacketFilter:
-        """Refused: there is no place of the node's own."""
+        """Raises LabError: nodes have no separate network."""
         _refuse()
 
     def queue(self, node: int, inward: bool) -> Queue:
-        """Refused, as `filter` is."""
+        """Raises LabError, as `filter` does."""
         _refuse()
 
     def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
-        """Refused, as `filter` is."""
+        """Raises LabError, as `filter` does."""
         _refuse()
 
     def tear_down(self, node: int, peers: Collection[str]) -> None:
-        """Refused, as `filter` is."""
+        """Raises LabError, as `filter` does."""
         _refuse()
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
-        """Refused, as `filter` is."""
+        """Raises LabError, as `filter` does."""
         _refuse()
 
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
     ) -> Process:
-        """Refused, as `filter` is."""
+        """Raises LabError, as `filter` does."""
         _refuse()
 
     def close(self) -> None:
-        """Gives the ports back."""
+        """Releases the ports."""
         self._ports.close()
 
 

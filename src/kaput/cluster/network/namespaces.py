@@ -1,4 +1,4 @@
-"""namespaces: each node in a network namespace of its own, on a link to a bridge that the clients share.
+"""namespaces: each node in its own network namespace, linked to a bridge in the clients' namespace.
 
     clients' namespace (all of kaput)            a node's namespace
       kaput-bridge 10.77.255.254/16
@@ -35,7 +35,7 @@ _HOLDER_TIMEOUT_S = 10.0
 
 
 class Namespaces:
-    """The links of one cluster; at most one at a time in a process."""
+    """The network of one cluster; at most one at a time in a process."""
 
     clients = _CLIENTS
 
@@ -71,11 +71,11 @@ class Namespaces:
         return [_FIRST_PORT + i for i in range(count)]
 
     def command(self, node: int, command: Sequence[str]) -> list[str]:
-        """nsenter goes in and becomes the command, so that its process id is the command's."""
+        """nsenter becomes the command, so both have the same process id."""
         return [self._nsenter, "-t", str(self._namespace(node)), "-n", "--", *command]
 
     def filter(self, node: int) -> KernelFilter:
-        """One for each node: that its socket stays open makes faults quick (netlink.py)."""
+        """One for each node: its open socket makes faults fast (netlink.py)."""
         with self._lock:
             found = self._filters.get(node)
             if found is None:
@@ -83,15 +83,15 @@ class Namespaces:
             return found
 
     def queue(self, node: int, inward: bool) -> KernelQueue:
-        """Of the bridge's end of the link, or the node's own."""
+        """The queue of the bridge's end of the link, or of the node's."""
         return KernelQueue(None, _link(node)) if inward else KernelQueue(self._namespace(node), OWN_END)
 
     def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
-        """As /proc tells them."""
+        """From /proc."""
         return established(self._namespace(node), peers)
 
     def tear_down(self, node: int, peers: Collection[str]) -> None:
-        """Those that are there now."""
+        """The current ones."""
         tear_down(self._namespace(node), self.host(node), self.connections(node, peers))
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
@@ -103,7 +103,7 @@ class Namespaces:
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
     ) -> OwnedProcess:
-        """A helper of the owner's, in the node's namespace."""
+        """Starts a helper in the node's namespace."""
         return self._owner.spawn(self.command(node, command), name=name, on_exit=on_exit)
 
     def _namespace(self, node: int) -> int:
@@ -114,7 +114,7 @@ class Namespaces:
         return holder.pid
 
     def close(self) -> None:
-        """Links go at once, namespaces with their holders."""
+        """Removes links at once; namespaces end with their holders."""
         if not self._holders:
             return
         for opened in self._filters.values():
@@ -132,7 +132,7 @@ def _link(node: int) -> str:
 
 
 def _wait_apart(holder: OwnedProcess) -> None:
-    """Until the holder is in a namespace of its own: `unshare` starts in ours."""
+    """Waits until the holder is in its own namespace: `unshare` starts in ours."""
     ours = Path("/proc/self/ns/net").readlink()
     limit = time.monotonic() + _HOLDER_TIMEOUT_S
     while time.monotonic() < limit and holder.running:

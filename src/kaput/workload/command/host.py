@@ -11,12 +11,17 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
-from kaput.workload.client_spec import notify
+from kaput.workload.client_spec import MemberSpec, notify
+from kaput.workload.command.member_record import MemberRecord
 from kaput.workload.command.program import Program, ProgramError
 
+READY_S = 50.0  # a little less than the supervisor waits
+FLUSH_S = 0.1
+LEAVE_S = 20.0
 COMMAND = "its command"  # the name of the user's own program in sentences
 
 
@@ -41,19 +46,40 @@ class HostedProducer(Protocol):
         """Records everything that is known, and leaves nothing of the program behind."""
 
 
-class HostedMember(Protocol):
-    """Records the deliveries that a program reports."""
+class HostedMember(ABC):
+    """Records the deliveries, assignments and commits that a program prints. Subclasses start `program`."""
 
-    stopping: threading.Event
+    program: Program
 
-    @property
-    def program(self) -> Program: ...
+    def __init__(self, spec: MemberSpec) -> None:
+        self.record = MemberRecord(spec)
+        self.stopping, self.ready = threading.Event(), threading.Event()
+
+    @abstractmethod
+    def await_ready(self) -> None:
+        """Returns when the program is a member of its group. Raises ProgramError."""
+
+    @abstractmethod
+    def early_end(self) -> str:
+        """A sentence about a program that ended on its own without an error status."""
 
     def run(self) -> None:
-        """Returns when told to stop. Raises ProgramError."""
+        """Reads until told to stop. Raises ProgramError if the program ends before that."""
+        self.await_ready()
+        notify("ready")
+        while not self.stopping.wait(FLUSH_S):
+            self.record.flush()
+            if not self.program.running:
+                break
+        stopped = self.stopping.is_set()
+        self.program.stop(LEAVE_S)
+        if not stopped:
+            raise ProgramError(self.early_end())
 
     def close(self, left: bool) -> None:
         """Records everything that is known, and leaves nothing of the program behind."""
+        self.program.close()
+        self.record.close(left)
 
 
 def run_producer(sender: HostedProducer, who: str) -> None:

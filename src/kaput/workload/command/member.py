@@ -18,32 +18,26 @@ from typing import Any
 
 from kaput.core import TopicPartition
 from kaput.evidence.schemas import SEEK
-from kaput.workload.client_spec import CommandMemberSpec, client_properties, notify
-from kaput.workload.command.host import COMMAND, run_member, start_failure
-from kaput.workload.command.member_record import MemberRecord
-from kaput.workload.command.producer import READY_S
+from kaput.workload.client_spec import CommandMemberSpec, client_properties
+from kaput.workload.command.host import COMMAND, READY_S, HostedMember, run_member, start_failure
 from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of, partition_lists
 
-FLUSH_S = 0.1
-LEAVE_S = 20.0
 _ASSIGNMENTS = ("assigned", "revoked", "lost")
 _OFFSETS = ("committed", SEEK)
 
 
-class CommandMember:
+class CommandMember(HostedMember):
     """Reads one program that is one member of one group."""
 
     def __init__(self, spec: CommandMemberSpec, stderr: Path) -> None:
-        self.spec = spec
-        self.record = MemberRecord(spec)
-        self.stopping, self.ready = threading.Event(), threading.Event()
+        super().__init__(spec)
+        self._spec = spec
         # It may print while it leaves its group, so a stop request does not end the reading.
         never = threading.Event()
         self.program = Program(spec.command, stderr, READY_S, self._on_line, never)
 
-    def run(self) -> None:
-        """Reads until told to stop. Raises ProgramError if the program ends before that."""
-        spec = self.spec
+    def await_ready(self) -> None:
+        spec = self._spec
         self.program.write(
             line_of(
                 bootstrap_servers=spec.config["bootstrap.servers"],
@@ -56,19 +50,9 @@ class CommandMember:
             )
         )
         self.program.await_event(self.ready, "ready", READY_S)
-        notify("ready")
-        while not self.stopping.wait(FLUSH_S):
-            self.record.flush()
-            if not self.program.running:
-                break
-        self.program.stop(LEAVE_S)
-        if not self.stopping.is_set():
-            raise ProgramError("it ended on its own (exit status 0) before its input did")
 
-    def close(self, left: bool) -> None:
-        """Records everything that is known, and leaves nothing of the program behind."""
-        self.program.close()
-        self.record.close(left)
+    def early_end(self) -> str:
+        return "it ended on its own (exit status 0) before its input did"
 
     def _on_line(self, line: Line) -> str | None:
         """Handles one line of output, in the reader thread; a clause about what is wrong with it."""

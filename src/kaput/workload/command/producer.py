@@ -20,12 +20,11 @@ from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.recorder import Recorder
 from kaput.scenario.vocabulary import OUTCOMES
 from kaput.workload.client_spec import CommandProducerSpec, client_properties, notify
-from kaput.workload.command.host import COMMAND, run_producer, start_failure
+from kaput.workload.command.host import COMMAND, READY_S, run_producer, start_failure
 from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of
 from kaput.workload.counters import FIELDS, Counters, ThresholdWatch
 from kaput.workload.payload.identity import Codec
 
-READY_S = 50.0  # a little less than the supervisor waits
 BATCH = 64
 FLUSH_S = 0.2
 _CELL = {"acked": FIELDS.index("acked"), "failed": FIELDS.index("failed"), "unknown": FIELDS.index("unknown")}

@@ -144,7 +144,7 @@ def patience_ms(spec: Producers) -> int:
 
 
 def producer_settings(number: int, spec: Producers) -> dict[str, Any]:
-    """Of one producer: the tool would not retry, unless told."""
+    """Settings of one producer: by default the tool does not retry."""
     settings: dict[str, Any] = {
         "client.id": f"kaput-producer-{number}",
         "enable.idempotence": spec.idempotence,

@@ -14,10 +14,7 @@ import time
 from pathlib import Path
 
 from kaput.workload.client_spec import JavaMemberSpec, notify
-from kaput.workload.command.host import run_member, start_failure
-from kaput.workload.command.member import FLUSH_S, LEAVE_S
-from kaput.workload.command.member_record import MemberRecord
-from kaput.workload.command.producer import READY_S
+from kaput.workload.command.host import READY_S, HostedMember, run_member, start_failure
 from kaput.workload.command.program import Line, ProgramError, integer
 from kaput.workload.java.output_lines import end_ns, parse_offsets, parse_partition, parse_partitions
 from kaput.workload.java.program import JavaProgram
@@ -27,36 +24,22 @@ IDLE_S = 15.0
 _IGNORED = frozenset({"shutdown_requested", "shutdown_complete", "records_consumed"})
 
 
-class JavaMember:
+class JavaMember(HostedMember):
     """Reads one VerifiableConsumer. Raises ProgramError if that cannot be started."""
 
     tool = "Kafka's Java consumer"
+    program: JavaProgram
 
     def __init__(self, spec: JavaMemberSpec, stderr: Path) -> None:
+        super().__init__(spec)
         self.spec = spec
-        self.record = MemberRecord(spec)
-        self.stopping, self.ready, self._begun = threading.Event(), threading.Event(), threading.Event()
+        self._begun = threading.Event()
         self._last_ns = 0
         # It prints while it leaves its group, so a stop request does not end the reading.
         self.program = JavaProgram(spec.command, stderr, READY_S, self.on_line, threading.Event())
 
-    def run(self) -> None:
-        """Reads until told to stop. Raises ProgramError if the program ends before that."""
-        self._await_ready()
-        notify("ready")
-        while not self.stopping.wait(FLUSH_S):
-            self.record.flush()
-            if not self.program.running:
-                break
-        stopped = self.stopping.is_set()
-        self.program.stop(LEAVE_S)
-        if not stopped:
-            raise ProgramError(f"it ended on its own{self.program.error_output()}")
-
-    def close(self, left: bool) -> None:
-        """Records everything that is known, and leaves nothing of the program behind."""
-        self.program.close()
-        self.record.close(left)
+    def early_end(self) -> str:
+        return f"it ended on its own{self.program.error_output()}"
 
     def on_line(self, line: Line) -> str | None:
         """Handles one line of output, in the reader thread; a clause about what is wrong with it."""
@@ -80,7 +63,7 @@ class JavaMember:
         self._last_ns = max(self._last_ns + 1, end_ns(line, time.time_ns()))
         return self._last_ns
 
-    def _await_ready(self) -> None:
+    def await_ready(self) -> None:
         self.program.await_event(self._begun, "started", READY_S)
         if self.spec.type == "consumer":
             self.ready.wait(IDLE_S)

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from kaput.workload.client_spec import JavaProducerSpec, notify
-from kaput.workload.command.host import run_producer, start_failure
-from kaput.workload.command.producer import FLUSH_S, READY_S
+from kaput.workload.command.host import READY_S, run_producer, start_failure
+from kaput.workload.command.producer import FLUSH_S
 from kaput.workload.command.program import ProgramError
 from kaput.workload.counters import Counters, ThresholdWatch
 from kaput.workload.java.program import JavaProgram

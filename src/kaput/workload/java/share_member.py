@@ -14,7 +14,7 @@ import numpy as np
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.workload.client_spec import JavaMemberSpec
-from kaput.workload.command.producer import READY_S
+from kaput.workload.command.host import READY_S
 from kaput.workload.command.program import Line, integer
 from kaput.workload.java.member import JavaMember, serve
 from kaput.workload.java.output_lines import parse_offset_sets, parse_partition
@@ -49,7 +49,7 @@ class JavaShareMember(JavaMember):
         super().close(left)
         self._asks.close()
 
-    def _await_ready(self) -> None:
+    def await_ready(self) -> None:
         self.program.await_event(self._begun, "started", READY_S)
         self.record.event("joined", time.time_ns())
 

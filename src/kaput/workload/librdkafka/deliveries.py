@@ -1,4 +1,4 @@
-"""What a group member was handed, on its way into the deliveries table: a batch at a time, by columns.
+"""Writes a group member's deliveries to the deliveries table: in batches, by columns.
 
 Not here: polling, flushing in time, committing (member.py).
 """
@@ -25,17 +25,17 @@ _topic: Any = Message.topic
 
 
 def positions_after(messages: list[Message]) -> dict[TopicPartition, int]:
-    """Where each partition goes on behind these, which are in the order in which they were handed out."""
+    """Each partition's next offset after these messages, which are in order of delivery."""
     after = {(_topic(m), _partition(m)): _offset(m) + 1 for m in messages}
     return {TopicPartition(*each): offset for each, offset in after.items()}
 
 
 class _Batch(NamedTuple):
-    """Messages of one topic that were handed out together."""
+    """Messages of one topic that were delivered together."""
 
     topic: str
-    polled_ns: Longs | int  # the time of all, mostly
-    partition: Ints | int  # the one of all, mostly
+    polled_ns: Longs | int  # usually one time for all
+    partition: Ints | int  # usually one for all
     offset: Longs
 
 
@@ -47,11 +47,11 @@ class Deliveries:
         self.pending = 0  # rows that are not flushed yet
         self._batches: list[_Batch] = []
         self._structs: dict[int, Struct] = {}  # by the number of messages, of which there are a few thousand
-        # Arrow loads much at its first use, which would hold up the first deliveries.
+        # Arrow loads a lot at its first use, which would delay the first deliveries.
         self._write("", [_Batch("", 0, 0, np.empty(0, np.int64))], self._codec.gathered())
 
     def take(self, messages: list[Message], polled_ns: int) -> dict[TopicPartition, int]:
-        """Takes down messages without errors, in their order; says where each partition goes on."""
+        """Records messages without errors, in order; each partition's next offset."""
         positions: dict[TopicPartition, int] = {}
         for topic, some in self._by_topic(messages).items():
             offset = self._offsets(some)
@@ -69,7 +69,7 @@ class Deliveries:
         return positions
 
     def _offsets(self, messages: list[Message]) -> Longs:
-        """By struct: numpy takes half as long again to read as many numbers."""
+        """By struct, which is faster than numpy here."""
         count = len(messages)
         struct = self._structs.get(count)
         if struct is None:
@@ -120,8 +120,8 @@ class Deliveries:
 
 
 def _moments(polled_ns: int, partition: Ints | None, offset: Longs) -> Longs | int:
-    """When each was handed out: readers take those of one moment and partition in the order of their offsets,
-    so that from a step back on it is a nanosecond later.
+    """Delivery times: readers sort deliveries with one time and partition by offset, so that after a step
+    back in offsets the time is a nanosecond later.
     """
     back = np.zeros(len(offset), np.int64)
     if partition is None:
@@ -134,7 +134,7 @@ def _moments(polled_ns: int, partition: Ints | None, offset: Longs) -> Longs | i
 
 
 def _partitions(batches: list[_Batch], counts: list[int]) -> Ints | int:
-    """The partition of every message, or the one of all."""
+    """The partition of every message, or one for all."""
     first = batches[0].partition
     if isinstance(first, int) and all(isinstance(b.partition, int) and b.partition == first for b in batches):
         return first

@@ -1,9 +1,9 @@
-"""Delivery reports on their way into the sends table.
+"""Writes delivery reports to the sends table.
 
-The callback takes out of a report what the table wants, a payload and a few numbers, and leaves the report
-to the client, who frees it while it is still in the processor's cache. `take` reads a hundred of them
-together, in C, so nothing of a message outlives the poll that reported it. `flush` writes a batch.
-Not here: sending and polling (producer.py).
+The callback takes what the table needs from a report, a payload and a few numbers, and leaves the report to
+the client, which frees it while it is still in the processor's cache. `take` reads a hundred of them
+together, in C, so nothing of a message outlives the poll that reported it. `flush` writes a batch. Not
+here: sending and polling (producer.py).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from kaput.workload.payload.identity import HEADER_BYTES, STAMP_AT, STAMP_BYTES
 from kaput.workload.payload.text import headers
 
 _WHOLE_BYTES = 1024  # of payloads up to this size it is quicker to copy the whole than to cut out a part
-# Reports taken down together: few enough to be in the processor's cache still, and to share one time (done_ns
+# Reports recorded together: few enough to still be in the processor's cache, and to share one time (done_ns
 # is late by the callbacks that followed in the same hundred, some 50 us, and never early); enough to share
 # numpy's overhead.
 _AT_ONCE = 128
-ROWS = 16_384  # acknowledgements that wait for a flush at most
+ROWS = 16_384  # the most acknowledgements before a flush
 _CELL = {"acked": 1, "failed": 2, "unknown": 3}
 
 
@@ -52,14 +52,14 @@ class Reports:
         self._stamps = Stamps(spec.payload_bytes) if self._whole else Stamps(STAMP_BYTES, at=0)
         if spec.text:
             self._stamps = Stamps(HEADER_BYTES)
-        # Of the acknowledgements of the poll that is under way.
+        # Of acknowledgements in the current poll.
         self._payloads: list[bytes] = []
         self._offsets: list[int | None] = []
         self._partitions: list[int] = []
         self._structs = {count: Struct(f"{count}q") for count in range(1, _AT_ONCE + 1)}
         self.pending = 0  # rows that are not flushed yet
         self._acks, self._acked = _Columns(), 0
-        # Arrow loads much at its first use, which would hold up the first sends.
+        # Arrow loads a lot at its first use, which would delay the first sends.
         self._write(0)
 
     def listener(self) -> Callable[[Any, Message], None]:
@@ -69,7 +69,7 @@ class Reports:
             kept.append for kept in (payloads, self._offsets, self._partitions)
         )
 
-        # Twice nearly the same: a call or a question more would be one for each message.
+        # Nearly the same twice: one more call or condition would cost for each message.
         def report(error: Any, message: Any) -> None:
             if error is None:
                 keep_payload(message.value())
@@ -144,7 +144,7 @@ class Reports:
         self._recorder.batch(count, columns)
 
     def _chosen(self, seq: Longs) -> Ints | int:
-        """Where messages went whose partition this producer chose itself: nothing else is possible."""
+        """The partitions of messages that this producer chose itself."""
         return (seq % self._spec.partitions).astype(np.int32) if self._spec.partitions > 1 else 0
 
     def refused(self, seq: int, attempt_ns: int, error: str) -> None:

@@ -7,7 +7,7 @@ from kaput.scenario.transactions import transactional_id
 
 
 def producer_config(bootstrap_servers: str, number: int, spec: Producers) -> Config:
-    """Of one producer."""
+    """Settings of one producer."""
     config: Config = {
         "bootstrap.servers": bootstrap_servers,
         "client.id": f"kaput-producer-{number}",
@@ -22,7 +22,7 @@ def producer_config(bootstrap_servers: str, number: int, spec: Producers) -> Con
 
 
 def member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
-    """Of one member of a group; it reads from the start unless told otherwise."""
+    """Settings of one member of a group; reads from the start by default."""
     config: Config = {
         "bootstrap.servers": bootstrap_servers,
         "client.id": f"kaput-{group.id}-{member}",
@@ -42,7 +42,7 @@ def member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
 
 
 def share_member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
-    """Of one member of a share group, which knows no offsets of its own."""
+    """Settings of one member of a share group."""
     config: Config = {
         "bootstrap.servers": bootstrap_servers,
         "client.id": f"kaput-{group.id}-{member}",

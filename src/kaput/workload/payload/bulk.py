@@ -55,7 +55,7 @@ class Identities(NamedTuple):
 
 
 class BulkDecoder:
-    """Decodes the payloads of one run. What few are told apart costs as much as thousands: `gather` those."""
+    """Decodes the payloads of one run. A few cost as much as thousands: `gather` them first."""
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec

@@ -41,7 +41,7 @@ class Identity(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """`intact` False: ours, but damaged. `intact` True without identity: somebody else's record."""
+    """`intact` False: ours, but damaged. `intact` True without identity: not a record of this run."""
 
     intact: bool
     identity: Identity | None

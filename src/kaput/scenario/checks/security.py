@@ -1,6 +1,6 @@
 """What must agree between a cluster's security and the clients of a scenario: every mistake, with its path.
 
-Called by checks.py.
+Called by scenario.py.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _cluster(cluster: Cluster) -> Found:
 def _client(config: Config, cluster: Cluster) -> Found:
     for name, value in config.items():
         if _SECRET.fullmatch(name):
-            yield ("config", name), "a secret has no place in a scenario: every run folder keeps a copy of it"
+            yield ("config", name), "secrets do not belong in a scenario: every run folder keeps a copy"
         elif cluster.security == "none":
             continue
         elif _DECIDED.fullmatch(name):

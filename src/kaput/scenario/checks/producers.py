@@ -1,13 +1,13 @@
-"""What must agree in the producers of a scenario: every mistake, with its path. Called by checks.py."""
+"""What must agree in the producers of a scenario: every mistake, with its path. Called by scenario.py."""
 
 from __future__ import annotations
 
-from kaput.scenario.command_checks import check_command
-from kaput.scenario.group_checks import Found, no_topic, reserved
-from kaput.scenario.java_checks import check_java
+from kaput.scenario.checks.command import check_command
+from kaput.scenario.checks.groups import Found, no_topic, reserved
+from kaput.scenario.checks.java import check_java
 from kaput.scenario.model import Producers, Scenario
 
-# Client settings that kaput makes itself, and the key of the scenario that decides them (None: nobody may).
+# Client settings that kaput sets itself, and the scenario key that decides them (None: no key does).
 _PRODUCER_KEYS = {
     "bootstrap.servers": None,
     "metadata.broker.list": None,
@@ -30,7 +30,7 @@ def check_producers(scenario: Scenario) -> Found:
         if scenario.topic(spec.topic) is None:
             yield (*place, "topic"), no_topic(spec.topic, scenario)
         if spec.messages is not None and spec.duration is not None:
-            yield (*place, "duration"), "messages is given too; write one of the two"
+            yield (*place, "duration"), "messages is given, too; write one of the two"
         if spec.messages is None and spec.duration is None:
             yield place, "neither messages nor duration is given; write one of the two"
         for path, text in (*check_config(spec), *check_command(spec), *check_java(spec, scenario)):
@@ -38,7 +38,7 @@ def check_producers(scenario: Scenario) -> Found:
 
 
 def check_config(spec: Producers) -> Found:
-    """Settings that are not the scenario's to make, and those that contradict one another."""
+    """Settings that a scenario must not set, and contradictions."""
     yield from reserved(spec.config, _PRODUCER_KEYS)
     yield from _transactions(spec)
     if not spec.idempotence:
@@ -62,7 +62,7 @@ def _transactions(spec: Producers) -> Found:
         if given is not None:
             yield (
                 ("config", _TIMEOUT),
-                "these producers send in no transactions; write transactions: {size: 10}",
+                "these producers do not use transactions; write transactions: {size: 10}",
             )
         return
     if not spec.idempotence:
@@ -70,7 +70,7 @@ def _transactions(spec: Producers) -> Found:
     if given is not None and not _at_most(given, _LONGEST_TIMEOUT_MS):
         yield (
             ("config", _TIMEOUT),
-            f"{given!r} is not a time that brokers allow: at most {_LONGEST_TIMEOUT_MS} (ms)",
+            f"{given!r} is more than brokers allow: at most {_LONGEST_TIMEOUT_MS} (ms)",
         )
 
 

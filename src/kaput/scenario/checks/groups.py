@@ -1,6 +1,6 @@
 """What must agree in the consumer groups of a scenario: every mistake, with its path.
 
-Called by checks.py, and home of what both need.
+Called by scenario.py; also has helpers for it.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from kaput.scenario.command_checks import check_command
-from kaput.scenario.java_checks import check_java
+from kaput.scenario.checks.command import check_command
+from kaput.scenario.checks.java import check_java
+from kaput.scenario.checks.share_groups import check_share
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.nearest import hint
-from kaput.scenario.share_checks import check_share
 from kaput.scenario.source import DataPath
 
 Found = Iterator[tuple[DataPath, str]]
 
-# Client settings that kaput makes itself, and the key of the scenario that decides them (None: nobody may).
+# Client settings that kaput sets itself, and the scenario key that decides them (None: no key does).
 _KEYS = {
     "bootstrap.servers": None,
     "metadata.broker.list": None,
@@ -42,7 +42,7 @@ def check_groups(scenario: Scenario) -> Found:
     for index, group in enumerate(scenario.workload.groups):
         place = ("workload", "groups", index)
         if group.id in ids[:index]:
-            yield (*place, "id"), f"a second group of the id {group.id}"
+            yield (*place, "id"), f"a second group with the id {group.id}"
         for part in (_topics, _type, _commits, check_share, check_java):
             for path, text in part(group, scenario):
                 yield (*place, *path), text
@@ -62,7 +62,7 @@ def _topics(group: Group, scenario: Scenario) -> Found:
 def _type(group: Group, scenario: Scenario) -> Found:
     if group.type == "classic":
         if group.assignor is not None and "partition.assignment.strategy" in group.config:
-            yield ("config", "partition.assignment.strategy"), "assignor is given too; write one of the two"
+            yield ("config", "partition.assignment.strategy"), "assignor is given, too; write one of the two"
         return
     if group.type == "share":
         return
@@ -72,8 +72,7 @@ def _type(group: Group, scenario: Scenario) -> Found:
     if group.assignor is not None:
         yield (
             ("assignor",),
-            "members of a group of type consumer divide nothing, the broker does; "
-            "leave it out or write type: classic",
+            "in a group of type consumer the broker assigns partitions; leave it out or write type: classic",
         )
     for name in group.config:
         if name in _OF_BROKERS:
@@ -93,7 +92,7 @@ def _commits(group: Group, scenario: Scenario) -> Found:
         )
     if group.commit == "auto":
         instead = (
-            "the client commits by itself, at auto.commit.interval.ms; leave it out or write commit: after"
+            "the client itself commits every auto.commit.interval.ms; leave it out or write commit: after"
         )
         if group.commit_every:
             yield ("commit-every",), instead
@@ -102,7 +101,7 @@ def _commits(group: Group, scenario: Scenario) -> Found:
 
 
 def reserved(config: Mapping[str, bool | int | float | str], keys: Mapping[str, str | None]) -> Found:
-    """Settings of a client that are not the scenario's to make."""
+    """Client settings that a scenario must not set."""
     for name in config:
         if name in keys:
             own = keys[name]
@@ -113,11 +112,11 @@ def reserved(config: Mapping[str, bool | int | float | str], keys: Mapping[str, 
 
 
 def no_group(name: str, scenario: Scenario) -> str:
-    """What is said of a group that the scenario does not have."""
+    """The message for an unknown group."""
     groups = [group.id for group in scenario.workload.groups]
     return f"no such group: {name}; {hint(name, groups) if groups else 'there is none'}"
 
 
 def no_topic(name: str, scenario: Scenario) -> str:
-    """What is said of a topic that the scenario does not make."""
+    """The message for an unknown topic."""
     return f"no such topic: {name}; {hint(name, [topic.name for topic in scenario.topics])}"

@@ -1,7 +1,7 @@
 """What must agree where a client is Kafka's own, in Java (`client: java`): every mistake, with its path.
 
-Kafka's Verifiable tools do what they do: what a scenario cannot have of them is refused, never passed over.
-Called by checks.py, group_checks.py and member_checks.py.
+Kafka's Verifiable tools have their limits: a scenario that asks for more is refused, never ignored.
+Called by scenario.py, groups.py and members.py.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _JAVA_NAMES = {
     "compression.codec": "compression.type",
 }
 _OF_KAPUT = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
-SLOW = "slow changes the pace of kaput's own members, and Kafka's Java consumer has none"
+SLOW = "slow changes the pace of kaput's own members; Kafka's Java consumer has no such setting"
 
 
 def check_java(block: Producers | Group, scenario: Scenario) -> Found:
     """The mistakes of one block of producers or one group."""
     if block.client != "java":
         if block.client_version is not None:
-            yield ("client-version",), f"client is {block.client}, which has one version; write client: java"
+            yield ("client-version",), f"client: {block.client} has only one version; write client: java"
         return
     yield from _version(block, scenario)
     yield from _settings(block.config)
@@ -75,7 +75,7 @@ def _version(block: Producers | Group, scenario: Scenario) -> Found:
 def _settings(config: Config) -> Found:
     for name in config:
         if name in _JAVA_NAMES:
-            yield ("config", name), f"this is librdkafka's name; Java's is {_JAVA_NAMES[name]}"
+            yield ("config", name), f"this is librdkafka's name; in Java it is {_JAVA_NAMES[name]}"
         elif name in _OF_KAPUT:
             yield ("config", name), "kaput sets this itself; leave it out"
 
@@ -89,17 +89,18 @@ def _of_producers(spec: Producers) -> Found:
     if spec.partitioner not in ("round-robin", default["partitioner"].default):
         yield (
             ("partitioner",),
-            f"{spec.partitioner} is librdkafka's; write round-robin, or partitioner.class in config",
+            f"{spec.partitioner} is a partitioner of librdkafka; "
+            "write round-robin, or partitioner.class in config",
         )
     elif spec.partitioner == "round-robin" and "partitioner.class" in spec.config:
-        yield ("config", "partitioner.class"), "partitioner is given too; write one of the two"
+        yield ("config", "partitioner.class"), "partitioner is given, too; write one of the two"
     if spec.payload_bytes != default["payload_bytes"].default:
         yield (
             ("payload-bytes",),
-            "the messages of Kafka's Java tool are numbers of some 20 bytes; leave it out",
+            "messages of Kafka's Java tool are numbers of about 20 bytes; leave it out",
         )
     if spec.rate != "max" and spec.rate != int(spec.rate):
-        yield ("rate",), f"Kafka's Java tool takes whole messages a second, not {spec.rate}"
+        yield ("rate",), f"Kafka's Java tool needs a whole number of messages per second, not {spec.rate}"
     if spec.messages is not None and spec.messages > _MOST_MESSAGES:
         yield ("messages",), f"Kafka's Java tool counts to {_MOST_MESSAGES:,}"
 
@@ -119,6 +120,6 @@ def _of_group(group: Group) -> Found:
     if group.processing:
         yield ("processing",), "Kafka's Java tool does no work on records; leave it out"
     if group.acknowledge == "explicit":
-        yield ("acknowledge",), "Kafka's Java tool accepts by its next poll; write implicit"
+        yield ("acknowledge",), "Kafka's Java tool accepts records with its next poll; write implicit"
     if group.type == "share" and "session.timeout.ms" in group.config:
-        yield ("config", "session.timeout.ms"), "a share group's session is the brokers' to set"
+        yield ("config", "session.timeout.ms"), "brokers set the session timeout of a share group"

@@ -1,7 +1,7 @@
-"""What must agree where a run is made on a cluster that was there before, and what its commands may say.
+"""What must agree for runs on an existing cluster, and what commands may contain.
 
-Called by checks.py. On such a cluster kaput owns no process and no network: faults are done by commands of
-the scenario's own, to kaput's own clients, or to the run's own topics.
+Called by scenario.py. On such a cluster kaput owns neither processes nor network: faults are the scenario's
+commands, or hit kaput's own clients or the run's own topics.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import shlex
 from typing import Literal
 
-from kaput.scenario.group_checks import Found
+from kaput.scenario.checks.groups import Found
 from kaput.scenario.groups import Group
 from kaput.scenario.model import Cluster, Producers, Scenario
 from kaput.scenario.nearest import nearest
@@ -29,7 +29,7 @@ _HOW = (
 
 
 class AnyCluster(Cluster):
-    """A cluster of which nothing is known yet, so that nothing that a file says of it is a mistake."""
+    """A cluster about which nothing is known yet, so that nothing in the file can contradict it."""
 
     brokers: int = 1_000_000
     controllers: Literal["combined"] | int = 1
@@ -37,7 +37,7 @@ class AnyCluster(Cluster):
     disk_mb: int | None = 64
 
     def may_have(self, broker: int) -> bool:
-        """Ids need not begin with 1, nor follow one another."""
+        """Ids need not start at 1 or be consecutive."""
         return True
 
 
@@ -61,7 +61,7 @@ def _clients(scenario: Scenario) -> Found:
         if block.client == "java" and block.client_version is None:
             yield (
                 ("workload", name, index, "client"),
-                "kaput has not this cluster's jars; write client-version: 4.3.1",
+                "the jars of an existing cluster are unknown; write client-version: 4.3.1",
             )
 
 
@@ -71,15 +71,15 @@ def _on_existing(step: FaultStep) -> Found:
     of_clients = members_meant(step.target) is not None or producer_meant(step.target) is not None
     if of_clients or (step.fault in TOPIC_FAULTS and topic_meant(step.target) is not None):
         return
-    yield ("fault",), f"{step.fault} is done to what kaput has started, and this cluster is not; {_HOW}"
+    yield ("fault",), f"{step.fault} needs a cluster that kaput started, and this one exists already; {_HOW}"
 
 
 def _without_existing(step: FaultStep) -> Found:
     if step.fault in COMMAND_FAULTS:
         yield (
             ("fault",),
-            f"{step.fault} breaks a cluster that kaput has not started; give its --bootstrap-servers, "
-            "or write kill, stop or another fault of kaput's own",
+            f"{step.fault} is for existing clusters; give --bootstrap-servers, "
+            "or write kill, stop or another built-in fault",
         )
 
 
@@ -92,9 +92,9 @@ def _commands(step: FaultStep) -> Found:
     if not (step.inject or "").strip():
         yield ("fault",), "a command line is missing; write inject: ... (docs/EXISTING_CLUSTER.md)"
     if members_meant(step.target) or producer_meant(step.target) is not None or topic_meant(step.target):
-        yield ("target",), "commands are for brokers; write broker N, leader-of T/P, any, minority or all"
+        yield ("target",), "commands work on brokers; write broker N, leader-of T/P, any, minority or all"
     if step.target in ("cluster", "zookeeper"):
-        yield ("target",), f"{step.target} is no broker; write all, or one of the brokers"
+        yield ("target",), f"{step.target} is not a broker; write all, or one of the brokers"
     for key, line in given.items():
         for text in _line(line, step.target):
             yield (key,), text
@@ -108,16 +108,16 @@ def _line(line: str, target: str) -> list[str]:
     wrong = []
     for word in _BRACED.findall(line):
         if word in _OF_PARTITIONS and partition_meant(target) is None:
-            wrong.append(f"{{{word}}} is known of targets such as leader-of T/P alone")
+            wrong.append(f"{{{word}}} exists only for targets such as leader-of T/P")
         # Other braces are the command's own, unless one looks like a slip of the pen.
         elif word not in PLACEHOLDERS and (near := nearest(word, PLACEHOLDERS)):
-            wrong.append(f"{{{word}}} is nothing that is filled in; did you mean {{{near[0]}}}?")
+            wrong.append(f"there is no placeholder {{{word}}}; did you mean {{{near[0]}}}?")
     return wrong
 
 
 def filled_in(line: str, known: dict[str, str]) -> list[str]:
-    """The words of a command line, with what is known in place of `{broker}` and so on.
+    """The words of a command line with values for `{broker}` and so on.
 
-    Filled in word by word: what is filled in is never split, and no shell reads it.
+    Values are filled in word by word: they are never split, and no shell interprets them.
     """
     return [_BRACED.sub(lambda found: known.get(found[1], found[0]), word) for word in shlex.split(line)]

@@ -1,4 +1,4 @@
-"""What must agree in the share groups of a scenario; called by group_checks.py."""
+"""What must agree in the share groups of a scenario; called by groups.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_share(group: Group, scenario: Scenario) -> Iterator[tuple[DataPath, st
     """The mistakes of a share group, and settings of share groups in others."""
     if group.type != "share":
         for key in _given(group, _OF_SHARE_GROUPS):
-            yield (key,), f"{key} is of share groups; write type: share, or leave it out"
+            yield (key,), f"{key} is for share groups; write type: share, or leave it out"
         return
     kafka = scenario.cluster.kafka
     release = re.match(r"(\d+)\.(\d+)\.", kafka)
@@ -37,14 +37,14 @@ def check_share(group: Group, scenario: Scenario) -> Iterator[tuple[DataPath, st
 
 
 def check_limit(config: Config, key: str, place: DataPath) -> Iterator[tuple[DataPath, str]]:
-    """Whether a limit of deliveries is one."""
+    """Checks that a delivery limit is a number."""
     value = config.get(key)
     if value is not None and not (str(value).isdigit() and int(value) > 0):
         yield (*place, key), f"{value!r} is not a number of deliveries"
 
 
 def _given(group: Group, keys: tuple[str, ...]) -> list[str]:
-    """Those that are not as they are when nothing is written."""
+    """The keys whose values are not the default."""
     plain = Group(id=group.id, topics=group.topics)
     fields = {key: key.replace("-", "_") for key in keys}
     return [key for key, field in fields.items() if getattr(group, field) != getattr(plain, field)]

@@ -1,13 +1,13 @@
 """What must agree in groups that consume, transform and produce: every mistake, with its path. Called by
-checks.py.
+scenario.py.
 """
 
 from __future__ import annotations
 
-from kaput.scenario.group_checks import Found, no_topic
+from kaput.scenario.checks.groups import Found, no_topic
+from kaput.scenario.checks.producers import check_config
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.pipes import pipes, producers_of
-from kaput.scenario.producer_checks import check_config
 
 
 def check_pipes(scenario: Scenario) -> Found:
@@ -24,7 +24,7 @@ def _pipe(group: Group, scenario: Scenario) -> Found:
     if scenario.topic(made.topic) is None:
         yield ("produces", "topic"), no_topic(made.topic, scenario)
     elif made.topic in group.topics:
-        yield ("produces", "topic"), f"the group reads {made.topic} itself: it would never come to an end"
+        yield ("produces", "topic"), f"the group reads {made.topic} itself: it would never end"
     if group.type == "share":
         yield ("produces",), "a share group commits no offsets, so none can be part of a transaction"
     if group.client != "librdkafka":
@@ -42,7 +42,9 @@ def _pipe(group: Group, scenario: Scenario) -> Found:
 
 
 def _inputs(group: Group, scenario: Scenario) -> Found:
-    """Behind the marker of a transaction a group has no record whose offset it could commit."""
+    """Inputs must not be transactional: after a transaction marker a group has no record whose offset it
+    could commit.
+    """
     made = {spec.topic for spec in scenario.workload.producers if spec.transactions is not None}
     made |= {pipe.produces.topic for pipe in pipes(scenario) if pipe.produces is not None}
     for index, topic in enumerate(group.topics):

@@ -1,15 +1,15 @@
 """What must agree between a fault on members and the groups of the scenario: every mistake, with its path.
 
-Called by checks.py.
+Called by scenario.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaput.scenario.command_checks import UNHITTABLE
-from kaput.scenario.group_checks import Found, no_group
-from kaput.scenario.java_checks import SLOW
+from kaput.scenario.checks.command import UNHITTABLE
+from kaput.scenario.checks.groups import Found, no_group
+from kaput.scenario.checks.java import SLOW
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.options import FAULTS_OF_BOTH, MEMBER_FAULTS
 from kaput.scenario.steps import FaultStep
@@ -51,7 +51,7 @@ def _there(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenari
     if meant.number is None or 1 <= meant.number <= group.members:
         return
     if meant.number not in _numbers(scenario, group, ("join",)):
-        yield f"no such member: {meant.number}; {group.id} has 1 to {group.members}, and no step has it join"
+        yield f"no such member: {meant.number}; {group.id} has 1 to {group.members}, and no step adds it"
 
 
 def _join(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenario) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _join(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenario
     elif meant.number == 0:
         yield f"members are numbered from 1; write {new}"
     elif meant.number <= group.members and not _numbers(scenario, group, _ENDING) & {meant.number, None}:
-        yield f"member {meant.number} is there from the beginning; write {new}"
+        yield f"member {meant.number} exists from the start; write {new}"
 
 
 def _numbers(scenario: Scenario, group: Group, faults: tuple[str, ...]) -> set[int | None]:

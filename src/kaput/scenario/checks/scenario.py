@@ -1,17 +1,22 @@
 """What must agree between the blocks of a scenario: every mistake, with its path.
 
-Not here: what a single value may be (model.py, values.py), consumer groups (group_checks.py).
+Not here: what a single value may be (model.py, values.py), consumer groups (groups.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaput.scenario.cluster_checks import KAFKA_VERSION, at_its_largest, check_cluster
-from kaput.scenario.command_checks import UNHITTABLE
-from kaput.scenario.existing_checks import AnyCluster, check_commands
-from kaput.scenario.group_checks import Found, check_groups, no_group, no_topic
-from kaput.scenario.member_checks import check_members
+from kaput.scenario.checks.cluster_steps import KAFKA_VERSION, at_its_largest, check_cluster
+from kaput.scenario.checks.command import UNHITTABLE
+from kaput.scenario.checks.existing import AnyCluster, check_commands
+from kaput.scenario.checks.groups import Found, check_groups, no_group, no_topic
+from kaput.scenario.checks.members import check_members
+from kaput.scenario.checks.pipes import check_pipes
+from kaput.scenario.checks.producers import check_producers
+from kaput.scenario.checks.security import check_security
+from kaput.scenario.checks.share_groups import check_limit
+from kaput.scenario.checks.topic_steps import check_topic
 from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import (
     LAST_KAFKA_WITH_ZOOKEEPER,
@@ -20,14 +25,9 @@ from kaput.scenario.model import (
     Topic,
 )
 from kaput.scenario.options import NETWORK_FAULTS, OPTIONS, PRODUCER_FAULTS
-from kaput.scenario.pipe_checks import check_pipes
-from kaput.scenario.producer_checks import check_producers
-from kaput.scenario.security_checks import check_security
-from kaput.scenario.share_checks import check_limit
 from kaput.scenario.source import DataPath
 from kaput.scenario.steps import AtMessage, FaultStep
 from kaput.scenario.timeline import longest_duration_ms, total_messages
-from kaput.scenario.topic_checks import check_topic
 from kaput.scenario.values import TARGET, format_duration, parse_duration_ms, share_of
 
 # Keys whose field in the model has another name.
@@ -39,8 +39,8 @@ _FIELDS = {
 
 
 def check(scenario: Scenario, *, existing: bool = False) -> list[Mistake]:
-    """All mistakes between blocks, in the order of the file's blocks. `existing`: it is for a cluster that
-    was there before, so that what the file says of its own is not looked at.
+    """All mistakes between blocks, in the order of the file's blocks. `existing`: for an existing
+    cluster, so that the file's cluster block is ignored.
     """
     if existing:
         scenario = scenario.model_copy(update={"cluster": AnyCluster()})
@@ -50,14 +50,14 @@ def check(scenario: Scenario, *, existing: bool = False) -> list[Mistake]:
 
 
 def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
-    """Mistakes between a fault and a cluster of which neither topics nor groups nor load are known."""
+    """Mistakes between a fault and a cluster whose topics, groups and load are unknown."""
     parts = (_target_in_cluster, _network, _options, _peers)
     return [Mistake(path, text) for part in parts for path, text in part(step, cluster)]
 
 
 def _cluster(scenario: Scenario) -> Found:
     if scenario.cluster.disk_mb is not None and scenario.cluster.network == "loopback":
-        yield ("cluster", "disk-mb"), "a disk of its own needs cluster.network: namespaces"
+        yield ("cluster", "disk-mb"), "disk-mb needs cluster.network: namespaces"
     if not KAFKA_VERSION.fullmatch(scenario.cluster.kafka):
         yield ("cluster", "kafka"), f"{scenario.cluster.kafka!r} is not a version such as 4.3.1"
     elif scenario.cluster.mode == "zookeeper" and int(scenario.cluster.kafka.partition(".")[0]) >= 4:
@@ -68,7 +68,7 @@ def _cluster(scenario: Scenario) -> Found:
         )
     if any(scenario.cluster.features.values()) and scenario.cluster.mode == "zookeeper":
         # A level of 0 is what there is.
-        yield ("cluster", "features"), "features are KRaft's; there are none in ZooKeeper mode"
+        yield ("cluster", "features"), "features need KRaft; there are none in ZooKeeper mode"
     yield from check_limit(scenario.cluster.config, "group.share.delivery.count.limit", ("cluster", "config"))
 
 
@@ -77,9 +77,9 @@ def _topics(scenario: Scenario) -> Found:
     for index, topic in enumerate(scenario.topics):
         place = ("topics", index)
         if topic.name in names[:index]:
-            yield (*place, "name"), f"a second topic of the name {topic.name}"
+            yield (*place, "name"), f"a second topic with the name {topic.name}"
         if topic.name.startswith("__"):
-            yield (*place, "name"), f"{topic.name} is a name of Kafka's own topics"
+            yield (*place, "name"), "names that begin with __ are for Kafka's own topics"
         brokers = scenario.cluster.brokers
         if topic.assignment is not None:
             for path, text in _assignment(topic, scenario.cluster):
@@ -95,14 +95,17 @@ def _topics(scenario: Scenario) -> Found:
 def _assignment(topic: Topic, cluster: Cluster) -> Found:
     rows = topic.assignment or []
     if len(rows) != topic.partitions:
-        yield (), f"{len(rows)} lists of replicas for {topic.partitions} partitions; write one a partition"
+        yield (
+            (),
+            f"{len(rows)} lists of replicas for {topic.partitions} partitions; write one for each partition",
+        )
     for index, row in enumerate(rows):
         unknown = sorted({broker for broker in row if not cluster.may_have(broker)})
         if unknown:
             named = ", ".join(map(str, unknown))
             yield (index,), f"no such broker: {named}; brokers are 1 to {cluster.brokers}"
         elif len(set(row)) != len(row):
-            yield (index,), "a broker can hold a partition once only"
+            yield (index,), "a broker can have only one replica of a partition"
         elif len(row) != topic.replication_factor:
             yield (index,), f"{len(row)} replicas, but replication-factor is {topic.replication_factor}"
 
@@ -117,7 +120,7 @@ def _min_isr(scenario: Scenario, topic: Topic, place: DataPath) -> Found:
     elif int(text) > topic.replication_factor:
         yield (
             path,
-            f"{text} in-sync replicas asked for, but {topic.name} has replication-factor "
+            f"{text} in-sync replicas required, but {topic.name} has replication-factor "
             f"{topic.replication_factor}: every acks=all send would be refused",
         )
 
@@ -135,11 +138,11 @@ def _faults(scenario: Scenario) -> Found:
 def _at(step: FaultStep, scenario: Scenario) -> Found:
     total, longest = total_messages(scenario), longest_duration_ms(scenario)
     if isinstance(step.at, AtMessage):
-        # A producer with neither messages nor duration is a mistake of its own, said elsewhere.
+        # A producer with neither messages nor duration is reported elsewhere.
         if total is None and longest is not None:
             yield ("at",), "a message number needs producers that all have messages; write a time or a share"
         elif total is not None and step.at.message > total:
-            yield ("at", "message"), f"{step.at.message:,} is more than the {total:,} messages that are sent"
+            yield ("at", "message"), f"{step.at.message:,} is more than the {total:,} messages of the load"
     elif share_of(step.at) is None and longest is not None:
         # Only where time bounds every producer is the end of the load known.
         bounded = all(spec.messages is None for spec in scenario.workload.producers)
@@ -156,7 +159,7 @@ def _target_in_cluster(step: FaultStep, cluster: Cluster) -> Found:
     if step.target == "zookeeper" and cluster.mode == "kraft":
         yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
     if step.target == "minority" and brokers < 3:
-        yield ("target",), f"a minority of {brokers} brokers is nobody; it takes 3 or more"
+        yield ("target",), f"{brokers} brokers have no minority; it takes 3 or more"
 
 
 def _target(step: FaultStep, scenario: Scenario) -> Found:
@@ -176,7 +179,7 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
     if number >= len(specs):
         yield ("target",), f"no such producer: {number}; producers are 0 to {len(specs) - 1}"
     elif coordinator and specs[number].transactions is None:
-        yield ("target",), f"producer {number} sends in no transactions, so nobody coordinates them"
+        yield ("target",), f"producer {number} does not use transactions, so it has no coordinator"
     elif not coordinator and specs[number].client == "command":
         yield ("target",), UNHITTABLE
     if not coordinator and step.fault not in PRODUCER_FAULTS:
@@ -185,7 +188,7 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
 
 def _network(step: FaultStep, cluster: Cluster) -> Found:
     if step.fault == "disk-full" and cluster.disk_mb is None:
-        yield ("fault",), "disk-full needs brokers with a disk of their own; write cluster.disk-mb: 256"
+        yield ("fault",), "disk-full needs a separate disk for each broker; write cluster.disk-mb: 256"
     if step.fault in NETWORK_FAULTS and cluster.network == "loopback":
         yield ("fault",), f"{step.fault} breaks the network; write cluster.network: namespaces"
 
@@ -199,12 +202,12 @@ def _options(step: FaultStep, cluster: Cluster) -> Found:
     if step.delay is not None and step.jitter is not None and step.jitter > step.delay:
         yield ("jitter",), f"more than the delay of {format_duration(step.delay)}"
     if step.fault == "partition" and step.target == "all":
-        yield ("target",), "with all on one side nobody is on the other; write minority, or broker N"
+        yield ("target",), "with all brokers on one side the other is empty; write minority, or broker N"
 
 
 def _expect(scenario: Scenario) -> Found:
     if scenario.expect.slump is not None and any(p.rate == "max" for p in scenario.workload.producers):
-        yield ("expect", "slump"), "a slump is measured by the ordered rate; give every producer a rate"
+        yield ("expect", "slump"), "a slump is relative to the configured rate; give every producer a rate"
 
 
 def _peers(step: FaultStep, cluster: Cluster) -> Found:

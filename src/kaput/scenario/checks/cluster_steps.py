@@ -1,13 +1,13 @@
 """What must agree between a step that changes the cluster as a whole and the rest of the scenario.
 
-Called by checks.py.
+Called by scenario.py.
 """
 
 from __future__ import annotations
 
 import re
 
-from kaput.scenario.group_checks import Found
+from kaput.scenario.checks.groups import Found
 from kaput.scenario.model import Cluster, Scenario
 from kaput.scenario.options import CLUSTER_FAULTS, NEWEST_KAFKA
 from kaput.scenario.steps import FaultStep
@@ -32,7 +32,7 @@ def check_cluster(step: FaultStep, scenario: Scenario) -> Found:
     if step.target != _CLUSTER:
         yield ("target",), f"{step.fault} changes the cluster as a whole; write target: cluster"
     if step.for_ is not None:
-        yield ("for",), f"what {step.fault} changes stays so; leave it out"
+        yield ("for",), f"the change by {step.fault} is permanent; leave this out"
     if step.kafka is not None:
         yield from _upgrade(step, step.kafka, scenario)
     brokers = at_its_largest(scenario).brokers
@@ -45,14 +45,14 @@ def check_cluster(step: FaultStep, scenario: Scenario) -> Found:
 
 def _upgrade(step: FaultStep, kafka: str, scenario: Scenario) -> Found:
     if scenario.cluster.mode == "zookeeper":
-        yield ("fault",), f"{step.fault} is KRaft's: nodes of ZooKeeper mode cannot become Kafka 4"
+        yield ("fault",), f"{step.fault} is for KRaft: nodes in ZooKeeper mode cannot become Kafka 4"
     if not KAFKA_VERSION.fullmatch(kafka):
         yield ("kafka",), f"{kafka!r} is not a version such as {NEWEST_KAFKA}"
         return
     before = [each.kafka for each in scenario.faults[: scenario.faults.index(step)] if each.kafka is not None]
     has = before[-1] if before else scenario.cluster.kafka
     if KAFKA_VERSION.fullmatch(has) and _numbers(kafka) <= _numbers(has):
-        yield ("kafka",), f"the cluster has Kafka {has} by then, which is no older; write cluster.kafka, too"
+        yield ("kafka",), f"the cluster has Kafka {has} by then, which is not older; write cluster.kafka, too"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

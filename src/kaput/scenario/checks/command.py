@@ -1,6 +1,6 @@
 """What must agree where a client is any program (`client: command`): every mistake, with its path.
 
-Called by checks.py, group_checks.py and member_checks.py.
+Called by scenario.py, groups.py and members.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kaput.scenario.source import DataPath
 
 Found = Iterator[tuple[DataPath, str]]
 
-# What kaput's own member does as it is told; another program does it as it likes.
+# Keys that kaput's own member follows; another program decides these itself.
 _OF_OWN_MEMBERS = ("assignor", "static", "commit", "commit_mode", "commit_every", "processing")
 UNHITTABLE = "faults hit kaput's own clients, not other programs; leave out client: command, or the fault"
 
@@ -23,7 +23,7 @@ def check_command(block: Producers | Group) -> Found:
     """The mistakes of one block of producers or one group."""
     if block.client != "command":
         if block.command is not None:
-            yield ("command",), f"client is {block.client}, which needs none; write client: command"
+            yield ("command",), f"client: {block.client} takes no command; write client: command"
         return
     if block.command is None or not block.command.strip():
         yield ("client",), "a command line is missing; write command: ... (docs/ADDING_A_CLIENT.md)"
@@ -41,7 +41,8 @@ def _of_producers(spec: Producers) -> Found:
     if spec.partitioner not in ("round-robin", Producers.model_fields["partitioner"].default):
         yield (
             ("partitioner",),
-            f"{spec.partitioner} is librdkafka's; write round-robin, or leave it to the command",
+            f"{spec.partitioner} is a partitioner of librdkafka; "
+            "write round-robin, or leave it to the command",
         )
 
 
@@ -51,4 +52,4 @@ def _of_group(group: Group) -> Found:
     for name in _OF_OWN_MEMBERS:
         field = Group.model_fields[name]
         if getattr(group, name) != field.default:
-            yield (name.replace("_", "-"),), "a command does this as it likes; leave it out, or use config"
+            yield (name.replace("_", "-"),), "the command decides this; leave it out, or use config"

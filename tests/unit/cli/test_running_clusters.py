@@ -1,0 +1,92 @@
+"""Which cluster a verb works on, and what its `--json` prints; without any broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from kaput.cli.cluster_options import entry_of, servers_of
+from kaput.cli.main import app
+from kaput.errors import UsageError
+from kaput.operate.registry import ClusterEntry, directory_of
+from kaput.processes.records import start_of
+
+
+@pytest.fixture(autouse=True)
+def _own_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("KAPUT_CLUSTER", raising=False)
+    with tempfile.TemporaryDirectory(prefix="k-") as short:
+        monkeypatch.setenv("XDG_STATE_HOME", short)
+        yield
+
+
+def running(name: str, *, alive: bool = True) -> ClusterEntry:
+    """A registered cluster with this process as its daemon."""
+    start = start_of(os.getpid()) if alive else "another start"
+    entry = ClusterEntry(name, os.getpid(), start or "", f"{name}:9092", "/nodes", "loopback", "4.3.1")
+    directory_of(name).create()
+    directory_of(name).write(entry)
+    return entry
+
+
+def test_the_only_running_cluster_is_the_default() -> None:
+    """Whatever its name is."""
+    entry = running("mine")
+    assert entry_of(None) == entry and servers_of(None, None) == "mine:9092"
+    assert servers_of("yours:9092", None) == "yours:9092"
+
+
+def test_one_of_several_must_be_named() -> None:
+    """The error names them all, also if one has the default name."""
+    one, two = running("lab"), running("other")
+    with pytest.raises(UsageError, match=r"2 clusters are running \(lab, other\); choose one with --cluster"):
+        entry_of(None)
+    assert entry_of("lab") == one and entry_of("other") == two
+
+
+def test_without_a_cluster_the_way_to_one_is_named() -> None:
+    """For every verb that needs one."""
+    for verb in (["status"], ["grow"], ["fault", "list"], ["shell", "ls"]):
+        result = CliRunner().invoke(app, verb)
+        assert isinstance(result.exception, UsageError)
+        assert "no cluster is running; kaput up --detach starts one" in str(result.exception)
+
+
+def test_a_cluster_that_died_is_mentioned() -> None:
+    """With the verb that cleans up after it."""
+    running("lab", alive=False)
+    with pytest.raises(
+        UsageError, match=r"no cluster is running \(lab: its daemon died; kaput down cleans up\)"
+    ):
+        entry_of(None)
+
+
+def test_down_cleans_up_what_a_killed_cluster_left() -> None:
+    """Under the default name, if none is running; and says which in JSON."""
+    running("lab", alive=False)
+    result = CliRunner().invoke(app, ["down", "--json"])
+    assert result.exit_code == 0 and json.loads(result.stdout) == {"down": ["lab"]}
+    assert not directory_of("lab").path.exists()
+
+
+def test_down_does_not_choose_among_several() -> None:
+    """Nothing is stopped by mistake."""
+    for name in ("lab", "other"):
+        running(name)
+    result = CliRunner().invoke(app, ["down"])
+    assert isinstance(result.exception, UsageError) and "2 clusters are running" in str(result.exception)
+    assert directory_of("lab").entry() and directory_of("other").entry()
+
+
+def test_lists_and_files_are_available_as_json() -> None:
+    """The tools, and a built-in scenario as kaput reads it."""
+    tools = json.loads(CliRunner().invoke(app, ["tool", "--list", "--json"]).stdout)
+    assert "topics" in tools
+    scenario = json.loads(CliRunner().invoke(app, ["scenarios", "show", "noop", "--json"]).stdout)
+    assert scenario["cluster"]["brokers"] >= 1 and scenario["topics"]
+    assert isinstance(CliRunner().invoke(app, ["tool", "--json"]).exception, UsageError)
