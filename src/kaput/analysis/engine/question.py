@@ -10,7 +10,8 @@ A question is asked of views (what a task holds), stage by stage; it defines onl
     of_sends(sends)        the sends once more (views/sends.py)
 
 Each yields finds: cases of an anomaly, parts of a sum, tables for the tasks of places. These run in tasks, on
-any machine: pure, no files, no Spark. On the driver, with the whole run (run.py):
+any machine, and know no Spark; two of them write tables (ledger.py, losses.py), the others touch no file. On
+the driver, with the whole run (run.py):
 
     before_STAGE(run)      the question with what it needs to know in that stage; None: it has nothing to ask
     after_STAGE(run)       more finds, once the stage has been added up
