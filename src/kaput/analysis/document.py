@@ -26,8 +26,8 @@ Sections = Mapping[tuple[str, int | str | None], dict[str, Any]]
 def findings(run: Run, questions: Sequence[Question]) -> Findings:
     """The whole document, judged. Raises AccountingError where what was counted twice differs."""
     _check(run, questions)
-    given, told = run.given, _sections(run, questions)
-    facts = _facts(run, told)
+    given, sections = run.given, _sections(run, questions)
+    facts = _facts(run, sections)
     _check_excused(facts)
     judgement = judge(facts, given.scenario)
     return Findings(
@@ -35,7 +35,7 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
         verdict=judgement.verdict,
         reasons=judgement.reasons,
         notes=[*judgement.notes, *_ignored(run)],
-        groups=[GroupFindings(**told["group", index]) for index in run.groups],
+        groups=[GroupFindings(**sections["group", index]) for index in run.groups],
         anomalies=_anomalies(run, facts, judgement, _stories(questions)),
         faults=[
             FaultFindings(
@@ -48,34 +48,34 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
                 injected_ns=one.injected_ns,
                 effective_ns=one.effective_ns,
                 healed_ns=one.healed_ns,
-                **told["fault", one.id],
+                **sections["fault", one.id],
             )
             for one in given.faults
         ],
-        **told["findings", None],
+        **sections["findings", None],
     )
 
 
 def _sections(run: Run, questions: Iterable[Question]) -> Sections:
     """What all questions tell, by section and key; of fields that several tell, which are lists, all."""
     found: dict[tuple[str, int | str | None], dict[str, Any]] = defaultdict(dict)
-    for section, key, fields in (told for question in questions for told in question.tell(run)):
+    for section, key, fields in (part for question in questions for part in question.report(run)):
         for name, value in fields.items():
             here = found[section, key]
             here[name] = here[name] + value if name in here else value
     return found
 
 
-def _facts(run: Run, told: Sections) -> Facts:
+def _facts(run: Run, sections: Sections) -> Facts:
     counts = {name: run.totals.counted(name) for name in RUN_ANOMALIES}
     groups = [
         GroupFacts(
             counts={name: run.totals.counted(name, index) for name in GROUP_ANOMALIES},
-            **told["group_facts", index],
+            **sections["group_facts", index],
         )
         for index in run.groups
     ]
-    return Facts(counts=counts, groups=groups, **told["facts", None])
+    return Facts(counts=counts, groups=groups, **sections["facts", None])
 
 
 def _check(run: Run, questions: Iterable[Question]) -> None:

@@ -3,16 +3,16 @@
     row groups -- encode --> runs -- messages --> fates, acknowledgements that the log contradicts
                                   -- places ----> order, polls, commits, causes of losses
                                   -- sends -----> what only the whole run tells
-    what questions found in all tasks -- added up --> totals -- told --> findings
+    what questions found in all tasks -- added up --> totals -- report --> findings
 
-Tasks ask questions (questions/) of views (views/) of runs (runs/); the driver adds up and tells.
+Tasks ask questions (questions/) of views (views/) of runs (runs/); the driver adds up and reports.
 """
 
 from __future__ import annotations
 
 from pyspark import SparkContext
 
-from kaput.analysis import document, written
+from kaput.analysis import document, outputs
 from kaput.analysis.engine.failures import readable
 from kaput.analysis.engine.question import STAGES, prepared
 from kaput.analysis.engine.watching import Progress, ignored, watched
@@ -47,7 +47,7 @@ def analyse(
 
 def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> Run:
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
-    written.clear(given)
+    outputs.clear(given)
     run, every = Run(given, work, ledger), questions()
     job = Job(spark, work.tasks, run.to_encode(), every)
     for stage in STAGES:
@@ -58,5 +58,5 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
             run.totals.add(found, asked, run.names)
             run.totals.conclude(asked, stage, run)
             asked = prepared(asked, stage, run, again=True) if stage in ("keys", "sends") else []
-    written.write(run)
+    outputs.write(run)
     return run

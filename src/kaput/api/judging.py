@@ -151,7 +151,7 @@ def _refusal(directory: Path) -> OSError | None:
 
 
 def _elsewhere(spark: SparkContext, scratch: Scratch) -> Path:
-    from kaput.analysis.spark.elsewhere import check_scratch
+    from kaput.analysis.spark.remote_folders import check_scratch
     from kaput.errors import LabError
 
     check_scratch(spark, scratch.where)

@@ -111,7 +111,7 @@ def _is_url(text: str) -> bool:
 def _fetched(url: str, spark: Background, scratch: Scratch) -> Evidence:
     """A temporary copy of evidence that only Spark can read."""
     session = spark.session()
-    from kaput.analysis.spark.elsewhere import bring, check_scratch
+    from kaput.analysis.spark.remote_folders import bring, check_scratch
     from kaput.api.sealed import sealed_evidence
 
     check_scratch(session, scratch.where)
@@ -131,7 +131,7 @@ def _judge(
     for result in results:
         folder = result.folder
         if folder.origin is not None and folder.unkept is None:
-            from kaput.analysis.spark.elsewhere import take_back
+            from kaput.analysis.spark.remote_folders import take_back
 
             if page:
                 keep_report(folder, result.findings)

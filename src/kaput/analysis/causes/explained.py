@@ -140,7 +140,7 @@ def _of_topic(
     timeline: Timeline,
     extents: Mapping[TopicPartition, Extent],
 ) -> pl.DataFrame:
-    """Of acknowledgements that name no partition: in which of the topic's they were nobody knows."""
+    """Of acknowledgements that name no partition: in which of the topic's they were is unknown."""
     found = _of_place(None, rows, under, timeline, extents)
     for place in sorted({*timeline.epochs, *extents}):
         if place[0] == topic:

@@ -19,7 +19,7 @@ class TaskError(Exception):
 
 
 # What a task raised.
-_TASK_SAID = re.compile(r"^(?:.*: )?kaput\.errors\.EvidenceError: (.+)$", re.MULTILINE)
+_RAISED_IN_TASK = re.compile(r"^(?:.*: )?kaput\.errors\.EvidenceError: (.+)$", re.MULTILINE)
 # What a task or Spark itself says of a file that it could not write.
 _NOT_WRITTEN = re.compile(r"^(?:\w*Error: \[Errno (\d+)\]|.*\bNo space left on device)(.*)$", re.MULTILINE)
 
@@ -31,10 +31,10 @@ def readable() -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         # Asked now: a Java exception tells what it says as long as its JVM is there.
-        said = str(error)
-        if told := _TASK_SAID.search(said):
-            raise EvidenceError(told[1]) from None
-        if told := _NOT_WRITTEN.search(said):
-            number = int(told[1] or errno.ENOSPC)
-            raise OSError(number, os.strerror(number), told[2].strip(" :'") or None) from None
-        raise TaskError(said) from None
+        text = str(error)
+        if match := _RAISED_IN_TASK.search(text):
+            raise EvidenceError(match[1]) from None
+        if match := _NOT_WRITTEN.search(text):
+            number = int(match[1] or errno.ENOSPC)
+            raise OSError(number, os.strerror(number), match[2].strip(" :'") or None) from None
+        raise TaskError(text) from None

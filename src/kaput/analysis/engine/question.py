@@ -5,7 +5,7 @@ A question is asked of views (what a task holds), stage by stage; it defines onl
     of_rows(rows)          row groups as they are encoded (views/rows.py)
     of_stored(stored)      what partitions hold, before messages are matched (views/places.py)
     of_messages(messages)  the messages of some blocks, matched (views/messages.py)
-    of_places(places)      what some partitions hold, and what messages told of them (views/places.py)
+    of_places(places)      what some partitions hold, and what was found of their messages (views/places.py)
     of_keys(keys)          the messages once more, for their keys (views/keys.py)
     of_sends(sends)        the sends once more (views/sends.py)
 
@@ -74,7 +74,7 @@ class To(NamedTuple):
 Find = Cases | Unclear | Part | To
 
 
-class Told(NamedTuple):
+class Section(NamedTuple):
     """Fields of the findings (`section` findings, group or fault) or of the verdict's facts (facts or
     group_facts). `key`: the group's number, or the fault's id.
     """
@@ -108,7 +108,7 @@ class Question:
         """Of a question of sends: whether a row group may have what it asks for."""
         return True
 
-    def tell(self, run: Run) -> Iterable[Told]:
+    def report(self, run: Run) -> Iterable[Section]:
         """Its parts of the findings."""
         return ()
 
@@ -117,29 +117,29 @@ class Question:
         return ()
 
 
-def findings(**fields: Any) -> Told:
+def findings(**fields: Any) -> Section:
     """Fields of the document."""
-    return Told("findings", None, fields)
+    return Section("findings", None, fields)
 
 
-def group(index: int, **fields: Any) -> Told:
+def group(index: int, **fields: Any) -> Section:
     """Fields of a group's findings."""
-    return Told("group", index, fields)
+    return Section("group", index, fields)
 
 
-def fault(id_: str, **fields: Any) -> Told:
+def fault(id_: str, **fields: Any) -> Section:
     """Fields of a fault's findings."""
-    return Told("fault", id_, fields)
+    return Section("fault", id_, fields)
 
 
-def facts(**fields: Any) -> Told:
+def facts(**fields: Any) -> Section:
     """What the verdict is to know of the run."""
-    return Told("facts", None, fields)
+    return Section("facts", None, fields)
 
 
-def group_facts(index: int, **fields: Any) -> Told:
+def group_facts(index: int, **fields: Any) -> Section:
     """What the verdict is to know of a group."""
-    return Told("group_facts", index, fields)
+    return Section("group_facts", index, fields)
 
 
 def prepared(questions: Iterable[Question], stage: str, run: Run, again: bool) -> list[Question]:

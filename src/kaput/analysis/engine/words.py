@@ -1,4 +1,4 @@
-"""How cases are told: messages, places and times in words."""
+"""Cases in words: messages, places and times in words."""
 
 from __future__ import annotations
 

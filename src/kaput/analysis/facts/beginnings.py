@@ -41,15 +41,15 @@ def beginnings(given: Inputs, places: Sequence[TopicPartition], sums: pl.DataFra
     """BEGINNINGS of all late groups. `places`: the known ones; `sums`: of what was delivered, or acquired."""
     rows = []
     for group, back_ns in given.late.items():
-        told = _Told(given, group, sums)
+        record = _Record(given, group, sums)
         for place in places:
-            before_ns, after_ns = told.moments(place, back_ns)
-            row = (*told.offsets(place, at_the_end=not back_ns), before_ns, after_ns)
+            before_ns, after_ns = record.moments(place, back_ns)
+            row = (*record.offsets(place, at_the_end=not back_ns), before_ns, after_ns)
             rows.append((group, given.names.code(place), *row))
     return pl.DataFrame(rows, schema=BEGINNINGS, orient="row")
 
 
-class _Told:
+class _Record:
     """What is on record of the beginnings of one group."""
 
     def __init__(self, given: Inputs, group: int, sums: pl.DataFrame) -> None:
@@ -66,8 +66,8 @@ class _Told:
     def offsets(self, place: TopicPartition, at_the_end: bool) -> tuple[int, int]:
         """Below which nothing is for the group, and from which on everything is."""
         here, delivered = self._events[place], self._delivered.get(place)
-        told = _first_position(here)
-        known = [told] if told is not None else []
+        assigned = _first_position(here)
+        known = [assigned] if assigned is not None else []
         if delivered is not None:
             known.append(delivered.low)
         first = next((event for event in here if event["kind"] == "committed"), None)
@@ -75,7 +75,7 @@ class _Told:
         if first is not None and position is not None and self._waits(delivered, first["at_ns"]):
             known.append(position)
         least = min(known, default=FOREVER_NS)
-        sure = told is not None or (at_the_end and delivered is not None)
+        sure = assigned is not None or (at_the_end and delivered is not None)
         return (least if sure else _EVER), least
 
     def _waits(self, delivered: Delivered | None, at_ns: int) -> bool:

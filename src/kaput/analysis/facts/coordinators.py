@@ -23,7 +23,7 @@ from kaput.scenario.transactions import transactional_id
 from kaput.scenario.vocabulary import NOOP
 
 # Faults that keep a broker from answering anybody from their effect to their heal, and those that never do.
-# Of the others nobody can tell.
+# Of the others it is unknown.
 _DOWN = frozenset({"kill", "stop", "pause", "power-loss", "isolate"})
 _UP = frozenset({NOOP, "grow", "resize", "reassign", "delay", "bandwidth", "loss", "reset", "clock"})
 _NAMED = re.compile(r"transaction-coordinator-of producer (\d+)")

@@ -68,9 +68,9 @@ class Inputs:
     @property
     def types(self) -> list[str]:
         """For each group, its type: the scenario's word, or share where it has share_events."""
-        said = {group.id: group.type for group in self.scenario.workload.groups} if self.scenario else {}
+        known = {group.id: group.type for group in self.scenario.workload.groups} if self.scenario else {}
         shared = dict.fromkeys(self.evidence.words["share_events", "group"], "share")
-        return [shared.get(group, said.get(group, "classic")) for group in self.groups]
+        return [shared.get(group, known.get(group, "classic")) for group in self.groups]
 
     @property
     def share_groups(self) -> dict[int, int | None]:
@@ -85,11 +85,11 @@ class Inputs:
         """For each group, its isolation: the manifest's word, else the scenario's, else kaput's own; None for
         a group that neither has.
         """
-        said: dict[str, Isolation | None] = {group.group: group.isolation for group in self.manifest.groups}
+        known: dict[str, Isolation | None] = {group.group: group.isolation for group in self.manifest.groups}
         specs = (
             {group.id: group.isolation for group in self.scenario.workload.groups} if self.scenario else {}
         )
-        return [said.get(group) or specs.get(group) for group in self.groups]
+        return [known.get(group) or specs.get(group) for group in self.groups]
 
     @property
     def pipes(self) -> dict[int, Collection[str] | None]:
@@ -111,9 +111,9 @@ class Inputs:
     def reads(self) -> dict[str, frozenset[str] | None]:
         """By group: the topics that it reads; None for all. Raises EvidenceError."""
         specs = {group.id: group for group in self.scenario.workload.groups} if self.scenario else {}
-        told = {group: matching(spec, self.names.topics) for group, spec in specs.items()}
+        specified = {group: matching(spec, self.names.topics) for group, spec in specs.items()}
         others = {group for group in self.groups if group not in specs}
-        return told | named(self.evidence, self.group_events, others)
+        return specified | named(self.evidence, self.group_events, others)
 
     @property
     def subscribed(self) -> dict[int, frozenset[str] | None]:
@@ -268,7 +268,7 @@ class Inputs:
 
 
 def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
-    """Whether a fault that is shown to have bitten the broker was at work. Doing nothing ends nobody."""
+    """Whether a fault that is confirmed to have hit the broker was active. noop stops no broker."""
     return any(
         fault.proven
         and fault.fault != NOOP

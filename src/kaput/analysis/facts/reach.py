@@ -50,7 +50,7 @@ def _reach(
         elected = change.leader is not None and change.leader >= 0
         if places.get(place) is None:
             places[place] = (change.epoch, change.at_ns) if elected else None
-        # Without another replica the partition moves off its dead leader to nobody.
+        # Without another replica the partition moves off its dead leader to no other.
         if change.leader not in fault.brokers:
             moved.append(change.at_ns)
     restored = _restored_ns(fault, faults, timeline, replicas)

@@ -1,4 +1,4 @@
-"""The rebalances of each group: when its partitions changed hands, why, and how long nobody had them.
+"""The rebalances of each group: when its partitions changed hands, why, and for how long they had no owner.
 
 From the small tables, on the driver, by the words of docs/GLOSSARY.md. Not here: what members were handed
 around them (questions/handovers.py), which the tasks count.
@@ -79,10 +79,10 @@ def find(events: Iterable[Event], until_ns: int | None, last_delivery_ns: Mappin
     found: list[Rebalance] = []
     handovers: list[Handover] = []
     for group, mine in sorted(by_group.items()):
-        told = _Ownership(group, sorted(mine, key=_in_time), last_delivery_ns.get(group))
-        told.play(until_ns)
-        handovers += [Handover(group, place, at, n + len(found)) for place, at, n in told.handovers]
-        found += told.rebalances
+        ownership = _Ownership(group, sorted(mine, key=_in_time), last_delivery_ns.get(group))
+        ownership.play(until_ns)
+        handovers += [Handover(group, place, at, n + len(found)) for place, at, n in ownership.handovers]
+        found += ownership.rebalances
     return Rebalances(found, handovers)
 
 
@@ -105,7 +105,7 @@ class _Ownership:
         self.rebalances: list[Rebalance] = []
         self.handovers: list[tuple[TopicPartition, int, int]] = []
         self._owners: dict[TopicPartition, set[str]] = {}  # of what was assigned to any by now
-        self._since: dict[TopicPartition, int] = {}  # from when on nobody has it
+        self._since: dict[TopicPartition, int] = {}  # since when it has no owner
         self._live: set[str] = set()
         self._lost: dict[str, int] = {}  # members that lost everything, and when
 
@@ -175,7 +175,7 @@ class _Ownership:
         return not soon or (self._closes(event) and not last.closes)
 
     def _closes(self, event: Event) -> bool:
-        """Whether members go in good order, nobody comes after it, and nothing is delivered any more."""
+        """Whether members go in good order, no member comes after it, and nothing is delivered any more."""
         quiet = self._busy_ns is None or event["at_ns"] > self._busy_ns
         return quiet and event["kind"] in ("revoked", "lost", "left")
 
@@ -238,10 +238,10 @@ def _reach_ns(event: Event) -> int:
 def _fault(rebalance: Rebalance, faults: Sequence[Fault], since_ns: int) -> str | None:
     """The fault that took hold or ended last, of those that can concern the group."""
     moments = [
-        (at_ns, said)
+        (at_ns, trigger)
         for fault in faults
         if fault.proven and fault.fault != NOOP and _may_concern(fault, rebalance)
-        for at_ns, said in _moments(fault)
+        for at_ns, trigger in _moments(fault)
         if max(since_ns, rebalance.started_ns - LOOK_BACK_NS) < at_ns <= rebalance.started_ns
     ]
     return max(moments)[1] if moments else None

@@ -23,7 +23,7 @@ _HELD = pa.schema([TABLES["replica_log"].schema.field(name) for name in ("broker
 
 @dataclass(frozen=True)
 class Seen:
-    """Of the messages that one epoch overwrote: by broker how many it was seen to hold, and how many nobody.
+    """Of the messages that one epoch overwrote: how many each broker was seen to hold, and how many none.
 
     unseen_last_ms: how long before the last lost acknowledgement the first unseen one was given.
     """

@@ -100,7 +100,7 @@ class Timeline:
     outages: Sequence[Outage] = ()
 
     def leader_before(self, place: TopicPartition, at_ns: int) -> int | None:
-        """Who led the partition just before a moment; None where that is not known, -1 for nobody."""
+        """Who led the partition just before a moment; None where that is not known, -1 for no leader."""
         led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // MS < at_ns // MS]
         return led[-1] if led else None
 
@@ -183,7 +183,7 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault]) -> list
             within_ns=row["within_ns"] or 0,
         )
         if change.kind == "leader":
-            # Of what was polled nobody knows who was eligible just before: that may have been another look's.
+            # Of what was polled it is unknown who was eligible just before: it may be from another look.
             polled = row["within_ns"] is not None
             if leader is not None and leader >= 0 and not polled:
                 change = replace(change, unclean=None if eligible is None else leader not in eligible)
@@ -258,7 +258,7 @@ def _epochs(changes: Sequence[Change], logged: Mapping[int, tuple[int, int]], en
 
 
 def _leader(change: Change | None, otherwise: int | None) -> int | None:
-    """Who led an epoch; `otherwise` where nobody did; None where no event tells."""
+    """Who led an epoch; `otherwise` where no broker did; None where no event tells."""
     if change is None or change.leader is None:
         return None
     return change.leader if change.leader >= 0 else otherwise

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Told, group, group_facts
+from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, group, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, clock
 from kaput.analysis.facts.assignments import REPEATED
@@ -60,7 +60,7 @@ class Commits(Question):
         found = ahead(owed_, committed).with_columns(n=pl.lit(1, pl.Int64))
         yield Cases("commit-ahead", found, lambda few: passed(few, owed_))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Those after a commit."""
         for index in run.groups:
             after = run.totals.cases["redelivered", index, True]
@@ -75,8 +75,8 @@ def of_members(run: Run) -> dict[tuple[int, int, bool], int]:
 
 def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset, n, times, committed, again_ns, committed_to, producer, seq): stretches delivered
-    more than once, how often, whether after a commit above them (then when a member was first told where to
-    begin, and the least that was committed), and the least message that was delivered there.
+    more than once, how often, whether after a commit above them (then when a member first began, and the
+    least that was committed), and the least message that was delivered there.
 
     `commits`: (group, place, offset, at_ns).
     """
@@ -102,8 +102,8 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
 
 
 def _told_where_to_begin(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
-    """Stretches of deliveries with `committed`: whether the group's last commit, when the member was told
-    where to begin, was above them. Of commits that may have been the last, all must be.
+    """Stretches of deliveries with `committed`: whether the group's last commit, when the member
+    began, was above them. Of commits that may have been the last, all must be.
     """
     lows = commits.group_by(*READ.keys, "at_ns").agg(low=pl.col("offset").min()).sort("at_ns")
     at_ns = pl.coalesce("since_ns", "polled_ns_last")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.causes.explained import KNOWN
-from kaput.analysis.engine.question import Find, Part, Question, To, Told, facts
+from kaput.analysis.engine.question import Find, Part, Question, Section, To, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions import loss_kinds, reused
 from kaput.analysis.questions.contradicted import contradicted
@@ -65,7 +65,7 @@ class Consequences(Question):
         cases["unprocessed"] = cases["unprocessed"].filter(~pl.col("flag"))
         yield Part("consequences", pl.concat([found(cases, gone, acks, single, known.acks_1), _read(places)]))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Each with the loss that it is ruled as."""
         groups, rows = run.given.groups, run.sums["consequences"].iter_rows(named=True)
         yield facts(

@@ -1,7 +1,7 @@
 """Deliveries that the log contradicts: a group was handed a message at an offset where the log has another
 one now, or none.
 
-That message was overwritten, whatever its producer was told. Why is asked as of a loss (losses.py); what
+That message was overwritten, whatever the outcome of its send. Why is asked as of a loss (losses.py); what
 follows for the group is in consequences.py.
 """
 

@@ -1,4 +1,4 @@
-"""Rows that are there twice, of which nobody can count: the evidence is refused."""
+"""Rows that are there twice and cannot be counted: the evidence is refused."""
 
 from __future__ import annotations
 

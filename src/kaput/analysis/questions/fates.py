@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Check, Find, Part, Question, Row, Told, facts, findings, group
+from kaput.analysis.engine.question import Check, Find, Part, Question, Row, Section, facts, findings, group
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE
@@ -78,7 +78,7 @@ class Fates(Question):
             if total != rows:
                 raise AccountingError(f"the {what} add up to {total}, but {rows} messages were sent")
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Fates and totals."""
         counts, known = Counts(run), run.partitions
         sent, acked = sum(counts.fates.values()), counts.outcome("acked")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Told, fault
+from kaput.analysis.engine.question import Find, Part, Question, Section, fault
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions.losses import of_fault
 from kaput.analysis.runs.columns import ACKED
@@ -93,7 +93,7 @@ class FaultWindows(Question):
         """What was sent, affected and acknowledged in each."""
         yield Part("fault_windows", counts(sends.rows, self.windows))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Of each fault; nothing where it has no window."""
         lost = dict(run.sums["lost_by_fault"].iter_rows())
         none = pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(_COUNTS, pl.Int64)})

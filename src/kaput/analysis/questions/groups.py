@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Question, Told, group, group_facts
+from kaput.analysis.engine.question import Question, Section, group, group_facts
 from kaput.analysis.facts import lag
 from kaput.analysis.facts.assignments import place_of
 from kaput.analysis.facts.inputs import Inputs
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Groups(Question):
     """On the driver."""
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Everything of each group that is no anomaly."""
         given = run.given
         for index, name in enumerate(given.groups):

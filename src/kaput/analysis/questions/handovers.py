@@ -2,7 +2,7 @@
 
 redelivered because of a rebalance: distinct topic-partition-offsets that were delivered once more after the
 rebalance assigned their partition (and before it was assigned again), and had been delivered before that. In
-a share group nothing is: its records are handed out again whoever has the partition.
+a share group nothing is: its records are handed out again to any member.
 First record: the first that a member was handed of what a rebalance assigned to it.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Told, findings
+from kaput.analysis.engine.question import Find, Part, Question, Section, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts import rebalances
 from kaput.analysis.runs.columns import none
@@ -55,7 +55,7 @@ class Handovers(Question):
         yield Part("redelivered", redelivered(places.ordered, self.handovers))
         yield Part("first_records", first_records(places.deliveries, self.handovers))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """The rebalances of all groups, without the groups' ends."""
         given, found = run.given, run.rebalances.found
         events = [e for e in given.group_events if e["kind"] in _COMING_AND_GOING]

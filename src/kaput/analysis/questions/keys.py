@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Told, findings
+from kaput.analysis.engine.question import Find, Part, Question, Section, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.run import Ints, numbers, spread
 from kaput.core import FOREVER_NS, TopicPartition
@@ -62,7 +62,7 @@ class ResizedTopics(Question):
         yield Part("earliest", earliest(first))
         yield Part("out_of_order", out_of_order(first, self.after))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """A part for each topic."""
         yield findings(resized=[_resized(run, topic) for topic in run.given.resized])
 
@@ -96,7 +96,7 @@ def _resized(run: Run, topic: str) -> ResizedTopic:
 
 
 def _keys(run: Run, topic: str) -> tuple[Counter[int], dict[int, set[TopicPartition]] | None]:
-    """By group, messages out of order by key; and where each key is stored: None where nobody gives keys."""
+    """By group, messages out of order by key; and where each key is stored; None without keys."""
     late: Counter[int] = Counter()
     where: dict[int, set[TopicPartition]] = {}
     if "keys_stored" not in run.sums:

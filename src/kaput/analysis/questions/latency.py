@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine import steps
-from kaput.analysis.engine.question import Find, Part, Question, Told, findings, group
+from kaput.analysis.engine.question import Find, Part, Question, Section, findings, group
 from kaput.analysis.engine.sums import Sum, times
 from kaput.analysis.runs.run import NULL, Ints, picked, spread, whole_us
 from kaput.evidence.findings import Latency
@@ -68,7 +68,7 @@ class Latencies(Question):
         yield Part("graded_deliveries", pl.concat(graded))
         yield Part("longest_deliveries", pl.concat(longest))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Of acknowledgements, of each group, and of all groups together."""
         counts = run.sums["end_to_end"]
         every = counts.group_by("us").agg(pl.col("times").sum())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from kaput.analysis.engine.question import Question, Told, findings
+from kaput.analysis.engine.question import Question, Section, findings
 from kaput.analysis.facts.replicas import Seen, seen
 from kaput.analysis.facts.timeline import Change, Timeline
 from kaput.analysis.runs.names import Names
@@ -50,7 +50,7 @@ class Deposed(NamedTuple):
 class LeaderChanges(Question):
     """Every time a partition came to be led by another broker, or lost what its leader had acknowledged."""
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """In the order of partitions and times."""
         rows = run.sums["deposed"].iter_rows(named=True)
         deposed = [Deposed(**{**row, "place": run.names.located(row["place"])}) for row in rows]

@@ -65,8 +65,8 @@ def write_empty(names: Names, directory: str, rows: LedgerRows) -> None:
 
 def _stretches(stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
     groups = [f"delivered_{group}" for group in range(len(names.groups))]
-    told = ("outcome", "error", "stored", "epoch", "unread", "uncommitted")
-    same = ["producer", "topic", "place", *told, *groups]
+    facts = ("outcome", "error", "stored", "epoch", "unread", "uncommitted")
+    same = ["producer", "topic", "place", *facts, *groups]
     parts = stretches.sort("producer", "seq")
     changes = [pl.col(name).ne_missing(pl.col(name).shift(1)) for name in same]
     goes_on = pl.col("n").shift(1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Told, facts, findings
+from kaput.analysis.engine.question import Find, Part, Question, Section, facts, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.timeline import polled_ns
 from kaput.evidence.findings import UnreadPartition
@@ -39,7 +39,7 @@ class Logs(Question):
                 ),
             )
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Partitions that were not read to their end; faults, deaths and changes of leader."""
         given, known = run.given, run.partitions
         ends = {place: given.ends.get(place, (None, None)) for place in known.unread}

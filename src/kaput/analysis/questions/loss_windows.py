@@ -19,7 +19,7 @@ _SAME = ("producer", "topic", "place", "cause", "fault")
 
 
 class LossWindows(Question):
-    """Each of them, for a table (written.py)."""
+    """Each of them, for a table (outputs.py)."""
 
     sums = {"loss_windows": Kept((*_SAME, "first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns"))}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from kaput.analysis.causes.explained import KNOWN
-from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Row, To, Told, facts, fault
+from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Row, Section, To, facts, fault
 from kaput.analysis.engine.sums import Kept, Sum
 from kaput.analysis.engine.tables import write
 from kaput.analysis.engine.words import at, clock, message
@@ -109,7 +109,7 @@ class Losses(Question):
         yield Part("losses", kinds(lost))
         yield Part("deposed", deposed(places.explained_acks, self.healed))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Losses by kind for the verdict; what each fault cost."""
         yield facts(losses=loss_kinds.losses(run.sums["losses"], run.names, "messages"))
         after_heal = run.sums["deposed"].group_by("fault").agg(pl.col("after_heal").sum())

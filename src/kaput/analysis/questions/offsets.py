@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.causes.explained import KNOWN
-from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Told, facts
+from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, facts
 from kaput.analysis.engine.sums import Kept
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.loss_kinds import circumstances, rank
@@ -53,7 +53,7 @@ class Offsets(Question):
             "displaced", displaced(rows, places.explained_acks, places.overwritten, places.known.acks_1)
         )
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """By cause, for the verdict."""
         yield facts(
             displaced=[
@@ -121,12 +121,12 @@ def inconsistent(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFra
 
 
 def _doubted(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """Where more than one identity may be: what the log says twice, and what is not said as the log says."""
+    """Where more than one identity may be: what the log has twice, and claims that differ from it."""
     log = in_order(log, SPOT)
     end = pl.col("offset") + pl.col("n")
     shared = log.filter((pl.col("offset") < end.cum_max().shift(1).over("place")).fill_null(False))
-    said = log.select("place", "offset", begin="offset", who="producer", first="seq", end=end)
-    beside = deliveries.sort("offset").join_asof(said, on="offset", by="place", check_sortedness=False)
+    logged = log.select("place", "offset", begin="offset", who="producer", first="seq", end=end)
+    compared = deliveries.sort("offset").join_asof(logged, on="offset", by="place", check_sortedness=False)
     # The same message at the same offset, from the first to the last of the run.
     moved = pl.col("offset") - pl.col("begin")
     agrees = (
@@ -134,7 +134,7 @@ def _doubted(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) 
         & (pl.col("first") + moved == pl.col("seq"))
         & (pl.col("end") >= end)
     )
-    odd = beside.filter(~agrees.fill_null(False))
+    odd = compared.filter(~agrees.fill_null(False))
     return pl.concat([frame.select(*SPOT, "n") for frame in (astray, shared, odd)])
 
 

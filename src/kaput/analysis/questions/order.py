@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Told, facts
+from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, facts
 from kaput.analysis.engine.sums import Kept, Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE, NAMED
@@ -81,7 +81,7 @@ class Reordered(Question):
         assert self.open is not None, "before_sends has filled it in"
         yield Part("across", across(sends.rows, self.open, self.elections))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """By producer, and whether its partition changed its leader meanwhile."""
         yield facts(reordered=_by_producer(run))
 

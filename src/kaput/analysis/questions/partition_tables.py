@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kaput.analysis.engine.question import Question, Told, findings
+from kaput.analysis.engine.question import Question, Section, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.timeline import Change, Timeline
 from kaput.core import MS, TopicPartition
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class PartitionTables(Question):
     """From the cluster's own events alone."""
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """A table for each moment that there was."""
         yield findings(partition_tables=partition_tables(run.given, run.timeline))
 
@@ -67,19 +67,19 @@ def _state(
     for change in changes:
         if change.at_ns // MS >= at_ns // MS:
             break
-        told: Mapping[str, int | list[int] | None] = {
+        new: Mapping[str, int | list[int] | None] = {
             "leader": change.leader,
             "leader_epoch": change.epoch,
             "isr": None if change.isr is None else list(change.isr),
         }
-        known |= {name: value for name, value in told.items() if value is not None}
+        known |= {name: value for name, value in new.items() if value is not None}
     return PartitionSnapshot.model_validate(
         {"topic": place[0], "partition": place[1], "replicas": list(replicas), **known}
     )
 
 
 def _replicas(given: Inputs, place: TopicPartition, changes: Sequence[Change]) -> list[int]:
-    """As the scenario assigns them, else whoever was ever in the ISR, those of the first one in its order."""
+    """As the scenario assigns them, else every broker ever in the ISR, in the order of the first one."""
     topic = given.scenario.topic(place[0]) if given.scenario else None
     if topic is not None and topic.assignment and place[1] < len(topic.assignment):
         return list(topic.assignment[place[1]])

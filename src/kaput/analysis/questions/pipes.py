@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, To, Told, facts
+from kaput.analysis.engine.question import Cases, Find, Part, Question, Section, To, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions import loss_kinds
@@ -84,7 +84,7 @@ class Pipes(Question):
         without = single(found["unprocessed"].filter("flag").select(*READ.columns, "n"))
         yield Part("without_output", without.rename({"place": "input_place", "offset": "input_offset"}))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Inputs that had an output, which is lost."""
         yield facts(
             consequences=[

@@ -1,5 +1,5 @@
 """Rates: means over the run; and whether a run that was ordered at a rate had it: stretches of seconds below,
-and means by the faults. Of the last nothing is told where any producer sends as fast as it can.
+and means by the faults. The latter are left out where any producer sends as fast as it can.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Question, Told, facts, findings
+from kaput.analysis.engine.question import Question, Section, facts, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.core import SECOND
 from kaput.evidence.findings import Rates as Measured
@@ -28,7 +28,7 @@ _WHATS = ("acked", "delivered")
 class Rates(Question):
     """From what happened in each second (course.py), on the driver."""
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Means from the first attempt to the last, and to the last acknowledgement; slumps."""
         sent, fates = run.sums["sent"], run.sums["fates"]
         begin = sent["begin_ns"].min()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Told, fault
+from kaput.analysis.engine.question import Find, Part, Question, Section, fault
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.lag import drained_ns
 from kaput.analysis.runs.columns import ACKED
@@ -65,7 +65,7 @@ class Recovery(Question):
         known = stretches.filter(ACKED).drop_nulls(["place", "epoch", "done_ns_first"])
         yield Part("under", known.rename({"done_ns_first": "first_ns"}))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """How long each fault's partitions took, and its groups."""
         deliveries = dict(run.sums["first_deliveries"].drop_nulls().iter_rows())
         drained = _drained_ns(run.given)

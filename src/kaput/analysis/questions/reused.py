@@ -28,7 +28,7 @@ def of_single_records(
     """(group, place, offset, n) of the records at these offsets, by the anomaly as in `shares.cases`.
 
     `overwritten`: (group, place, offset, since_ns). Offsets of which some `since_ns` is null are left out:
-    nobody knows which record an event was of. What happened in the same ms counts for either.
+    it is unknown which record an event was of. What happened in the same ms counts for either.
     """
     cuts = overwritten.select(*READ.columns, "since_ns", n=pl.lit(1, pl.Int64)).unique()
     parts, moments = overlay([events, cuts], READ)

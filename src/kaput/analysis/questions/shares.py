@@ -1,4 +1,4 @@
-"""What became of the records of share groups, by what their members were told.
+"""What became of the records of share groups, by what brokers confirmed to their members.
 
 double-accept: more than one accept of a record was confirmed. delivered-after-accept: it was handed out after
 an accept was confirmed. over-delivered: with a delivery count above its group's limit. lost-release: it came
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Told, Unclear, group_facts
+from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, Unclear, group_facts
 from kaput.analysis.engine.sums import Kept, Sum
 from kaput.analysis.engine.words import at, clock, poll
 from kaput.analysis.runs.clocks import GONE
@@ -111,8 +111,8 @@ class Shares(Question):
             yield Cases(name, rows)
         yield Unclear("lost-release", unnoticed)
 
-    def tell(self, run: Run) -> Iterator[Told]:
-        """What nobody can tell."""
+    def report(self, run: Run) -> Iterator[Section]:
+        """What remains unknown."""
         shared = set(run.sums["shared"]["group"])
         delivered = set(run.sums["delivered"]["group"])
         for index in run.groups:
@@ -200,7 +200,7 @@ def lost_release(
 def handed_unnoticed(lost: pl.DataFrame, events: pl.DataFrame, locks: Mapping[int, int]) -> pl.DataFrame:
     """Of what is `lost` (see lost_release) that which may have reached the limit: so many members of the
     group were killed after it had come back. What a member was handed by a poll that never returned is on
-    nobody's record.
+    no record.
 
     `events`: group_events. `locks`: by group, how long a member may hold a record (ns).
     """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Told, fault, findings
+from kaput.analysis.engine.question import Find, Part, Question, Section, fault, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs import encoding
 from kaput.analysis.runs.columns import ACKED
@@ -75,7 +75,7 @@ class Silences(Question):
         wide = run.sums["spells"].join(self.streams, on=list(STREAM), how="anti")
         run.sums["spells"] = pl.concat([wide, run.sums["narrow_spells"].select(wide.columns)])
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """The longest of each producer and partition, and around each fault."""
         found = []
         for producer, code, from_ns, to_ns in _longest(run).select(*STREAM, "from_ns", "to_ns").iter_rows():

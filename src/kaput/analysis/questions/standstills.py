@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Told, Unclear, facts, findings
+from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, Unclear, facts, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, clock, message
 from kaput.analysis.facts.stable_offsets import Limits, Standstill, find, longest
@@ -72,7 +72,7 @@ class HangingTransactions(Question):
         yield Cases("hanging-transaction", found.drop("unclear"))
         yield Unclear("hanging-transaction", found.filter("unclear"))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """How many transactions there were, and for how long they held the last stable offset."""
         most = max(find(run.given.samples), key=lambda one: one.ns, default=None)
         yield findings(transactions=_findings(run.sums["transactions"], most))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Told, facts, fault
+from kaput.analysis.engine.question import Find, Part, Question, Section, facts, fault
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.columns import ACKED, HAS_OFFSET
 from kaput.analysis.runs.run import NULL, Ints, numbers, spread
@@ -43,7 +43,7 @@ class Stuck(Question):
         """What waited, of each fault, group and partition."""
         yield Part("stuck", stuck(messages.stretches, self.waiting, messages.times))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """By fault and group; for the verdict, of the fault with the most."""
         found = _by_fault(run)
         for id_, groups in found.items():

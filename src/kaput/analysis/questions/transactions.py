@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Told, facts
+from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, facts
 from kaput.analysis.engine.sums import Kept, Sum
 from kaput.analysis.questions import loss_kinds
 from kaput.analysis.questions.loss_kinds import LOSS
@@ -85,7 +85,7 @@ class Transactions(Question):
         gone = places.explained_acks.filter(pl.col("first_seq").is_not_null())
         yield Part("broken", gone.with_columns(n=pl.lit(1, pl.Int64)))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Of transactions with which nothing is wrong but that messages are gone, all losses count."""
         yield facts(consequences=list(_consequences(run)))
 

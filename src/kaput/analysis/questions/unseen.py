@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, To, Told, group_facts
+from kaput.analysis.engine.question import Find, Part, Question, Section, To, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import ACKED, MESSAGE, RECORD
@@ -77,7 +77,7 @@ class Unseen(Question):
         passed = owed(unseen, self.beginnings, times).rename(first)
         yield To("unseen", passed.select("group", *RECORD, "n"))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """What was too early, or may have been."""
         counts = _excused(run)
         for index in run.groups:
@@ -157,7 +157,7 @@ def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Int
 
 def _between(stretches: pl.DataFrame, beginnings: pl.DataFrame) -> pl.DataFrame:
     """Stretches of late groups with `below`: how many of them are not for the group, and `between`: how many
-    after these are told by their times.
+    after these depend on their times.
     """
     known = stretches.join(beginnings, left_on=["group", "first_place"], right_on=["group", "place"])
     first, n = pl.col("first_offset"), pl.col("n")

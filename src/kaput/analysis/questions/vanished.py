@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, To, Told, group_facts
+from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, To, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, clock, message
 from kaput.analysis.questions import loss_kinds
@@ -52,7 +52,7 @@ class Vanished(Question):
         why = places.explained(places.passed["vanished"])
         yield Part("vanished", why.with_columns(messages=pl.lit(1, pl.Int64)))
 
-    def tell(self, run: Run) -> Iterator[Told]:
+    def report(self, run: Run) -> Iterator[Section]:
         """Why they are gone, for the verdict."""
         for index in run.groups:
             kinds = run.sums["vanished"].filter(group=index)

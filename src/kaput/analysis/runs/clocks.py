@@ -6,7 +6,7 @@ its times can be compared with theirs by either of its ends.
 
 What happened at the moment of a delivery may have come before or after it (many clients tell times in whole
 ms). An event is therefore a few edges in time rather than one, and what is delivered between them is
-judged as the order allows that accuses nobody.
+judged by the order with the fewest anomalies.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _edges(events: pl.DataFrame, *moments: pl.Expr) -> pl.DataFrame:
 
 
 def _states(moves: pl.DataFrame) -> pl.DataFrame:
-    """What is said of each reader from which moment on: `changes`, `since_ns`, `owns`. Who seeks has what it
+    """What holds for each reader from which moment on: `changes`, `since_ns`, `owns`. Who seeks has what it
     had.
     """
     changes = moves.filter(pl.col("kind") != SEEK)
@@ -136,7 +136,7 @@ def _states(moves: pl.DataFrame) -> pl.DataFrame:
     given = known.filter("gives")
     every = moves.select(*READER, "at_ns", begin=begin)
     apart = _edges(every, begin, begin + 1)
-    told = [
+    frames = [
         apart.select(*READER, "at_ns", now=pl.lit(False)),
         every.select(*READER, "at_ns", now=pl.lit(True)),
         # One that had it may have polled before it was assigned anew.
@@ -145,7 +145,7 @@ def _states(moves: pl.DataFrame) -> pl.DataFrame:
         moment.select(*READER, at_ns=pl.col("begin") + 1, owns="has"),
         moment.select(*READER, at_ns="begin", owns=pl.col("had") | pl.col("given")),
     ]
-    states = pl.concat(told, how="diagonal").sort("at_ns", maintain_order=True)
+    states = pl.concat(frames, how="diagonal").sort("at_ns", maintain_order=True)
     return states.select(
         *READER,
         "at_ns",

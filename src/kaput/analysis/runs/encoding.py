@@ -1,6 +1,6 @@
 """The rows of a row group as runs, in an order that makes them long.
 
-Runs do not cross blocks of messages: whatever is said of one block's messages meets in one task, wherever
+Runs do not cross blocks of messages: all rows of one block's messages meet in one task, wherever
 that runs. What is needed row by row is kept beside them: `attempts` and `dones` of sends, `polls` of
 deliveries (ns; NULL for none).
 """

@@ -2,7 +2,7 @@
 
 A run is a stretch of consecutive rows of one table in which nothing changes but that seq and offset go up
 together, one by one. Kafka writes batches, so evidence has few of them; where it has not, a run is one row
-and everything that is said of runs still holds.
+and everything that holds for runs still holds.
 
     columns     meaning
     producer    whose messages they are; null where the records have no identity

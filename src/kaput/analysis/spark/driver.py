@@ -86,7 +86,7 @@ def launch(
     spawned: Spawned = lambda process: None,
     behind: Callable[[], bool] = lambda: False,
 ) -> Driver:
-    """Starts the JVM with Spark's settings and more JVM options; `spawned` is told of it at once.
+    """Starts the JVM with Spark's settings and more JVM options; `spawned` is called with it at once.
 
     `behind`: whether it is kept behind others at the moment: that time does not count, since on a busy
     machine it may not run at all. Raises JavaError with its last words.
@@ -94,12 +94,12 @@ def launch(
     command = _command(java, settings, options)
     info, log = scratch / "gateway", scratch / "jvm.log"
     env = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info), "SPARK_HOME": str(spark_home())}
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             env=env,
             start_new_session=True,  # a terminal's Ctrl-C must not reach it before us
         )
@@ -141,12 +141,12 @@ def announced(driver: Driver) -> Iterator[None]:
 
 def last_words(log: Path) -> str:
     """The end of a JVM's log, in one line."""
-    return " / ".join(without_frames(log.read_text(errors="replace"))[-3:]) or "it said nothing"
+    return " / ".join(without_frames(log.read_text(errors="replace"))[-3:]) or "no output"
 
 
-def without_frames(said: str) -> list[str]:
-    """The lines of what Java said that tell something: no empty ones, and none of a stack."""
-    lines = (line.strip() for line in said.splitlines())
+def without_frames(output: str) -> list[str]:
+    """Java's output without empty lines and stack frames."""
+    lines = (line.strip() for line in output.splitlines())
     return [line for line in lines if line and not line.startswith(("at ", "... "))]
 
 
@@ -189,8 +189,8 @@ def _ask_launcher(java: Java) -> list[str]:
     )
     words = [word.decode() for word in done.stdout.split(b"\0")]
     if done.returncode != 0 or _MAIN not in words:
-        said = done.stderr.decode(errors="replace").strip()[-300:]
-        raise JavaError(f"Spark's launcher did not say how to start it: {said}")
+        output = done.stderr.decode(errors="replace").strip()[-300:]
+        raise JavaError(f"Spark's launcher did not print how to start it: {output}")
     main = words.index(_MAIN)
     at = words.index("-cp")
     # An archive holds for a class path of jars alone: no directories, and no wildcards to expand anew.

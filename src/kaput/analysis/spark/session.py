@@ -50,7 +50,7 @@ def start(
 ) -> SparkContext:
     """A session on `master`: local, or a cluster's address. None: as SPARK_CONF_DIR says, else local.
 
-    `options` are more flags of a local driver's JVM; `own` is told of the directory that must not outlive
+    `options` are more flags of a local driver's JVM; `own` is called with the directory that must not outlive
     this process, `spawned` of the JVM where this process starts it itself, `behind` says whether that is kept
     behind others at the moment.
     Raises JavaError when no JVM comes up.
@@ -76,8 +76,8 @@ def start(
         with _without_pandas():
             return SparkContext.getOrCreate(settings)
     except Py4JError as error:
-        said = " / ".join(driver.without_frames(str(error))[:3])
-        raise JavaError(f"Spark's Java ended while the session began: {said}") from None
+        output = " / ".join(driver.without_frames(str(error))[:3])
+        raise JavaError(f"Spark's Java ended while the session began: {output}") from None
 
 
 @contextmanager
@@ -117,10 +117,10 @@ def _own_gateway(
 
 def _spark_gateway(settings: SparkConf, scratch: Path) -> Any:
     log = scratch / "jvm.log"
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         try:
             return launch_gateway(  # type: ignore[no-untyped-call]
-                settings, popen_kwargs={"stdout": said, "stderr": said}
+                settings, popen_kwargs={"stdout": output, "stderr": output}
             )
         except (PySparkRuntimeError, OSError):
             raise JavaError(f"Spark's Java did not start: {driver.last_words(log)}") from None

@@ -115,7 +115,7 @@ def _held(transactions: pl.DataFrame, at: Ints, size: int) -> list[pl.Series]:
 
 
 def uncommitted() -> pl.Expr:
-    """Of a stretch that has `unread`: nobody promised that it is there, since its transaction was aborted or
+    """Of a stretch that has `unread`: its presence was never promised, since its transaction was aborted or
     its outcome is unknown; where no transaction is known, since the log has it and it is not visible.
     """
     open_ = (

@@ -78,5 +78,5 @@ def _told(url: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        said = str(error.java_exception.getMessage() or error.java_exception.toString()).splitlines()[0]
-        raise EvidenceError(f"{url}: Spark's file system cannot do it: {said}") from None
+        reason = str(error.java_exception.getMessage() or error.java_exception.toString()).splitlines()[0]
+        raise EvidenceError(f"{url}: Spark's file system cannot do it: {reason}") from None
