@@ -22,8 +22,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from kaput.dashboard.beneath import Runs
 from kaput.dashboard.listing import Listing
+from kaput.dashboard.safe_files import Runs
 from kaput.evidence.folder import Manifest, RunFolder
 
 KAPUT = str(Path(sys.executable).with_name("kaput"))

@@ -31,7 +31,7 @@ _COMMANDS = ("analyze_while_recording", "background", "judging_unwritable", "sta
 _APART = tuple(f"test_{name}.py" for name in ("network_runs", "no_orphans", "scenarios", "trouble"))
 # Those of tests/unit that start many processes or draw many cases: marked `slow`.
 _SLOW = (
-    *("beside", "command_clients", "supervisor", "damage", "dashboard_command", "exit_status", "export"),
+    *("sidecar", "command_clients", "supervisor", "damage", "dashboard_command", "exit_status", "export"),
     *("java_clients", "nemesis", "orphans", "ownership", "page", "pipe_member", "rebalances", "recording"),
     *(
         "resized",

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kaput.dashboard.app import Dashboard
-from kaput.dashboard.beneath import Runs
 from kaput.dashboard.opening import bind
+from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.serving import server_of
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.folder import Manifest, RunFolder, State

@@ -325,7 +325,7 @@ CASES = {
     "hanging-transaction": (
         hanging_transaction,
         {"hanging-transaction": 1},
-        "the last stable offset stood still at orders/0 offset 2 for 90.0 s from 22:13:20.200 on, "
+        "the last stable offset stalled at orders/0 offset 2 for 90.0 s from 22:13:20.200 on, "
         "behind producer 0's message 2",
     ),
     "aborted-read": (

@@ -68,7 +68,7 @@ def test_what_a_replica_was_seen_to_hold(tmp_path: Path, played: InProcess) -> N
     (change,) = (found := pipeline.analyse(check(history.write(tmp_path)), played)).leader_changes
     assert (change.lost_seen, change.lost_unseen, change.lost_unseen_last_ms) == ({1: 2}, 1, 0)
     (sentence,) = leader_sentences(found)
-    assert "2 of the 3 lost messages were seen on broker 1's disk before it threw them away" in sentence
+    assert "2 of the 3 lost messages were seen on broker 1's disk before it truncated them" in sentence
     assert "1 lost message, acknowledged in the last 0 ms, on no broker's disk" in sentence
     assert "both acknowledged for 500 ms" in sentence
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kaput.api.scratch import Scratch
     from kaput.cli.scenario_choice import Choice
     from kaput.cli.series import PlannedRun, Result, Series
-    from kaput.dashboard.beside import Beside
+    from kaput.dashboard.sidecar import Sidecar
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.java import Java
@@ -70,11 +70,11 @@ def run_all(
             yield play(plans, lambda plan: run_one(plan, provider, spark, scratch, shown), between=between)
 
 
-def _dashboard(runs: Path) -> AbstractContextManager[Beside]:
+def _dashboard(runs: Path) -> AbstractContextManager[Sidecar]:
     """A dashboard while the runs last. Raises LabError."""
-    from kaput.dashboard.beside import beside
+    from kaput.dashboard.sidecar import sidecar
 
-    return beside(runs)
+    return sidecar(runs)
 
 
 def _keep(result: Result) -> None:
@@ -170,7 +170,7 @@ def run_one(
     provider_of: Callable[[PlannedRun], tuple[ClusterProvider, Scenario]],
     spark: Background,
     scratch: Scratch,
-    dashboard: Beside | None = None,
+    dashboard: Sidecar | None = None,
 ) -> tuple[RunFolder, Findings]:
     """One run, judged. If it fails half-way, a message names its evidence. `dashboard`: shows it live."""
     from kaput.api.sealed import sealed_evidence

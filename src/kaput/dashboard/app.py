@@ -6,7 +6,7 @@
     /runs/NAME/replay, /course.json   the replay of a run that was judged, and what it is fed with
     /compare?run=NAME&run=NAME        two runs side by side, aligned at their first faults
 
-Everything only reads. A name is a directory of the folder of runs, or nothing (beneath.py).
+Everything only reads. A name is a directory of the folder of runs, or nothing (safe_files.py).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from kaput.dashboard.beneath import Runs
 from kaput.dashboard.comparing import NotComparable, side_by_side
 from kaput.dashboard.guard import METHODS, REPORT_POLICY, Guard
 from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
 from kaput.dashboard.pages import address, render, static_files
 from kaput.dashboard.replay import replay_of
 from kaput.dashboard.reports import Reports
-from kaput.dashboard.watching.audience import Audience
+from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.events import Events
+from kaput.dashboard.watching.subscribers import Subscribers
 from kaput.errors import KaputError
 
 MOST_COMPARED = 2
@@ -41,7 +41,7 @@ class Dashboard:
 
     def __init__(self, runs: Runs, port: int) -> None:
         self.runs = runs
-        self.audience = Audience(runs)
+        self.subscribers = Subscribers(runs)
         self.listing, self.reports = Listing(runs), Reports(runs)
         self.asgi: ASGIApp = Guard(self._routes(), port)
 
@@ -89,9 +89,9 @@ class Dashboard:
     async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
         """What the live page is fed with."""
         self._known(name)
-        if self.audience.full:
+        if self.subscribers.full:
             raise HTTPException(503, "too many browsers watch already; close some of their pages")
-        return Events(self.audience, name, last_event_id)
+        return Events(self.subscribers, name, last_event_id)
 
     async def replay(self, name: str) -> Response:
         """The replay page."""

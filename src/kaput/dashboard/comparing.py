@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kaput.dashboard.beneath import Runs
+from kaput.dashboard.safe_files import Runs
 from kaput.errors import UsageError
 from kaput.evidence.findings_file import read_findings
 from kaput.report.comparison import Entry, compare

@@ -12,7 +12,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from kaput.dashboard.beneath import Runs
+from kaput.dashboard.safe_files import Runs
 from kaput.errors import UsageError
 
 HOST = "127.0.0.1"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kaput.dashboard.beneath import Runs
 from kaput.dashboard.reports import READ_BY_PATH
+from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.reader import verdict_of
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings

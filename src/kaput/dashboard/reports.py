@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from kaput.dashboard.beneath import Runs
+from kaput.dashboard.safe_files import Runs
 from kaput.evidence.findings_file import read_findings
 
 _KEPT = 8  # pages of a megabyte or two

@@ -9,7 +9,7 @@ import time
 import uvicorn
 
 from kaput.dashboard.app import Dashboard
-from kaput.dashboard.beneath import Runs
+from kaput.dashboard.safe_files import Runs
 
 # For browsers to be shown the verdict of a run that ends with its dashboard, which works behind all others.
 _LAST_WORD_S = 7.0
@@ -49,10 +49,10 @@ class Server(uvicorn.Server):
         """Ends the streams, then all else."""
         if self._last_word:
             await self._say_the_last_word()
-        self.dashboard.audience.closing.set()
+        self.dashboard.subscribers.closing.set()
         await super().shutdown(sockets)
 
     async def _say_the_last_word(self) -> None:
         limit = time.monotonic() + _LAST_WORD_S
-        while self.dashboard.audience.unsettled and time.monotonic() < limit:
+        while self.dashboard.subscribers.unsettled and time.monotonic() < limit:
             await asyncio.sleep(0.05)

@@ -47,7 +47,7 @@ def _times(fault: FaultFindings, began_ns: int) -> Iterator[tuple[str, str, str]
         yield "effective", f"{(fault.effective_ns - began_ns) / 1e9:,.3f} s after the load began", "effective"
     if fault.healed_ns is not None and fault.effective_ns is not None:
         yield "healed", f"{(fault.healed_ns - fault.effective_ns) / 1e9:,.3f} s after that", ""
-    yield "detect and elect", milliseconds(fault.election_ms), "election_ms"
+    yield "election", milliseconds(fault.election_ms), "election_ms"
     yield "first acknowledgement", milliseconds(fault.first_ack_after_ms), "first_ack_after_ms"
     yield "first delivery", milliseconds(fault.first_delivery_after_ms), "first_delivery_after_ms"
     yield "longest unavailability", milliseconds(fault.unavailable_ms), "unavailable_ms"

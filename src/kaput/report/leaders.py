@@ -66,7 +66,7 @@ def _proof(change: LeaderChange) -> Iterator[str]:
         return
     for broker, seen in sorted(change.lost_seen.items()):
         count = f"all {seen:,}" if seen == change.lost else f"{seen:,} of the {change.lost:,}"
-        yield f"{count} lost messages were seen on broker {broker}'s disk before it threw them away"
+        yield f"{count} lost messages were seen on broker {broker}'s disk before it truncated them"
     if unseen:
         last = milliseconds(change.lost_unseen_last_ms)
         yield f"{plural(unseen, 'lost message')}, acknowledged in the last {last}, on no broker's disk"

@@ -9,7 +9,7 @@ from kaput.evidence.findings import Findings
 from kaput.report import details, ledger, provenance
 from kaput.report.headline import headline
 from kaput.report.leaders import leader_sentences
-from kaput.report.published import beside_published
+from kaput.report.published import compared_with_published
 from kaput.scenario.model import Scenario
 
 _EXAMPLES = 3
@@ -50,7 +50,7 @@ def _lines(findings: Findings, scenario: Scenario | None) -> Iterator[str]:
         yield "<details><summary>Examples</summary>\n"
         yield from (f"- {_plain(story)}" for story in examples)
         yield "\n</details>\n"
-    yield from _bullets("Beside the published figures", beside_published(findings))
+    yield from _bullets("Comparison with published results", compared_with_published(findings))
     yield f"```\n{provenance.again(findings, scenario).replace('```', '')}\n```"
 
 

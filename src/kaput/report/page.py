@@ -14,7 +14,7 @@ from kaput.report.document import SIGNS, rendered, run_drawn
 from kaput.report.headline import headline
 from kaput.report.leaders import leader_sentences
 from kaput.report.manifest import manifest_of, scenario_of
-from kaput.report.published import beside_published
+from kaput.report.published import compared_with_published
 from kaput.report.sentences import arithmetic_sentence
 from kaput.report.transactions import transaction_sentences
 
@@ -50,7 +50,7 @@ def to_html(folder: RunFolder, findings: Findings) -> str:
         "means": consumers.Table(rates.MEANS, rates.means(findings)),
         "latency": details.latencies(findings),
         "silences": details.silences(findings),
-        "published": beside_published(findings),
+        "published": compared_with_published(findings),
         "configuration": provenance.configuration(scenario) if scenario else [],
         "again": provenance.again(findings, scenario),
         "about": provenance.about(findings, manifest),

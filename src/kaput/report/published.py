@@ -118,7 +118,7 @@ PUBLISHED = {
 }
 
 
-def beside_published(findings: Findings) -> list[str]:
+def compared_with_published(findings: Findings) -> list[str]:
     """`published: ...` and `here: ...` for a scenario that repeats a report; else nothing."""
     published = PUBLISHED.get(findings.run.scenario)
     if published is None:

@@ -36,7 +36,7 @@ def recovery_bars(fault: FaultFindings) -> Iterator[Bar]:
         healed = (fault.healed_ns - fault.effective_ns) / 1e9
         yield Bar("the fault", 0.0, healed, "fault", f"{healed:,.1f} s until the heal")
     if elected is not None:
-        yield Bar("detect and elect", 0.0, elected / 1e3, "cluster", f"{elected:,.0f} ms")
+        yield Bar("election", 0.0, elected / 1e3, "cluster", f"{elected:,.0f} ms")
     if first is not None:
         begin = min((elected or 0.0), first) / 1e3
         waited = first - begin * 1e3

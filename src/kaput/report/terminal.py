@@ -18,7 +18,7 @@ from kaput.report.groups import group_text, sum_of
 from kaput.report.layout import columns, milliseconds, number, percent, plural, verdict_style
 from kaput.report.leaders import leader_sentences
 from kaput.report.partitions import partition_text
-from kaput.report.published import beside_published
+from kaput.report.published import compared_with_published
 from kaput.report.rates import rates_text
 from kaput.report.resized import resized_text
 from kaput.report.sentences import arithmetic_sentence, not_proven, verdict_sentence
@@ -37,7 +37,7 @@ def render(findings: Findings, folder: Path | str) -> Text:
         _section("Faults", Text("\n").join(_fault(fault) for fault in findings.faults)),
         _section("Changes of leader", _bullets(leader_sentences(findings))),
         _section("Partitions", partition_text(findings)),
-        _section("Topics that grew", resized_text(findings)),
+        _section("Resized topics", resized_text(findings)),
         _section("Fates: every message has exactly one", _fates(findings)),
         _section("Transactions", _bullets(transaction_sentences(findings))),
         _section("Anomalies", _anomalies(findings)),
@@ -46,7 +46,7 @@ def render(findings: Findings, folder: Path | str) -> Text:
         _section("Latency in ms", _latency(findings)),
         _section("Longest time without an acknowledgement", _unavailability(findings)),
         _section("High-watermark arithmetic", _bullets([arithmetic_sentence(findings)])),
-        _section("Published for this experiment", _bullets(beside_published(findings))),
+        _section("Comparison with published results", _bullets(compared_with_published(findings))),
         Text(f"Run folder: {printable(str(folder))}\n"),
     ]
     return Text("\n").join(section for section in sections if section)

@@ -118,7 +118,7 @@ def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario, limits: Exi
         (limits.on_reordered(on_reordered(scenario, found), found, facts.leader_changes), found.count)
         for found in facts.reordered
     ]
-    bench.rule("reordered", "messages are stored behind later ones of the same producer", swaps)
+    bench.rule("reordered", "messages are stored after later ones of the same producer", swaps)
     places = [
         (limits.on_displaced(on_displaced(scenario, found), scenario, found), found.count)
         for found in facts.displaced
@@ -143,7 +143,7 @@ def _judge_transactions(
     hanging = [(_IN_TIME, facts.hanging_within_grace), (_PERHAPS, facts.hanging_perhaps), (_HANGS, late)]
     bench.rule(
         "hanging-transaction",
-        "times a last stable offset stood still for longer than transaction.timeout.ms",
+        "times a last stable offset stalled for longer than transaction.timeout.ms",
         [(ruling, n) for ruling, n in hanging if n],
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fakes.run_folders import Site, judged, served
-from kaput.dashboard.beneath import MOST_BYTES
+from kaput.dashboard.safe_files import MOST_BYTES
 from kaput.errors import UsageError
 from kaput.evidence.findings_file import read_findings
 

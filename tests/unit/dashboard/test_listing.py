@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from fakes.run_folders import STARTED, judged, made
-from kaput.dashboard.beneath import Runs
 from kaput.dashboard.listing import Line, Listing, chosen
+from kaput.dashboard.safe_files import Runs
 from kaput.evidence.recording import NAME, hold_to_record
 
 

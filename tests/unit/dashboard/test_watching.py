@@ -15,11 +15,11 @@ import psutil
 import pytest
 
 from fakes.run_folders import SECOND, Producer, Site, judged, made, nonreader, now_ns, served
-from kaput.dashboard.beneath import Runs
+from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching import events as events_module
-from kaput.dashboard.watching.audience import EVERY_S, MOST_WATCHERS, Audience
+from kaput.dashboard.watching.current_state import Small
 from kaput.dashboard.watching.reader import RunReader
-from kaput.dashboard.watching.small import Small
+from kaput.dashboard.watching.subscribers import EVERY_S, MOST_WATCHERS, Subscribers
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.recording import NAME, hold_alone, hold_to_record
@@ -238,14 +238,14 @@ def test_nobody_is_let_go_before_he_was_sent_the_verdict(tmp_path: Path) -> None
     judged(tmp_path, "old").findings_path.write_text(json.dumps(_findings()))
 
     async def watch() -> None:
-        audience = Audience(Runs(tmp_path))
-        async with audience.watching("old") as show:
+        subscribers = Subscribers(Runs(tmp_path))
+        async with subscribers.watching("old") as show:
             picture = await show.after(0)
             assert picture is not None and picture.over
-            while audience.shows:
+            while subscribers.shows:
                 await asyncio.sleep(0)
-            assert audience.unsettled
-        assert not audience.unsettled
+            assert subscribers.unsettled
+        assert not subscribers.unsettled
 
     # In a thread: Playwright leaves its own loop running in that of the browser's tests.
     with ThreadPoolExecutor(1) as thread:
@@ -273,21 +273,21 @@ def test_a_hundred_browsers_that_do_not_read_hold_up_nobody(
                 producer.send(10, now_ns())
                 seen = next(p["counts"]["acked"] for _, _, p in events if p["counts"]["acked"] == 10 * count)
             assert seen == 100
-            assert len(site.dashboard.audience.shows) == 1
+            assert len(site.dashboard.subscribers.shows) == 1
         assert psutil.Process().memory_info().rss - memory < 200 << 20
         assert eventually(lambda: _watchers(site) == 0, 60)
     producer.close()
 
 
 def _watchers(site: Site) -> int:
-    return sum(show.watchers for show in site.dashboard.audience.shows)
+    return sum(show.watchers for show in site.dashboard.subscribers.shows)
 
 
 def test_too_many_browsers_are_told_so(
     folder: RunFolder, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In place of a stream."""
-    monkeypatch.setattr("kaput.dashboard.watching.audience.MOST_WATCHERS", 1)
+    monkeypatch.setattr("kaput.dashboard.watching.subscribers.MOST_WATCHERS", 1)
     assert MOST_WATCHERS > 100
     with site.events(NAME_OF_RUN) as events:
         next(events)

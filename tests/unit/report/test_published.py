@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kaput.evidence.findings import Findings
-from kaput.report.published import PUBLISHED, beside_published
+from kaput.report.published import PUBLISHED, compared_with_published
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.loader import load_builtin
 
@@ -19,7 +19,7 @@ def test_every_published_scenario_is_a_built_in() -> None:
 def test_the_share_of_a_failover_is_compared_with_the_share_of_brokers(raw: dict[str, Any]) -> None:
     """A tenth of the brokers killed, and the affected share beside it."""
     raw["run"]["scenario"] = "broker-failover-10x1"
-    published, ours = beside_published(Findings.model_validate(raw))
+    published, ours = compared_with_published(Findings.model_validate(raw))
     assert "42 of 393 (about 10 %) over about 800 ms" in published
     assert "1,234 of 5,678 messages affected (21.7 %) over 9,900 ms (killed: 10.0 % of the brokers)" in ours
 
@@ -27,9 +27,9 @@ def test_the_share_of_a_failover_is_compared_with_the_share_of_brokers(raw: dict
 def test_what_was_stuck_stands_beside_the_incident(raw: dict[str, Any]) -> None:
     """Where nothing was, nothing is said of it."""
     raw["run"]["scenario"] = "replication-factor-1"
-    assert "stuck" not in beside_published(Findings.model_validate(raw))[1]
+    assert "stuck" not in compared_with_published(Findings.model_validate(raw))[1]
     raw["faults"][0]["stuck"] = {"billing": 4321}
-    published, ours = beside_published(Findings.model_validate(raw))
+    published, ours = compared_with_published(Findings.model_validate(raw))
     assert "11 messages stuck" in published
     assert f"4,321 messages stuck for billing until {raw['faults'][0]['target']} was back" in ours
 
@@ -37,7 +37,7 @@ def test_what_was_stuck_stands_beside_the_incident(raw: dict[str, Any]) -> None:
 def test_a_scenario_of_the_users_own_has_nothing_published(raw: dict[str, Any]) -> None:
     """An unknown name renders no lines."""
     raw["run"]["scenario"] = "mine"
-    assert beside_published(Findings.model_validate(raw)) == []
+    assert compared_with_published(Findings.model_validate(raw)) == []
 
 
 def test_what_groups_were_given_stands_beside_what_was_published_of_them(raw: dict[str, Any]) -> None:
@@ -46,7 +46,7 @@ def test_what_groups_were_given_stands_beside_what_was_published_of_them(raw: di
     next(a for a in raw["anomalies"] if a["name"] == "redelivered" and a["group"] == "billing")["count"] = 13
     slump = {"what": "acked", "below_per_s": 800.0, "longest_s": 11, "total_s": 12}
     raw["rates"]["slumps"] = [slump]
-    published, ours = beside_published(Findings.model_validate(raw))
+    published, ours = compared_with_published(Findings.model_validate(raw))
     assert "each once" in published
     assert "billing was delivered 39,977 messages, 13 of them redelivered" in ours
     assert "acked below 800 a second for 11 s at most" in ours

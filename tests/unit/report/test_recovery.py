@@ -27,7 +27,7 @@ def test_each_step_begins_where_the_one_before_ended() -> None:
     bars = [(bar.row, bar.begin, bar.end, bar.text) for bar in recovery_bars(whole)]
     assert bars == [
         ("the fault", 0.0, 9.0, "9.0 s until the heal"),
-        ("detect and elect", 0.0, 2.0, "2,000 ms"),
+        ("election", 0.0, 2.0, "2,000 ms"),
         ("first acknowledgement", 2.0, 2.25, "250 ms after the election"),
         ("first delivery", 2.25, 2.4, "150 ms after the first acknowledgement"),
         ("backlog drained", 2.4, 6.4, "6.4 s after the fault"),

@@ -208,7 +208,7 @@ def test_what_vanished_is_ruled_as_its_loss_would_be(scenario: Make) -> None:
 
 PART, NONE = "transactions are stored in part", "committed transactions are not stored at all"
 FOLLOWS = "it follows from a message that was overwritten or lost"
-STOOD = "times a last stable offset stood still for longer than transaction.timeout.ms"
+STOOD = "times a last stable offset stalled for longer than transaction.timeout.ms"
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_rulings_are_summed_and_the_most_comes_first(scenario: Make) -> None:
         "3 acknowledged messages are lost, permitted: acks=1 promises nothing across a change of leader.",
         "3 messages are stored more than once, permitted: "
         "retries without idempotence may store a message twice.",
-        "4 messages are stored behind later ones of the same producer, permitted: "
+        "4 messages are stored after later ones of the same producer, permitted: "
         "retries with more than one request in flight may overtake each other.",
         "6 offsets were given to more than one message, permitted: "
         "acks=1 promises nothing across a change of leader.",

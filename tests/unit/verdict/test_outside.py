@@ -162,7 +162,7 @@ def test_order_across_a_change_whose_time_is_not_known(scenario: Make) -> None:
     assert judge(facts_of(reordered=swaps, leader_changes=1), made).verdict == "violated"
     (reason,) = judge(facts_of(reordered=swaps, polled_ns=POLLED, leader_changes=1), made).reasons
     assert reason == (
-        "2 messages are stored behind later ones of the same producer: "
+        "2 messages are stored after later ones of the same producer: "
         "a change of leader may have come between: its time is known by polling alone."
     )
     across = facts_of(reordered=[Reordered(0, 2, True)], polled_ns=POLLED, leader_changes=1)

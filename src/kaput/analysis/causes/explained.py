@@ -31,7 +31,7 @@ _PERHAPS = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
 _NO_LOG = Extent(None, None, 0)
 
 
-def beside_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
+def against_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
     """Acknowledgements that the log does not bear out, a row each, with what is at their offsets now.
 
     `astray`: runs whose `row` points into the `times` attempts and dones. Added: attempt_ns, done_ns;
@@ -78,7 +78,7 @@ def explained(
     silent: Collection[int],
     attempted: Sequence[Attempted],
 ) -> pl.DataFrame:
-    """`beside_the_log` with cause, fault, ack_epoch, later_epoch, later_start, later_ns (when that epoch
+    """`against_the_log` with cause, fault, ack_epoch, later_epoch, later_start, later_ns (when that epoch
     began; `since_ns`: at the earliest) and the fields of Circumstances.
 
     `under`: (producer, place, epoch, first_ns), the first acknowledgement of what each epoch has stored of a

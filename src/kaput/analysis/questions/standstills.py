@@ -33,7 +33,7 @@ _STANDSTILLS = ("place", "offset", "n", "at_ns", "to_ns")
 def _story(row: Row) -> str:
     seconds = (row["to_ns"] - row["at_ns"]) / 1e9
     behind = "" if row.get("producer") is None else f", behind {message(row)}"
-    stood = f"the last stable offset stood still at {at(row)} for {seconds:.1f} s"
+    stood = f"the last stable offset stalled at {at(row)} for {seconds:.1f} s"
     return f"{stood} from {clock(row['at_ns'])} on{behind}"
 
 

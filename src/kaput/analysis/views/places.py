@@ -10,7 +10,7 @@ from functools import cached_property
 
 import polars as pl
 
-from kaput.analysis.causes.explained import beside_the_log, explained
+from kaput.analysis.causes.explained import against_the_log, explained
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.columns import MESSAGE
@@ -101,7 +101,7 @@ class Places(Stored):
     def _explained(self, runs: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
         known = self.known
         return explained(
-            beside_the_log(runs, times, self.log),
+            against_the_log(runs, times, self.log),
             known.under,
             known.timeline,
             known.extents,

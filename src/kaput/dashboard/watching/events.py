@@ -8,7 +8,7 @@ from contextlib import suppress
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from kaput.dashboard.watching.audience import Audience, Show
+from kaput.dashboard.watching.subscribers import Show, Subscribers
 
 STALLED_S = 15.0  # a browser that takes nothing for so long is let go
 _IDLE_S = 10.0  # after which a line without meaning tells whether anybody is there
@@ -17,9 +17,9 @@ _IDLE_S = 10.0  # after which a line without meaning tells whether anybody is th
 class Events(Response):
     """The answer to one request. `seen`: the Last-Event-ID, if the browser comes again."""
 
-    def __init__(self, audience: Audience, name: str, seen: str = "") -> None:
+    def __init__(self, subscribers: Subscribers, name: str, seen: str = "") -> None:
         super().__init__()
-        self._audience, self._name, self._seen = audience, name, seen
+        self._subscribers, self._name, self._seen = subscribers, name, seen
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends until the run is judged, the browser goes, or the server ends."""
@@ -28,9 +28,9 @@ class Events(Response):
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body"})
             return
-        async with self._audience.watching(self._name) as show:
+        async with self._subscribers.watching(self._name) as show:
             gone = asyncio.create_task(_gone(receive))
-            closing = asyncio.create_task(self._audience.closing.wait())
+            closing = asyncio.create_task(self._subscribers.closing.wait())
             showing = asyncio.create_task(self._show(show, send))
             tasks = {gone, closing, showing}
             with suppress(asyncio.CancelledError):

@@ -1,7 +1,7 @@
 """One run in progress, read on and on: what is known of it at the moment, as browsers are shown it.
 
 Counts are provisional until the drain has read everything back. Where the recorder has died, that is said.
-Its place: audience.py has one reader for all browsers that watch the same run.
+Its place: subscribers.py has one reader for all browsers that watch the same run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from kaput.dashboard.beneath import Runs
-from kaput.dashboard.watching.small import Small, rows_of
+from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.watching.current_state import Small, rows_of
 from kaput.dashboard.watching.steps import Steps, Table
 from kaput.dashboard.watching.tails import AttemptsTail, StreamTail
 from kaput.errors import KaputError

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from fakes.run_folders import judged
-from kaput.dashboard.beside import Beside, beside
+from kaput.dashboard.sidecar import Sidecar, sidecar
 from waiting import eventually
 
 _BOUND_S = 120  # a busy machine loads libraries for long
@@ -23,8 +23,8 @@ _BOUND_S = 120  # a busy machine loads libraries for long
 _RUN = """
 import os, sys, time
 from pathlib import Path
-from kaput.dashboard.beside import beside
-with beside(Path(sys.argv[1])) as shown:
+from kaput.dashboard.sidecar import sidecar
+with sidecar(Path(sys.argv[1])) as shown:
     if len(sys.argv) == 2:
         with shown.handed_over():
             os.execv(sys.executable, [sys.executable, "-c", os.environ["PROGRAM"], sys.argv[1], "again"])
@@ -63,13 +63,13 @@ def kills(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         kill(pid, number)
 
     monkeypatch.setattr(os, "kill", noted)
-    monkeypatch.setattr("kaput.dashboard.beside._END_S", float(_BOUND_S))
+    monkeypatch.setattr("kaput.dashboard.sidecar._END_S", float(_BOUND_S))
     return killed
 
 
 def test_it_answers_for_as_long_as_the_block(tmp_path: Path, kills: list[int]) -> None:
     """Over a folder that is made for it; behind the run, and in a session of its own; it ends by itself."""
-    with beside(tmp_path / "runs") as shown:
+    with sidecar(tmp_path / "runs") as shown:
         judged(tmp_path / "runs", "a")
         assert _status(shown.port) == 200
         assert psutil.Process(shown.pid).nice() >= 10 and os.getsid(shown.pid) == shown.pid
@@ -104,7 +104,7 @@ def test_it_comes_forward_for_the_verdict() -> None:
 
 def test_one_that_is_not_wanted_any_more_is_not_killed(tmp_path: Path, kills: list[int]) -> None:
     """It ends by itself, however little of it was there by then."""
-    with beside(tmp_path) as shown:
+    with sidecar(tmp_path) as shown:
         pass
     assert not psutil.pid_exists(shown.pid) and kills == []
 
@@ -118,7 +118,7 @@ class Never:
             print("loading", flush=True)
             time.sleep(600)
 sys.meta_path.insert(0, Never())
-from kaput.dashboard.beside import main
+from kaput.dashboard.sidecar import main
 main()
 """
 
@@ -138,8 +138,8 @@ def test_one_that_has_not_even_started_ends_at_once(tmp_path: Path) -> None:
 
 def test_one_that_hangs_is_ended(tmp_path: Path, kills: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped, it cannot see its end coming."""
-    monkeypatch.setattr("kaput.dashboard.beside._END_S", 1.0)
-    with beside(tmp_path) as shown:
+    monkeypatch.setattr("kaput.dashboard.sidecar._END_S", 1.0)
+    with sidecar(tmp_path) as shown:
         os.kill(shown.pid, signal.SIGSTOP)
     assert not psutil.pid_exists(shown.pid) and kills == [shown.pid, shown.pid]
 
@@ -167,5 +167,5 @@ def test_it_is_adopted_over_an_exec_and_ends_with_its_process(tmp_path: Path, nu
 def test_somebody_elses_mark_is_not_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kaput that is started by a kaput has a dashboard of its own."""
     monkeypatch.setenv("KAPUT_DASHBOARD", "1-99 1 5 80")
-    with beside(tmp_path) as shown:
-        assert isinstance(shown, Beside) and shown.port != 80
+    with sidecar(tmp_path) as shown:
+        assert isinstance(shown, Sidecar) and shown.port != 80

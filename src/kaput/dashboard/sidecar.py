@@ -34,7 +34,7 @@ _END_S = 10.0
 
 
 @dataclass(frozen=True)
-class Beside:
+class Sidecar:
     """A dashboard that runs beside this process."""
 
     pid: int
@@ -77,7 +77,7 @@ class Beside:
 
 
 @contextmanager
-def beside(runs: Path) -> Iterator[Beside]:
+def sidecar(runs: Path) -> Iterator[Sidecar]:
     """A dashboard over the folder of runs, which is made where it is missing, until the block ends.
 
     Raises LabError where it cannot be started.
@@ -93,11 +93,11 @@ def beside(runs: Path) -> Iterator[Beside]:
             found.end()
 
 
-def _started(runs: Path) -> Beside:
+def _started(runs: Path) -> Sidecar:
     runs.mkdir(parents=True, exist_ok=True)
     with _bound() as bound, shielded():
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kaput.dashboard.beside", str(bound.fileno()), str(runs.resolve())],
+            [sys.executable, "-P", "-m", "kaput.dashboard.sidecar", str(bound.fileno()), str(runs.resolve())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -109,15 +109,15 @@ def _started(runs: Path) -> Beside:
         pipe = os.dup(process.stdin.fileno())
         process.stdin.close()
         process.returncode = 0  # it is waited for here, by its pid, also after kaput has started over
-        return Beside(process.pid, pipe, bound.getsockname()[1])
+        return Sidecar(process.pid, pipe, bound.getsockname()[1])
 
 
-def _adopted() -> Beside | None:
+def _adopted() -> Sidecar | None:
     """What this process had started before it started over."""
     marker, *numbers = os.environ.pop(_MARK, "").split(" ")
     if marker != own_marker() or len(numbers) != 3:
         return None
-    found = Beside(*map(int, numbers))
+    found = Sidecar(*map(int, numbers))
     os.set_inheritable(found.pipe, False)
     return found
 
@@ -137,7 +137,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     ending = _Ending()
-    from kaput.dashboard.beneath import Runs
+    from kaput.dashboard.safe_files import Runs
     from kaput.dashboard.serving import server_of
 
     bound = socket.socket(fileno=int(sys.argv[1]))

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from kaput.dashboard.beneath import Runs
+from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.reader import Picture, RunReader
 from kaput.errors import KaputError
 
@@ -81,7 +81,7 @@ class Show:
         self._new = asyncio.Event()
 
 
-class Audience:
+class Subscribers:
     """All runs that are being watched. `closing` is set when the server ends."""
 
     def __init__(self, runs: Runs) -> None:
