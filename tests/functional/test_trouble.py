@@ -79,7 +79,7 @@ def test_no_right_to_namespaces_is_said_before_anything_starts(tmp_path: Path) -
         env={**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
     )
     assert done.returncode == 4, done.stderr
-    assert "network namespaces cannot be made (unshare: unshare failed" in done.stderr
+    assert "cannot create network namespaces (unshare: unshare failed" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
 

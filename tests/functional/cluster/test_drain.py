@@ -8,11 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as PartitionOffset
 from confluent_kafka.admin import AdminClient
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.lab import Cluster
+from kaput.core import TopicPartition
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.scenario.model import Topic
@@ -24,7 +26,7 @@ SENT, DELETED = 50, 11
 def _delete(cluster: Cluster, topic: str, below: int) -> None:
     """What kafka-delete-records does."""
     client = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
-    (done,) = client.delete_records([TopicPartition(topic, 0, below)]).values()
+    (done,) = client.delete_records([PartitionOffset(topic, 0, below)]).values()
     assert done.result(30).low_watermark == below
 
 
@@ -52,7 +54,7 @@ def test_where_the_log_begins_is_on_record(
     if while_reading:
         begin = reader._begin
 
-        def deleted_meanwhile(client: object, place: tuple[str, int]) -> int:
+        def deleted_meanwhile(client: object, place: TopicPartition) -> int:
             """The records go just after the reader has asked where they begin."""
             first = begin(client, place)  # type: ignore[arg-type]
             if first == 0:
@@ -62,7 +64,7 @@ def test_where_the_log_begins_is_on_record(
         monkeypatch.setattr(reader, "_begin", deleted_meanwhile)
     else:
         _delete(cluster, topic, DELETED)
-    told = reader.read({(topic, 0): SENT}, 60, lambda done, total: None)
+    told = reader.read({TopicPartition(topic, 0): SENT}, 60, lambda done, total: None)
     (row,) = _rows(folder, "end_offsets")
     assert (row["start_offset"], row["drained_to"], row["end_offset"]) == (DELETED, SENT, SENT)
     assert [r["offset"] for r in _rows(folder, "log")] == list(range(DELETED, SENT))
