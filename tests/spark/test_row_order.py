@@ -107,7 +107,7 @@ def test_rows_in_any_order_and_any_files_give_the_same_findings(
     assert found.to_json() == expected.to_json()
 
 
-@pytest.mark.parametrize("name", OF_TRANSACTIONS)
+@pytest.mark.parametrize("name", sorted(OF_TRANSACTIONS))
 def test_so_do_transactions(name: str, tmp_path: Path, spark: SparkContext) -> None:
     """Each of their anomalies in a history of its own, those of test_anomalies.py."""
     make = CASES[name][0]
