@@ -17,7 +17,7 @@ from kaput.cli.exit_status import RootGroup, status_of
 from kaput.errors import AccountingError, LabError, StillRecording
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder, replace_text
-from waiting import wait_for
+from waiting import eventually, wait_for
 
 KAPUT = [sys.executable, "-P", "-m", "kaput"]
 
@@ -198,7 +198,13 @@ def test_an_interrupted_verb_ends_in_130(tmp_path: Path, number: signal.Signals)
 
     try:
         wait_for(is_read, "the reading of the scenario")
-        process.send_signal(number)
+
+        def ends() -> bool:
+            """Sent again: one that arrives just before the read begins is seen only once the read has ended."""
+            process.send_signal(number)
+            return eventually(lambda: process.poll() is not None, 5)
+
+        wait_for(ends, "the end of the verb")
         _, said = process.communicate(timeout=60)
     finally:
         process.kill()
