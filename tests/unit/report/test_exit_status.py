@@ -200,7 +200,7 @@ def test_an_interrupted_verb_ends_in_130(tmp_path: Path, number: signal.Signals)
         wait_for(is_read, "the reading of the scenario")
 
         def ends() -> bool:
-            """Sent again: one that arrives just before the read begins is seen only once the read has ended."""
+            """Sent again: one that arrives just before the read begins is seen only after the read."""
             process.send_signal(number)
             return eventually(lambda: process.poll() is not None, 5)
 
