@@ -13,38 +13,26 @@ import signal
 import sys
 import threading
 import time
-import uuid
 from pathlib import Path
 
-from kaput.evidence.attempts import AttemptWriter
-from kaput.evidence.recorder import Recorder
 from kaput.scenario.vocabulary import OUTCOMES
 from kaput.workload.client_spec import CommandProducerSpec, client_properties, notify
 from kaput.workload.command.host import COMMAND, READY_S, run_producer, start_failure
 from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of
-from kaput.workload.counters import FIELDS, Counters, ThresholdWatch
-from kaput.workload.payload.identity import Codec
+from kaput.workload.counters import FIELDS
+from kaput.workload.numbered_producer import NumberedProducer
 
 BATCH = 64
 FLUSH_S = 0.2
 _CELL = {"acked": FIELDS.index("acked"), "failed": FIELDS.index("failed"), "unknown": FIELDS.index("unknown")}
 
 
-class CommandSender:
+class CommandSender(NumberedProducer[CommandProducerSpec]):
     """Gives one producer's messages to a program, and records the outcomes it prints."""
 
     def __init__(self, spec: CommandProducerSpec, stderr: Path) -> None:
-        self.spec = spec
-        folder = Path(spec.folder)
-        self.recorder = Recorder(folder, "sends", f"producer-{spec.producer}")
-        self.attempts = AttemptWriter(folder, spec.producer, spec.topic)
-        counters = Counters(Path(spec.counters), spec.producers)
-        self.counts = counters.row(spec.producer)
-        self.watch = ThresholdWatch(counters, spec.thresholds)
-        fill = uuid.UUID(spec.run_id).bytes + bytes(range(64))
-        codec = Codec(uuid.UUID(spec.run_id), spec.payload_bytes, fill, spec.text)
-        self.encode = codec.encoder(spec.producer)
-        self.stopping, self.ready = threading.Event(), threading.Event()
+        super().__init__(spec)
+        self.ready = threading.Event()
         self._recording = threading.Lock()
         self._outstanding: dict[int, int] = {}  # attempt_ns by seq
         self._attempted = 0

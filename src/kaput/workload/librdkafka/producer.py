@@ -13,22 +13,18 @@ import signal
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException, Message, Producer
 
-from kaput.evidence.attempts import AttemptWriter
-from kaput.evidence.recorder import Recorder
 from kaput.processes.skip_pandas import skip_pandas
 from kaput.workload.client_spec import ProducerSpec, client_settings, notify
-from kaput.workload.counters import Counters, ThresholdWatch
 from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
 from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
 from kaput.workload.librdkafka.delivery_reports import Reports
-from kaput.workload.payload.identity import Codec
+from kaput.workload.numbered_producer import NumberedProducer
 
 FLUSH_ROWS = 8192
 FLUSH_S = 0.2
@@ -37,22 +33,12 @@ POLL_EVERY = 64  # sends between two polls for callbacks
 TICK_S = 0.001  # librdkafka rounds timeouts down to whole milliseconds
 
 
-class Sender:
+class Sender(NumberedProducer[ProducerSpec]):
     """Sends one producer's messages and records their outcomes."""
 
     def __init__(self, spec: ProducerSpec) -> None:
-        self.spec = spec
-        folder = Path(spec.folder)
-        self.recorder = Recorder(folder, "sends", f"producer-{spec.producer}")
-        self.attempts = AttemptWriter(folder, spec.producer, spec.topic)
-        counters = Counters(Path(spec.counters), spec.producers)
-        self.counts = counters.row(spec.producer)
-        self.watch = ThresholdWatch(counters, spec.thresholds)
+        super().__init__(spec)
         self.reports = Reports(self.recorder, spec, self.counts)
-        fill = uuid.UUID(spec.run_id).bytes + bytes(range(64))
-        codec = Codec(uuid.UUID(spec.run_id), spec.payload_bytes, fill, spec.text)
-        self.encode = codec.encoder(spec.producer)
-        self.stopping = threading.Event()
         self.settings = client_settings(spec)
         self.authorization = AuthorizationErrors(self.settings)
         self._flushed_at = time.monotonic()

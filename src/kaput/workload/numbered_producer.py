@@ -1,0 +1,35 @@
+"""What each of kaput's own producer processes has, whichever client sends its numbered messages."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from kaput.evidence.attempts import AttemptWriter
+from kaput.evidence.recorder import Recorder
+from kaput.workload.client_spec import ProducerSpec
+from kaput.workload.counters import Counters, ThresholdWatch
+from kaput.workload.payload.identity import Codec
+
+S = TypeVar("S", bound=ProducerSpec)
+
+
+class NumberedProducer(Generic[S]):
+    """`attempts` and `recorder` are its evidence, `counts` what others see of its progress, `watch` the
+    faults that wait for a message; `encode` makes a message's payload; `stopping`: no more are to be sent.
+    """
+
+    def __init__(self, spec: S) -> None:
+        self.spec = spec
+        folder = Path(spec.folder)
+        self.recorder = Recorder(folder, "sends", f"producer-{spec.producer}")
+        self.attempts = AttemptWriter(folder, spec.producer, spec.topic)
+        counters = Counters(Path(spec.counters), spec.producers)
+        self.counts = counters.row(spec.producer)
+        self.watch = ThresholdWatch(counters, spec.thresholds)
+        fill = uuid.UUID(spec.run_id).bytes + bytes(range(64))
+        codec = Codec(uuid.UUID(spec.run_id), spec.payload_bytes, fill, spec.text)
+        self.encode = codec.encoder(spec.producer)
+        self.stopping = threading.Event()
