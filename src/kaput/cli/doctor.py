@@ -34,11 +34,18 @@ class Severity(StrEnum):
     NEVER = "never"
 
 
+CheckIds = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID", help="With --prove: only these checks, for example KP003."),
+]
+Prove = Annotated[
+    bool,
+    typer.Option("--prove", help="Reproduce each finding on a scratch cluster, with and without the fix."),
+]
+
+
 def doctor_command(
-    check: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ID", help="With --prove: only these checks, for example KP003."),
-    ] = None,
+    check: CheckIds = None,
     *,
     bootstrap_servers: Servers = None,
     cluster: ClusterName = None,
@@ -59,12 +66,7 @@ def doctor_command(
         bool, typer.Option("--fix", help="Apply the fixes; each is shown and confirmed first.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask for confirmation.")] = False,
-    prove: Annotated[
-        bool,
-        typer.Option(
-            "--prove", help="Reproduce each finding on a scratch cluster, with and without the fix."
-        ),
-    ] = False,
+    prove: Prove = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> int:
     """Check a cluster, its topics and groups, and report risks.

@@ -23,22 +23,25 @@ Throttle = Annotated[
     typer.Option(metavar="RATE", help=f"Bytes per second and broker, or none (default: {DEFAULT_THROTTLE})."),
 ]
 
+Topics = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Topic to reassign. Repeatable.")]
+AwayFrom = Annotated[
+    list[int] | None,
+    typer.Option(metavar="BROKER", help="Move all replicas off this broker. Repeatable."),
+]
+
+InFlight = Annotated[int, typer.Option(min=1, metavar="N", help="Partitions reassigned at the same time.")]
+
 
 def reassign_command(
     *,
-    topic: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Topic to reassign. Repeatable.")
-    ] = None,
+    topic: Topics = None,
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="Reassign all topics, including Kafka's internal ones.")
     ] = False,
     replication_factor: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Number of replicas of each partition.")
     ] = None,
-    away_from: Annotated[
-        list[int] | None,
-        typer.Option(metavar="BROKER", help="Move all replicas off this broker. Repeatable."),
-    ] = None,
+    away_from: AwayFrom = None,
     spread_racks: Annotated[
         bool, typer.Option("--spread-racks", help="Spread each partition's replicas over racks.")
     ] = False,
@@ -48,9 +51,7 @@ def reassign_command(
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted reassignment.")] = False,
     rollback: Rollback = None,
     throttle: Throttle = None,
-    in_flight: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Partitions reassigned at the same time.")
-    ] = DEFAULT_IN_FLIGHT,
+    in_flight: InFlight = DEFAULT_IN_FLIGHT,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")] = False,
     plan_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the plan as Kafka's reassignment JSON.")

@@ -28,38 +28,57 @@ from kaput.cli.verbs import DEFAULT_RUNS, Runs
 if TYPE_CHECKING:
     from kaput.api.existing_cluster import ExistingClusterOptions
 
+Scenarios = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="SCENARIO", help="Built-in names (see kaput scenarios) or YAML files."),
+]
+Tags = Annotated[
+    list[str] | None, typer.Option(metavar="TAG", help="Run all built-in scenarios with this tag.")
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change the scenario: workload.producers.0.acks=1. Repeatable.",
+    ),
+]
+Varied = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=V1,V2,...",
+        help="Run once for each value; several --vary run every combination. Keys as for --set.",
+    ),
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Repeat the random choices of an earlier run.")]
+Repeat = Annotated[
+    int,
+    typer.Option(min=1, metavar="N", help="Run each this many times; shows means and 95 % intervals."),
+]
+OwnCluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT,...",
+        help="Run on your own cluster instead of starting one (docs/EXISTING_CLUSTER.md).",
+    ),
+]
+UseExistingTopic = Annotated[
+    bool,
+    typer.Option(
+        "--use-existing-topic",
+        help="With --bootstrap-servers: also write to topics kaput did not create.",
+    ),
+]
+
 
 def run_command(
-    scenario: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SCENARIO", help="Built-in names (see kaput scenarios) or YAML files."),
-    ] = None,
+    scenario: Scenarios = None,
     *,
-    tag: Annotated[
-        list[str] | None, typer.Option(metavar="TAG", help="Run all built-in scenarios with this tag.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Change the scenario: workload.producers.0.acks=1. Repeatable.",
-        ),
-    ] = None,
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=V1,V2,...",
-            help="Run once for each value; several --vary run every combination. Keys as for --set.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Repeat the random choices of an earlier run.")
-    ] = None,
-    repeat: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="Run each this many times; shows means and 95 % intervals."),
-    ] = 1,
+    tag: Tags = None,
+    set_: Overrides = None,
+    vary: Varied = None,
+    seed: Seed = None,
+    repeat: Repeat = 1,
     brokers: Brokers = None,
     controllers: Controllers = None,
     racks: Racks = None,
@@ -69,21 +88,9 @@ def run_command(
     security: Security = None,
     config: BrokerConfig = None,
     kafka_home: KafkaHome = None,
-    bootstrap_servers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT,...",
-            help="Run on your own cluster instead of starting one (docs/EXISTING_CLUSTER.md).",
-        ),
-    ] = None,
+    bootstrap_servers: OwnCluster = None,
     command_config: CommandConfig = None,
-    use_existing_topic: Annotated[
-        bool,
-        typer.Option(
-            "--use-existing-topic",
-            help="With --bootstrap-servers: also write to topics kaput did not create.",
-        ),
-    ] = False,
+    use_existing_topic: UseExistingTopic = False,
     runs: Runs = DEFAULT_RUNS,
     json: Annotated[
         bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")

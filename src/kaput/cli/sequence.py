@@ -91,29 +91,33 @@ def generate_command(
         write(1, order)
 
 
+Expected = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A..B",
+        help="Numbers each producer sent (default: from the lowest to the highest number seen).",
+    ),
+]
+Pattern = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REGEX",
+        help="Pattern with (?P<number>[0-9]+) and optionally (?P<time>...) and (?P<producer>...).",
+    ),
+]
+
+
 @app.command("check", cls=Verb)
 def check_command(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="FILE", help="Consumers' output (default: stdin).")
     ] = None,
     *,
-    expect: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A..B",
-            help="Numbers each producer sent (default: from the lowest to the highest number seen).",
-        ),
-    ] = None,
+    expect: Expected = None,
     producers: Annotated[
         int, typer.Option(min=0, max=1_000_000, metavar="N", help="Number of producers expected, from 0.")
     ] = 0,
-    pattern: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REGEX",
-            help="Pattern with (?P<number>[0-9]+) and optionally (?P<time>...) and (?P<producer>...).",
-        ),
-    ] = None,
+    pattern: Pattern = None,
     line_format: Annotated[
         LineFormat, typer.Option(help="The --line-format the lines were generated with.")
     ] = LineFormat.TEXT,
