@@ -45,8 +45,8 @@ def judge(
 ) -> Findings:
     """The findings of one folder, written next to the evidence. Raises EvidenceError naming the file.
 
-    `ledger`: what its rows are (analysis/ledger.py). `scratch`: for what cannot be written into the folder.
-    `progress` is entered while the analysis works.
+    `ledger`: what its rows are (analysis/questions/ledger.py). `scratch`: for what cannot be written into
+    the folder. `progress` is entered while the analysis works.
     """
     folder, unkept = evidence.folder, _Unkept()
     if folder.unkept is not None:

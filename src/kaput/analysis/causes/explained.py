@@ -31,15 +31,15 @@ _PERHAPS = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
 _NO_LOG = Extent(None, None, 0)
 
 
-def against_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
+def against_the_log(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
     """Acknowledgements that the log does not bear out, a row each, with what is at their offsets now.
 
-    `astray`: runs whose `row` points into the `times` attempts and dones. Added: attempt_ns, done_ns;
+    `acks`: runs whose `row` points into the `times` attempts and dones. Added: attempt_ns, done_ns;
     `taken`, whether there is any record at the offset now; `holder_producer` and `holder_seq`, the least of
     the messages that are there.
     """
     nowhere = pl.any_horizontal(pl.col("place").is_null(), pl.col("offset").is_null())
-    located = astray.filter(~nowhere)
+    located = acks.filter(~nowhere)
     there = meeting(log, located, PLACES)
     located, there = overlay([located, there], PLACES)
     held = (
@@ -52,7 +52,7 @@ def against_the_log(astray: pl.DataFrame, times: Mapping[str, Ints], log: pl.Dat
         )
     )
     parts = located.join(held, on="part", how="left").drop("part")
-    every = pl.concat([parts, astray.filter(nowhere)], how="diagonal")
+    every = pl.concat([parts, acks.filter(nowhere)], how="diagonal")
     return _rows(every.with_columns(pl.col("taken").fill_null(False)), times)
 
 

@@ -79,7 +79,7 @@ class Consequences(Question):
 def _read(places: Places) -> pl.DataFrame:
     """Of what should not have been shown, those whose message is gone: each is a consequence of that."""
     gone = places.explained(places.passed["aborted_reads"])
-    return _CONSEQUENCES.of(gone.with_columns(name=pl.lit("aborted-read"), n=pl.lit(1, pl.Int64)))
+    return gone.select(pl.lit("aborted-read").alias("name"), "group", *LOSS, n=pl.lit(1, pl.Int64))
 
 
 def found(
@@ -108,7 +108,7 @@ def found(
         *(_matched(name, cases[name], passed) for name in PASSED),
         _matched("redelivered", again, _from_0(spans), _BY_THEN),
     ]
-    return _CONSEQUENCES.of(pl.concat(rows))
+    return pl.concat(rows)
 
 
 _OF_CASES = ("again_ns", "committed_to", "accepted_ns", "acquired_ns")

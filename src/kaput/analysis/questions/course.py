@@ -106,7 +106,7 @@ def _steps(rows: Rows) -> pl.DataFrame:
     if width_ns == step_ns and graded["times"].sum() == len(rows.acked.rows["dones"]):
         # Counted already.
         outcomes.discard("acked")
-        counts.append(steps.COUNTS.of(graded))
+        counts.append(graded.select(steps.COUNTS.columns))
     for outcome in outcomes:
         chosen = sends.where(pl.col("outcome") == outcome).rows
         done = chosen["dones"]

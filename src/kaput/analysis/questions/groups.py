@@ -6,7 +6,7 @@ No counting of records here: what members were handed was counted by the tasks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -77,15 +77,16 @@ def _members(run: Run, index: int) -> list[MemberFindings]:
             delivered=records.get(m, 0),
             commits_refused=refused[m],
             redelivered_after_commit=receivers.get((index, names.members.index(m), True), 0),
-            anomalies=_anomalies(run, index, names.members.index(m)),
+            anomalies=_anomalies(run, index, names.members.index(m), receivers),
         )
         for m in sorted({e["member"] for e in events} | set(records))
     ]
 
 
-def _anomalies(run: Run, index: int, member: int) -> dict[str, int]:
+def _anomalies(
+    run: Run, index: int, member: int, receivers: Mapping[tuple[int, int, bool], int]
+) -> dict[str, int]:
     found = {name: run.totals.by_member[name, index, member] for name in GROUP_ANOMALIES}
-    receivers = of_members(run)
     found["redelivered"] = sum(receivers.get((index, member, after), 0) for after in (False, True))
     return {name: n for name, n in found.items() if n}
 

@@ -97,14 +97,14 @@ def displaced(
     return both.group_by("place", "producer", "cause", *KNOWN).agg(pl.col("n").sum())
 
 
-def inconsistent(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
+def inconsistent(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """(place, offset, n, producer, seq, other_producer, other_seq): stretches of offsets with more than one
     identity, and the least and the greatest of them.
 
-    `astray`: acknowledgements that the log does not bear out. One that it does says what the log says.
+    `acks`: acknowledgements that the log does not bear out. One that it does says what the log says.
     """
     claims = [
-        frame.select(*SPOT, *MESSAGE, "n") for frame in (astray, log.filter(NAMED), deliveries.filter(NAMED))
+        frame.select(*SPOT, *MESSAGE, "n") for frame in (acks, log.filter(NAMED), deliveries.filter(NAMED))
     ]
     doubted = _doubted(*claims)
     claims = [meeting(frame, doubted, PLACES) for frame in claims]
@@ -120,7 +120,7 @@ def inconsistent(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFra
     )
 
 
-def _doubted(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
+def _doubted(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """Where more than one identity may be: what the log has twice, and claims that differ from it."""
     log = in_order(log, SPOT)
     end = pl.col("offset") + pl.col("n")
@@ -135,7 +135,7 @@ def _doubted(astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) 
         & (pl.col("end") >= end)
     )
     odd = compared.filter(~agrees.fill_null(False))
-    return pl.concat([frame.select(*SPOT, "n") for frame in (astray, shared, odd)])
+    return pl.concat([frame.select(*SPOT, "n") for frame in (acks, shared, odd)])
 
 
 def corrupt(log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
@@ -145,12 +145,12 @@ def corrupt(log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
 
 
 def claimed(
-    damaged: pl.DataFrame, astray: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame
+    damaged: pl.DataFrame, acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame
 ) -> pl.DataFrame:
     """Damaged offsets, a row each, with the least identity that anything else claims there, if any does."""
     frames = [
         meeting(frame.select(*SPOT, *MESSAGE, "n"), damaged, PLACES)
-        for frame in (astray, log.filter(NAMED), deliveries.filter(NAMED))
+        for frame in (acks, log.filter(NAMED), deliveries.filter(NAMED))
     ]
     *claims, _ = overlay([*frames, damaged.select(*SPOT, "n")], PLACES)
     who = pl.concat(claims).sort(MESSAGE).unique("part", keep="first")

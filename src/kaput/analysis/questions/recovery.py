@@ -121,7 +121,7 @@ def first_acks(stretches: pl.DataFrame, dones: Ints, reached: Iterable[Reached])
         since = one.effective_ns if one.epoch is not None else max(one.effective_ns, one.election_ns or 0)
         mine = _of_the_new_leader(stretches.filter(ACKED), one).filter(pl.col("done_ns_last") >= since)
         rows += _first_since(one.fault, mine, dones, since)
-    return _FIRST.of(pl.DataFrame(rows, _COLUMNS, orient="row"))
+    return pl.DataFrame(rows, _COLUMNS, orient="row")
 
 
 def first_deliveries(
@@ -134,7 +134,7 @@ def first_deliveries(
             mine = _of_the_new_leader(stretches, one).select("part")
             read = deliveries.join(mine, on="part", how="semi").filter(place=one.place)
             rows += _first_since(one.fault, read, polls, one.effective_ns)
-    return _FIRST.of(pl.DataFrame(rows, _COLUMNS, orient="row"))
+    return pl.DataFrame(rows, _COLUMNS, orient="row")
 
 
 def _of_the_new_leader(stretches: pl.DataFrame, one: Reached) -> pl.DataFrame:

@@ -69,7 +69,7 @@ def stuck(stretches: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, In
     own = stretches.filter(ACKED & HAS_OFFSET).select("place", "row", "n", "done_ns_first", begin="offset")
     # One after the other: a group that commits nothing waits for every message at each of many heals.
     found = [_of_one(own, rows, times) for rows in waiting.partition_by("fault", "group")]
-    return _STUCK.of(pl.concat([_of_one(own.clear(), waiting.clear(), times), *found]))
+    return pl.concat([_of_one(own.clear(), waiting.clear(), times), *found])
 
 
 def _of_one(own: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:

@@ -115,7 +115,7 @@ def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str
         ),
         known.select("group", "topic", unclear=pl.lit(True), n=pl.Series(open_, dtype=pl.Int64)),
     ]
-    return _TOO_EARLY.of(pl.concat(found).filter(pl.col("n") > 0))
+    return pl.concat(found).filter(pl.col("n") > 0)
 
 
 def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
@@ -131,7 +131,7 @@ def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[
     offsets = spread(known["first_offset"].to_numpy() + known["below"].to_numpy(), n)
     later = attempt >= numbers(known["after_ns"])[line]
     rows = known.select("group", place="first_place")[line[later]]
-    return _OWED_FROM.of(rows.with_columns(offset=pl.Series(offsets[later], dtype=pl.Int64)))
+    return rows.with_columns(offset=pl.Series(offsets[later], dtype=pl.Int64))
 
 
 def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
