@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
-from kaput.cli.verbs import DEFAULT_RUNS, Runs
+from kaput.cli.verbs import Runs
+from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from kaput.operate.doctor.diagnosis import Finding
