@@ -80,8 +80,8 @@ class Depot(Queue):
                 history.rows["deliveries"].pop()
         for _ in range(random.randint(0, 3)):
             kind = random.choice(("killed", "killed", "left"))
-            who = {"group": self.group, "member": random.choice((_name(self, random), f"{self.number}-three"))}
-            history.event(kind, random.randint(0, 12), **who, **_ALL)
+            member = random.choice((_name(self, random), f"{self.number}-three"))
+            history.event(kind, random.randint(0, 12), group=self.group, member=member, **_ALL)
         history.add("end_offsets", **where, partition=0, end_offset=3, drained_to=3)
         history.add("end_offsets", **where, partition=1, end_offset=0, drained_to=0)
 
