@@ -8,7 +8,9 @@ from typing import Any
 from rich.text import Text
 
 from kaput.printable import printable_document
-from kaput.report.layout import NOTHING, columns, number, plural
+from kaput.report.document import Table
+from kaput.report.formats import NOTHING, number, plural
+from kaput.report.render.terminal import table_text
 
 
 def render(status: Mapping[str, Any]) -> Text:
@@ -37,7 +39,7 @@ def _nodes(status: Mapping[str, Any]) -> Text:
         [f"{node['role']} {node['id']}", node["state"], NOTHING if node["pid"] is None else str(node["pid"])]
         for node in [*status["brokers"], *status["others"]]
     ]
-    return columns(["node", "state", "pid"], rows, left=2)
+    return table_text(Table(["node", "state", "pid"], rows, "ll"))
 
 
 def _states(status: Mapping[str, Any]) -> dict[int, str]:
@@ -64,14 +66,14 @@ def _partitions(partitions: Sequence[Mapping[str, Any]] | None, states: Mapping[
         ]
         for each in partitions
     ]
-    table = columns(["partition", "leader", "epoch", "replicas", "ISR", ""], rows, left=6)
+    table = table_text(Table(["partition", "leader", "epoch", "replicas", "ISR", ""], rows, "llllll"))
     summary = (
         f"  {plural(len(partitions), 'partition')}, {under} under-replicated, {offline} without a leader\n"
     )
     late = sum(each["leader"] in states for each in partitions)
     hint = (
-        f"  {plural(late, 'leader')} above cannot answer: the controller replaces a broker that is silent "
-        "for broker.session.timeout.ms (9 s by default)\n"
+        f"  {plural(late, 'leader')} above cannot answer: the controller replaces a broker that sends no "
+        "heartbeat for broker.session.timeout.ms (9 s by default)\n"
     )
     return Text.assemble(table, summary, hint if late else "")
 
@@ -93,7 +95,8 @@ def _groups(groups: Sequence[Mapping[str, Any]] | None) -> Text:
         for group in groups
         for each in group["partitions"]
     ]
-    return columns(["group", "partition", "committed", "end", "lag"], rows, left=2) if rows else Text()
+    header = ["group", "partition", "committed", "end", "lag"]
+    return table_text(Table(header, rows, "ll")) if rows else Text()
 
 
 def _foot(status: Mapping[str, Any]) -> Text:

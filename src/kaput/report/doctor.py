@@ -9,7 +9,7 @@ from typing import Protocol
 from rich.text import Text
 
 from kaput.printable import printable
-from kaput.report.layout import plural
+from kaput.report.formats import plural
 
 _STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
 

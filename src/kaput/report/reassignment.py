@@ -11,7 +11,9 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from kaput.core import TopicPartition
-from kaput.report.layout import columns, plural
+from kaput.report.document import Table
+from kaput.report.formats import plural
+from kaput.report.render.terminal import table_text
 
 _FEW = 30
 
@@ -21,7 +23,7 @@ class Move(Protocol):
 
     @property
     def topic(self) -> str:
-        """Whose."""
+        """Its topic."""
 
     @property
     def partition(self) -> int:
@@ -37,7 +39,7 @@ class Move(Protocol):
 
     @property
     def adding(self) -> tuple[int, ...]:
-        """Who copies it."""
+        """Brokers that get a copy."""
 
     @property
     def copied(self) -> int:
@@ -53,10 +55,10 @@ def render(moves: Sequence[Move], now: Mapping[TopicPartition, Sequence[int]]) -
     text.append("\n").append_text(_brokers(moves, now)).append("\n")
     copies = sum(len(move.adding) for move in moves)
     reordered = sum(not move.adding and set(move.before) == set(move.after) for move in moves)
-    said = [f"{plural(len(moves), 'partition')} change", f"{plural(copies, 'replica')} are copied"]
+    changes = [f"{plural(len(moves), 'partition')} change", f"{plural(copies, 'replica')} are copied"]
     if reordered:
-        said.append(f"{reordered:,} only get another preferred leader")
-    text.append(f"{', '.join(said)}: {decimal(sum(move.copied for move in moves))}\n", style="bold")
+        changes.append(f"{reordered:,} only get another preferred leader")
+    text.append(f"{', '.join(changes)}: {decimal(sum(move.copied for move in moves))}\n", style="bold")
     return text
 
 
@@ -65,7 +67,7 @@ def _partitions(moves: Sequence[Move]) -> Text:
         [f"{move.topic}/{move.partition}", _listed(move.before), _listed(move.after), decimal(move.copied)]
         for move in moves
     ]
-    return columns(["partition", "replicas", "to be", "to copy"], rows, left=3)
+    return table_text(Table(["partition", "replicas", "to be", "to copy"], rows, "lll"))
 
 
 def _topics(moves: Sequence[Move]) -> Text:
@@ -74,7 +76,7 @@ def _topics(moves: Sequence[Move]) -> Text:
         same = list(group)
         before, after = _span(len(m.before) for m in same), _span(len(m.after) for m in same)
         rows.append([topic, f"{len(same):,}", before, after, decimal(sum(move.copied for move in same))])
-    return columns(["topic", "partitions", "replicas each", "to be", "to copy"], rows)
+    return table_text(Table(["topic", "partitions", "replicas each", "to be", "to copy"], rows))
 
 
 def _brokers(moves: Sequence[Move], now: Mapping[TopicPartition, Sequence[int]]) -> Text:
@@ -89,7 +91,8 @@ def _brokers(moves: Sequence[Move], now: Mapping[TopicPartition, Sequence[int]])
         [str(broker), *(f"{count[broker]:,}" for count in (have, get, lead, led)), decimal(copied[broker])]
         for broker in sorted(have | get)
     ]
-    return columns(["broker", "replicas", "to be", "preferred leader of", "to be", "to copy"], rows)
+    header = ["broker", "replicas", "to be", "preferred leader of", "to be", "to copy"]
+    return table_text(Table(header, rows))
 
 
 def _each(assignment: Mapping[TopicPartition, Sequence[int]]) -> Counter[int]:

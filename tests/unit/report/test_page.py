@@ -17,16 +17,15 @@ from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
-from kaput.report import ledger
-from kaput.report.course import MOST_STEPS, read_course
+from kaput.report.document import Cell, text_of
+from kaput.report.glossary import GLOSSARY
 from kaput.report.images import to_png, to_svg
-from kaput.report.manifest import manifest_of
-from kaput.report.markdown import to_markdown
-from kaput.report.page import to_html
-from kaput.report.words import WORDS
+from kaput.report.run_report import to_html, to_markdown
+from kaput.report.sections.fates import adds_up, fates_table
+from kaput.report.timeline.reading import MOST_STEPS, read_timeline
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'`|*&amp;</script>"
-GLOSSARY = Path(__file__).parents[3] / "docs" / "GLOSSARY.md"
+GLOSSARY_FILE = Path(__file__).parents[3] / "docs" / "GLOSSARY.md"
 
 
 class Tags(HTMLParser):
@@ -128,38 +127,39 @@ def test_every_part_is_there(tmp_path: Path) -> None:
     text = Tags(document).text
     for said in (
         "VIOLATED",
-        "What was done, and the proof that it bit",
+        "confirmed",
         "Messages a second",
         "Leader of each partition",
-        "Who consumed which partition",
-        "The cells add up to the 400 messages that were sent.",
+        "Owner of each partition",
+        "The fates add up to the 400 messages sent.",
         findings.faults[0].proof,
         findings.anomaly("lost")[0].examples[0].story,
         "kaput run scenario.yaml --seed",
         "acks=1",
     ):
         assert said in text, said
-    course = json.loads(re.search(r'id="course">(.*?)</script>', document, re.DOTALL)[1])  # type: ignore[index]
-    assert {"done", "rates", "ack", "end_to_end", "leaders", "isr", "owners"} <= set(
-        course["runs"][0]["charts"]
+    timeline = json.loads(re.search(r'id="charts">(.*?)</script>', document, re.DOTALL)[1])  # type: ignore[index]
+    assert {"faults", "rates", "ack", "end_to_end", "leaders", "isr", "owners"} <= set(
+        timeline["runs"][0]["charts"]
     )
 
 
 def test_cells_of_the_ledger_add_up(findings: Findings) -> None:
     """By row, by column, and all together; where they do not, that is said."""
-    found = ledger.ledger(findings)
+    table = fates_table(findings)
 
-    def whole(text: str) -> int:
-        return int(text.replace(",", ""))
+    def whole(cell: str | Cell) -> int:
+        return int(text_of(cell).split()[0].replace(",", ""))
 
-    for line in found.rows:
-        assert sum(whole(cell.text) for cell in line.cells) == whole(line.sum)
-    for column, total in enumerate(found.sums):
-        assert sum(whole(line.cells[column].text) for line in found.rows) == whole(total)
-    assert whole(found.total) == findings.totals.sent and found.adds_up
+    for row in table.rows:
+        assert sum(map(whole, row[1:-1])) == whole(row[-1])
+    for column, total in enumerate(table.sums[1:], 1):
+        assert sum(whole(row[column]) for row in table.rows) == whole(total)
+    total = whole(table.sums[-1])
+    assert total == findings.totals.sent and adds_up(total, findings).tone == "fine"
     more = findings.totals.model_copy(update={"sent": 41_000})
-    broken = ledger.ledger(findings.model_copy(update={"totals": more}))
-    assert not broken.adds_up and "NOT to the 41,000" in broken.said
+    broken = adds_up(total, findings.model_copy(update={"totals": more}))
+    assert broken.tone == "note" and "NOT to the 41,000" in broken.text
 
 
 def _long(folder: RunFolder, began_ns: int, seconds: int, each: int) -> None:
@@ -189,9 +189,9 @@ def test_a_page_does_not_grow_with_messages(tmp_path: Path) -> None:
     sizes = []
     for seconds, each in ((60, 10), (60, 10_000), (2_000, 500), (36_000, 300)):
         _long(folder, began, seconds, each)
-        course = read_course(folder, findings, manifest_of(folder))
-        assert course is not None
-        assert len(course.fine.rows) <= MOST_STEPS and len(course.table.rows) <= 400
+        timeline = read_timeline(folder, findings)
+        assert timeline is not None
+        assert len(timeline.fine.rows) <= MOST_STEPS and len(timeline.table.rows) <= 400
         sizes.append(len(to_html(folder, findings)))
     assert sizes[1] - sizes[0] < 20_000
     assert max(sizes) < 1_600_000
@@ -232,9 +232,9 @@ def test_markdown_means_only_what_it_is_meant_to(findings: Findings) -> None:
 
 def test_words_are_those_of_the_glossary() -> None:
     """A definition has one home: what a page says of a word is what the glossary says."""
-    said = {}
-    for line in GLOSSARY.read_text(encoding="utf-8").splitlines():
+    found = {}
+    for line in GLOSSARY_FILE.read_text(encoding="utf-8").splitlines():
         if line.startswith("| "):
             word, _, text = line.strip("| ").partition(" | ")
-            said[word.partition(" [")[0]] = text
-    assert {word: said.get(word) for word in WORDS} == WORDS
+            found[word.partition(" [")[0]] = text
+    assert {word: found.get(word) for word in GLOSSARY} == GLOSSARY
