@@ -33,7 +33,7 @@ from kaput.evidence.sealing import needs_sealing, parquet_writer, seal
 from kaput.report.comparison import Entry
 from kaput.report.comparison_report import to_html as compared
 from kaput.report.junit import to_junit
-from kaput.report.run_report import scenario_of, to_html, to_markdown
+from kaput.report.run_report import scenario_of, to_html, to_markdown, to_text
 
 _MEMORY = 6 << 30  # a folder of a few KB that wants more is a failure
 

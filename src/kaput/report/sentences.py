@@ -56,7 +56,7 @@ def confirmation(fault: FaultFindings) -> str:
         return "confirmed"
     if fault.bit:
         return "took effect at an unknown time"
-    return "had no effect" if fault.effective_ns is None else "took effect, but not confirmed in full"
+    return "had no effect" if fault.effective_ns is None else "took effect, but is not proven in full"
 
 
 def arithmetic_sentence(findings: Findings) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields, is_dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,15 @@ from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
-from kaput.report.document import Cell, text_of
-from kaput.report.glossary import GLOSSARY
+from kaput.report.document import Cell, Term, text_of
 from kaput.report.images import to_png, to_svg
-from kaput.report.run_report import to_html, to_markdown
+from kaput.report.render.html import glossary
+from kaput.report.run_report import document, to_html, to_markdown
 from kaput.report.sections.fates import adds_up, fates_table
+from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.timeline.reading import MOST_STEPS, read_timeline
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'`|*&amp;</script>"
-GLOSSARY_FILE = Path(__file__).parents[3] / "docs" / "GLOSSARY.md"
 
 
 class Tags(HTMLParser):
@@ -230,11 +231,28 @@ def test_markdown_means_only_what_it_is_meant_to(findings: Findings) -> None:
     assert "<script" not in told.replace("\\<script", "") and "<img" not in told.replace("\\<img", "")
 
 
-def test_words_are_those_of_the_glossary() -> None:
-    """A definition has one home: what a page says of a word is what the glossary says."""
-    found = {}
-    for line in GLOSSARY_FILE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("| "):
-            word, _, text = line.strip("| ").partition(" | ")
-            found[word.partition(" [")[0]] = text
-    assert {word: found.get(word) for word in GLOSSARY} == GLOSSARY
+def test_words_of_a_page_are_explained_by_the_glossary(tmp_path: Path) -> None:
+    """Every term has its meaning on hover; words with a synonym or Jepsen's name in brackets too."""
+    page = to_html(*_judged(tmp_path))
+    explained = re.findall(r'data-about="[^"]*">([^<]*)</dfn>', page)
+    assert {"drain", "lost", "permitted", "acked", "longest unavailability", "aborted-read"} <= set(explained)
+    assert glossary()["rejected"].startswith("what a member of a share group")
+    assert not [word for word in _terms(JudgedRun(_judged(tmp_path / "again")[1])) if word not in glossary()]
+
+
+def _terms(run: JudgedRun) -> set[str]:
+    """The words of all terms in the document."""
+    found = set()
+
+    def look(value: Any) -> None:
+        if isinstance(value, Term):
+            found.add(value.word)
+        elif is_dataclass(value):
+            for one in fields(value):
+                look(getattr(value, one.name))
+        elif isinstance(value, list | tuple):
+            for one in value:
+                look(one)
+
+    look(document(run))
+    return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaput.report.cluster_status import render
+from kaput.cli.status_text import render
 
 
 def document(state: str, leader: int | None = 1) -> dict[str, Any]:

@@ -175,7 +175,7 @@ def test_a_fault_that_is_proven_in_part_is_not_said_to_be_nothing(raw: dict[str,
     """It took effect, and its heal failed."""
     raw["faults"][0] |= {"bit": False, "proof": "cut; the heal failed: EPERM"}
     text = to_text(Findings.model_validate(raw), Path("x")).plain
-    assert "took effect, but not confirmed in full: cut; the heal failed: EPERM" in text
+    assert "took effect, but is not proven in full: cut; the heal failed: EPERM" in text
 
 
 def test_rates_and_topics_that_grew(raw: dict[str, Any]) -> None:

@@ -15,7 +15,6 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from kaput.report.document import Chart, Document, Term, Timelines, every_block, parts, plain
-from kaput.report.glossary import GLOSSARY
 from kaput.report.render.vega_bundle import vega_bundle
 
 _SIGNS = {"held": "✓", "loss": "✓", "violated": "✗", "inconclusive": "?"}
@@ -31,13 +30,13 @@ def render(document: Document) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.tests["explained"] = lambda part: isinstance(part, Term) and part.word in GLOSSARY
+    environment.tests["explained"] = lambda part: isinstance(part, Term) and part.word in glossary()
     environment.filters |= {"parts": parts, "plain": plain, "kind": lambda block: type(block).__name__}
     charts = _charts(document)
     return environment.get_template(_TEMPLATE).render(
         document=document,
         sign=_SIGNS.get(document.head.tone, "?"),
-        glossary=GLOSSARY,
+        glossary=glossary(),
         charts=_as_script(charts) if charts else None,
         bundle=Markup(vega_bundle()) if charts else "",
         style=Markup(_text("report.css")),
@@ -56,6 +55,17 @@ def _charts(document: Document) -> dict[str, Any] | None:
     timelines = found[0]  # a page has one clock
     runs = [run.drawn for run in timelines.runs]
     return {"begin": timelines.begin, "end": timelines.end, "runs": runs, "others": others}
+
+
+@cache
+def glossary() -> dict[str, str]:
+    """What words mean, by word, as in docs/GLOSSARY.md (GLOSSARY.md here is a link to it)."""
+    meanings: dict[str, str] = {}
+    for line in _text("../GLOSSARY.md").splitlines():
+        words, _, meaning = line.strip("| ").partition(" | ")
+        for word in words.split(", ") if line.startswith("| ") else ():
+            meanings.setdefault(word.partition(" [")[0], meaning)
+    return meanings
 
 
 @cache

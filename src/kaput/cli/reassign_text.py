@@ -5,45 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Protocol
 
 from rich.filesize import decimal
 from rich.text import Text
 
 from kaput.core import TopicPartition
+from kaput.operate.reassign.moves import Move
 from kaput.report.document import Table
 from kaput.report.formats import plural
 from kaput.report.render.terminal import table_text
 
 _FEW = 30
-
-
-class Move(Protocol):
-    """One partition's move."""
-
-    @property
-    def topic(self) -> str:
-        """Its topic."""
-
-    @property
-    def partition(self) -> int:
-        """Its number."""
-
-    @property
-    def before(self) -> tuple[int, ...]:
-        """Its replicas, the preferred leader first."""
-
-    @property
-    def after(self) -> tuple[int, ...]:
-        """The same, as planned."""
-
-    @property
-    def adding(self) -> tuple[int, ...]:
-        """Brokers that get a copy."""
-
-    @property
-    def copied(self) -> int:
-        """Bytes."""
 
 
 def render(moves: Sequence[Move], now: Mapping[TopicPartition, Sequence[int]]) -> Text:

@@ -4,42 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Protocol
 
 from rich.text import Text
 
+from kaput.operate.doctor.diagnosis import Finding
 from kaput.printable import printable
 from kaput.report.formats import plural
 
 _STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
-
-
-class Finding(Protocol):
-    """A finding of the doctor."""
-
-    @property
-    def id(self) -> str:
-        """KP001 and so on."""
-
-    @property
-    def severity(self) -> str:
-        """critical, warning or info"""
-
-    @property
-    def resource(self) -> str:
-        """The resource."""
-
-    @property
-    def title(self) -> str:
-        """The risk."""
-
-    @property
-    def evidence(self) -> str:
-        """What was seen."""
-
-    @property
-    def remedy(self) -> str:
-        """The command that fixes it."""
 
 
 def render(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
