@@ -60,7 +60,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`naming`: what tells the lines apart, and their verdicts; `figures`: those that differ come first."""
+    """`naming`: what distinguishes the lines, and their verdicts; `figures`: those that differ come first."""
 
     title: str
     naming: Sequence[Column]
@@ -250,7 +250,7 @@ def _word(varied: Mapping[str, JsonValue], key: str) -> str:
 
 
 def _short(keys: Sequence[str]) -> dict[str, str]:
-    """The keys by their ends, as long as it takes to tell them apart; what is below `config` is one end."""
+    """The keys by their ends, as long as it takes to distinguish them; what is below `config` is one end."""
     ends = {key: _ends(key) for key in keys}
     found = {}
     for key in keys:

@@ -205,7 +205,7 @@ def parts(phrase: Phrase) -> tuple[str, ...]:
 
 
 def text_of(cell: str | Cell) -> str:
-    """What a cell says, with its label."""
+    """Its text, with its label."""
     if isinstance(cell, str):
         return cell
     return f"{cell.text} {cell.label}" if cell.label else cell.text

@@ -1,4 +1,4 @@
-"""The sentences of a report: the verdict in one, and what high-watermark arithmetic would have said."""
+"""The sentences of a report: the verdict in one, and what high-watermark arithmetic gives."""
 
 from __future__ import annotations
 

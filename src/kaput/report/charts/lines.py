@@ -71,7 +71,7 @@ def scales(timelines: Sequence[Timeline]) -> Scales:
         )
         for name in ("sent", "acked")
     )
-    # What had waited is acknowledged all at once: such a peak must not make all the rest small.
+    # A backlog is acknowledged all at once: such a peak must not make all the rest small.
     return Scales(1.05 * max(sent, min(acked, PEAK * sent)) or 1.0, ms)
 
 

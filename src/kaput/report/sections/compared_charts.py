@@ -30,7 +30,7 @@ Runs = Sequence[tuple[RunFolder, Findings]]
 
 @dataclass(frozen=True)
 class DrawnRun:
-    """One run among others. `label`: what tells it apart."""
+    """One of several runs. `label`: what distinguishes it."""
 
     label: str
     findings: Findings

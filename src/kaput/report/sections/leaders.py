@@ -63,7 +63,7 @@ def _brokers(ids: Sequence[int]) -> str:
 
 
 def leader_sentences(findings: Findings) -> list[str]:
-    """One for each leader change, those with losses first; of many that lost nothing, how many more."""
+    """One for each leader change, those with losses first; of those without, the first few."""
     costly = [change for change in findings.leader_changes if change.deposed_acks]
     calm = [change for change in findings.leader_changes if not change.deposed_acks]
     sentences = [", ".join(_sentence(change)) + "." for change in (*costly, *calm[:_CALM_CHANGES])]
@@ -110,7 +110,7 @@ def _learned(known: Learned) -> str:
 
 
 def _proof(change: LeaderChange) -> Iterator[str]:
-    """Which of the lost messages were seen on whose disk, and which were not."""
+    """How many of the lost messages were seen on which broker's disk, and how many on none."""
     unseen = change.lost_unseen
     if unseen is None:
         return

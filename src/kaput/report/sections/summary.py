@@ -111,8 +111,9 @@ def _figures(run: JudgedRun) -> Iterator[Figure]:
     elected = max((f.election_ms for f in findings.faults if f.election_ms is not None), default=None)
     if elected is not None:
         yield Figure(Term("until a new leader", "election_ms"), milliseconds(elected))
-    silent = max((f.unavailable_ms for f in findings.faults if f.unavailable_ms is not None), default=None)
-    if silent is not None:
-        yield Figure(Term("longest unavailability", "unavailable_ms"), milliseconds(silent), "without an ack")
+    gap = max((f.unavailable_ms for f in findings.faults if f.unavailable_ms is not None), default=None)
+    if gap is not None:
+        name = Term("longest unavailability", "unavailable_ms")
+        yield Figure(name, milliseconds(gap), "without an ack")
     if findings.latency_ms.ack.p99 is not None:
         yield Figure("ack latency p99", milliseconds(findings.latency_ms.ack.p99))

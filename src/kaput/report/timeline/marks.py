@@ -43,8 +43,8 @@ def events(found: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Mark]:
         if kind == "leader":
             leader = row["leader"]
             if place in led and led[place] != leader:
-                who = "no leader of" if leader is None or leader < 0 else f"broker {leader} leads"
-                text = f"{who} {place[0]}/{place[1]} (epoch {row['leader_epoch']})"
+                leads = "no leader of" if leader is None or leader < 0 else f"broker {leader} leads"
+                text = f"{leads} {place[0]}/{place[1]} (epoch {row['leader_epoch']})"
             led[place] = leader
         elif kind == "isr":
             text = f"ISR of {place[0]}/{place[1]}: {', '.join(map(str, row['isr'] or []))}"
