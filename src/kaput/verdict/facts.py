@@ -160,6 +160,7 @@ class Facts:
     standstill_s: int | None = None
     polled_ns: int | None = None
     slump_s: int | None = None
+    service_standstill_ms: float = 0.0
     stuck: int = 0
     end_offsets: int = 0
     end_offsets_known: bool = False

@@ -59,7 +59,7 @@ class Latencies(Question):
         for index in messages.groups:
             deliveries = messages.deliveries.filter(group=index)
             attempts = messages.times["attempts"]
-            when, took_ns = end_to_end(messages.stretches, deliveries, attempts, messages.polls)
+            _, when, took_ns = end_to_end(messages.stretches, deliveries, attempts, messages.polls)
             took = whole_us(took_ns)
             counts.append(counted(took).with_columns(group=pl.lit(index, pl.Int64)))
             stepped.append(steps.graded("delivered", when, took, step_ns))
@@ -118,8 +118,9 @@ def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
 
 def end_to_end(
     sends: pl.DataFrame, deliveries: pl.DataFrame, attempts: Ints, polls: Ints
-) -> tuple[Ints, Ints]:
-    """When each message was first delivered to one group, and how long after its attempt, ns.
+) -> tuple[Ints, Ints, Ints]:
+    """Of each message that was delivered to one group: its part, when it was first, and how long after its
+    attempt, ns.
 
     `sends` and `deliveries`: runs overlaid (cutting.py), whose `row` points into `attempts` and `polls`.
     """
@@ -132,10 +133,16 @@ def end_to_end(
     once, more = (attempt >= 0) & (often == 1), (attempt >= 0) & (often > 1)
     when = picked(polls, poll[once], n[once])
     took = when - picked(attempts, attempt[once], n[once])
+    parts = np.repeat(part[once], n[once])
     if not more.any():
-        return when, took
+        return parts, when, took
     at, polled = spread(attempt[more], n[more]), spread(poll[more], n[more])
     order = np.argsort(at, kind="stable")
     which, begin = np.unique(at[order], return_index=True)
     first = np.minimum.reduceat(polls[polled][order], begin)
-    return np.concatenate([when, first]), np.concatenate([took, first - attempts[which]])
+    again = np.repeat(part[more], n[more])[order][begin]
+    return (
+        np.concatenate([parts, again]),
+        np.concatenate([when, first]),
+        np.concatenate([took, first - attempts[which]]),
+    )
