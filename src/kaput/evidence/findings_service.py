@@ -8,6 +8,7 @@ from typing import Literal
 
 from kaput.evidence.findings_parts import Part
 
+Met = Literal["met", "exceeded", "unmet"]
 EndedBy = Literal["heal", "election", "isr", "rebalance", "client", "unknown"]
 
 
@@ -100,7 +101,7 @@ class Expected(Part):
     """Its key in `expect`."""
     wanted: str
     """What the scenario has."""
-    found: float | str | None
+    found: float | None
     """What it was; null if it could not be measured."""
-    met: Literal["met", "exceeded", "unmet"]
+    met: Met
     """`exceeded` violates; `unmet` leaves the run inconclusive."""

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine import steps
-from kaput.analysis.engine.question import Find, Part, Question, Section, findings, group
+from kaput.analysis.engine.question import Find, Part, Question, Section, facts, findings, group
 from kaput.analysis.engine.sums import Sum, times
 from kaput.analysis.runs.run import NULL, Ints, picked, spread, whole_us
 from kaput.evidence.findings import Latency
@@ -72,7 +72,9 @@ class Latencies(Question):
         """Of acknowledgements, of each group, and of all groups together."""
         counts = run.sums["end_to_end"]
         every = counts.group_by("us").agg(pl.col("times").sum())
-        yield findings(latency_ms=Latency(ack=_ms(run.sums["acked_us"]), end_to_end=_ms(every)))
+        found = Latency(ack=_ms(run.sums["acked_us"]), end_to_end=_ms(every))
+        yield findings(latency_ms=found)
+        yield facts(ack_p99_ms=found.ack.p99, end_to_end_p99_ms=found.end_to_end.p99)
         for index in run.groups:
             yield group(index, end_to_end_ms=_ms(counts.filter(group=index)))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, fault
+from kaput.analysis.engine.question import Find, Part, Question, Section, facts, fault
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.endings import SHORTEST_NS, ended_by
 from kaput.analysis.facts.lag import Peak, drained_ns, peak
@@ -73,6 +73,8 @@ class Recovery(Question):
         """How long each fault's partitions took, and its groups."""
         deliveries = dict(run.sums["first_deliveries"].drop_nulls().iter_rows())
         drained, peaks = _of_lag(run.given)
+        elections = [_ms(reach.fault.effective_ns, reach.moved_ns) for reach in run.reaches]
+        yield facts(election_ms=max((ms for ms in elections if ms is not None), default=None))
         for reach in run.reaches:
             id_, since = reach.fault.id, reach.fault.effective_ns
             first = (run.first_acks.get(id_), deliveries.get(id_)) if reach.elected else (None, None)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, fault, findings
+from kaput.analysis.engine.question import Find, Part, Question, Section, facts, fault, findings
 from kaput.analysis.engine.spells import joined, ticks
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.endings import SHORTEST_NS, ended_by
@@ -97,7 +97,10 @@ class Silences(Question):
                 )
             )
         yield findings(unavailability=sorted(found, key=lambda u: (u.producer, u.topic, u.partition)))
-        for fault_id, (code, from_ns, to_ns) in _by_fault(run).items():
+        by_fault = _by_fault(run)
+        most = max((to_ns - from_ns for _, from_ns, to_ns in by_fault.values()), default=None)
+        yield facts(unavailable_ms=None if most is None else most / MS)
+        for fault_id, (code, from_ns, to_ns) in by_fault.items():
             ended_by = _ended_by(run, run.names.located(code), from_ns, to_ns, _last_ack_ns(run, place=code))
             ms = (to_ns - from_ns) / MS
             yield fault(fault_id, unavailable_ms=ms, unavailable_ended_by=ended_by)

@@ -51,7 +51,7 @@ class Standstills(Question):
             standstills_left_out=found.height - kept.height,
             availability=list(_availability(run, spells, found)),
         )
-        yield facts(service_standstill_ms=longest / MS)
+        yield facts(standstill_ms=longest / MS)
 
 
 def _with_all(spells: pl.DataFrame) -> pl.DataFrame:
