@@ -23,7 +23,8 @@ from kaput.cli.new_cluster import (
     cluster_block,
     naming,
 )
-from kaput.cli.verbs import DEFAULT_RUNS, Runs
+from kaput.cli.verbs import Runs
+from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from kaput.api.existing_cluster import ExistingClusterOptions

@@ -40,6 +40,8 @@ class Run(Part):
 
     id: str
     """The run's UUID."""
+    folder: str = ""
+    """Name of the run folder."""
     scenario: str
     """The scenario's short name."""
     title: str = ""

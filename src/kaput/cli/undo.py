@@ -1,4 +1,4 @@
-"""`kaput cleanup`: undoes what a killed run left in the user's own cluster."""
+"""`kaput undo`: undoes what a killed run left in the user's own cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from kaput.cli.cluster_options import Json
 
 
-def cleanup_command(
+def undo_command(
     run_dir: Annotated[
         Path, typer.Argument(metavar="RUN_DIR", help="Folder of a run with --bootstrap-servers.")
     ],
@@ -23,14 +23,14 @@ def cleanup_command(
     Heals its faults and deletes only the topics and groups that the run created. Exit status 4: something is
     left.
 
-    Example: kaput cleanup runs/20261122T171500-my-scenario-0b6f2a
+    Example: kaput undo runs/20261122T171500-my-scenario-0b6f2a
     """
     from kaput.errors import LabError
     from kaput.evidence.recording import hold_alone, left_behind
     from kaput.runner.cleanup import clean_up_folder
 
     # A run that is still recording needs its topics.
-    with hold_alone(run_dir, "kaput cleanup") if left_behind(run_dir) else nullcontext():
+    with hold_alone(run_dir, "kaput undo") if left_behind(run_dir) else nullcontext():
         left = clean_up_folder(run_dir)
     if json:
         typer.echo(json_library.dumps({"run_dir": str(run_dir), "left": left}))
