@@ -26,9 +26,9 @@ ToleranceOption = Annotated[
     list[str] | None,
     typer.Option(
         "--tolerance",
-        metavar="[FIGURE=]N%",
-        help="With --baseline: how much worse a figure may be (default: 20%, and 100 ms). Repeatable: "
-        "election-ms=50%, lost=3.",
+        metavar="SHARE",
+        help="With --baseline: how much worse figures may be (default: 20%, and 100 ms), or one of them: "
+        "election-ms=50%, lost=3. Repeatable.",
     ),
 ]
 
@@ -46,7 +46,8 @@ class Baselines:
 
         missing = sorted(set(scenarios) - set(self.of))
         if self.of and missing:
-            raise UsageError(f"--baseline: {', '.join(missing)}: no baseline; they are of {', '.join(self.of)}")
+            known = ", ".join(self.of)
+            raise UsageError(f"--baseline: none of {', '.join(missing)}; the baselines are of {known}")
 
     def show(self, runs: Sequence[Findings], to_stderr: bool) -> bool:
         """Prints every figure of runs that have a baseline. Returns whether any is worse."""
