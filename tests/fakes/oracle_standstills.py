@@ -109,7 +109,7 @@ class Standstills:
             for name, times in (("heal", heals), ("election", elections), ("isr", isrs))
         }
         healed, elected, isr = within.values()
-        if healed is not None and (elected is None or end - healed <= 10 * SECOND):
+        if healed is not None and (elected is None or end - healed <= 5 * SECOND):
             return "heal"
         for name, at in (("election", elected), ("isr", isr)):
             if at is not None and end - at <= 5 * SECOND:

@@ -101,7 +101,7 @@ class Expected(Part):
     """Its key in `expect`."""
     wanted: str
     """What the scenario has."""
-    found: float | None
+    found: int | float | None
     """What it was; null if it could not be measured."""
     met: Met
     """`exceeded` violates; `unmet` leaves the run inconclusive."""

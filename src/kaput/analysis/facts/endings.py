@@ -14,8 +14,7 @@ from kaput.scenario.values import group_hit
 from kaput.scenario.vocabulary import NOOP
 
 SHORTEST_NS = SECOND  # of a standstill
-AFTER_HEAL_NS = 10 * SECOND  # librdkafka tries to connect again every 10 s at least
-AFTER_CHANGE_NS = 5 * SECOND  # clients ask for new leaders within a second or so
+SOON_NS = 5 * SECOND  # clients connect again, or ask for the new leader, within a second or two
 CONFIRMED_NS = 2 * SECOND  # a heal works a little before its probe confirms it
 Span = tuple[int, int]  # the earliest moment and the latest at which something may have happened (ns)
 
@@ -40,10 +39,10 @@ def ended_by(from_ns: int, to_ns: int, moments: Moments) -> EndedBy:
         "isr": _last(moments.isrs, from_ns, to_ns),
     }
     healed = max((at for at in moments.heals if from_ns <= at <= to_ns), default=None)
-    if healed is not None and (to_ns - healed <= AFTER_HEAL_NS or elected is None):
+    if healed is not None and (to_ns - healed <= SOON_NS or elected is None):
         return "heal"
     for word, at_ns in changes.items():
-        if at_ns is not None and to_ns - at_ns <= AFTER_CHANGE_NS:
+        if at_ns is not None and to_ns - at_ns <= SOON_NS:
             return word
     if any(to_ns < at <= to_ns + CONFIRMED_NS for at in moments.heals):
         return "heal"

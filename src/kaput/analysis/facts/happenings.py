@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from kaput.analysis.facts.endings import AFTER_HEAL_NS, healing
+from kaput.analysis.facts.endings import healing
 from kaput.analysis.facts.timeline import Change, Fault
-from kaput.core import FOREVER_NS, MS, TopicPartition
+from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition
 from kaput.evidence.findings_service import Happening
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _OF_BROKERS = ("fenced", "unfenced", "started", "stopped")
 _NAMED = 3  # partitions of one change
+_LATELY_NS = 10 * SECOND  # since a heal
+_COLD_NS = 2 * SECOND  # since the first attempt
 
 
 class Meanwhile:
@@ -40,9 +42,7 @@ class Meanwhile:
         """The likeliest cause; None where the evidence has none."""
         faults = [one for one in healing(self._faults, group) if one.effective_ns is not None]
         in_effect = [one for one in faults if _in_effect(one, from_ns, to_ns)]
-        just_healed = [
-            one for one in faults if one.healed_ns and 0 <= from_ns - one.healed_ns <= AFTER_HEAL_NS
-        ]
+        just_healed = [one for one in faults if one.healed_ns and 0 <= from_ns - one.healed_ns <= _LATELY_NS]
         rebalanced = [
             r
             for r in self._run.rebalances.found
@@ -54,7 +54,7 @@ class Meanwhile:
             return f"group {group} rebalanced: {rebalanced[0].trigger}"
         if just_healed:
             return f"{_named(just_healed[-1])} had just been healed"
-        if from_ns <= self._load_from(group):
+        if group is None and from_ns - self._load_from() <= _COLD_NS:
             return "the load had only begun: brokers and clients were still cold"
         return None
 
@@ -63,7 +63,18 @@ class Meanwhile:
         if place is None or fault.effective_ns is None or place not in self._run.timeline.changes:
             return said
         led = self._run.timeline.leader_before(place, fault.effective_ns)
-        return f"{said}; broker {led} led {place}" if led in fault.brokers else said
+        if led in fault.brokers:
+            return f"{said}; broker {led} led {place}"
+        in_sync = [broker for broker in self._isr(place, fault.effective_ns) if broker in fault.brokers]
+        if in_sync and self._run.given.with_acks("all"):
+            return f"{said}; broker {in_sync[0]} was in the ISR of {place}, which acks=all waits for"
+        return said
+
+    def _isr(self, place: TopicPartition, at_ns: int) -> Sequence[int]:
+        """The in-sync replicas before a moment, as far as they are recorded."""
+        changes = self._run.timeline.changes[place]
+        known = [one.isr for one in changes if one.isr is not None and one.at_ns < at_ns]
+        return known[-1] if known else ()
 
     def _of_faults(self) -> Iterator[Happening]:
         for one in self._faults:
@@ -104,9 +115,9 @@ class Meanwhile:
         for (at_ns, kind, what), same in groupby(sorted(found), key=lambda one: one[:3]):
             yield Happening(at_ns=at_ns, kind=kind, what=f"{_places([one[3] for one in same])}: {what}")
 
-    def _load_from(self, group: str | None) -> int:
+    def _load_from(self) -> int:
         first = self._run.sums["sent"]["begin_ns"].min()
-        return first if isinstance(first, int) and group is None else -FOREVER_NS
+        return first if isinstance(first, int) else -FOREVER_NS
 
 
 def _in_effect(fault: Fault, from_ns: int, to_ns: int) -> bool:
