@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from kaput.analysis.facts.endings import healing
 from kaput.analysis.facts.timeline import Change, Fault
@@ -15,28 +17,50 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
 _OF_BROKERS = ("fenced", "unfenced", "started", "stopped")
+_SHOWN = 20  # of one standstill
 _NAMED = 3  # partitions of one change
 _LATELY_NS = 10 * SECOND  # since a heal
 _COLD_NS = 2 * SECOND  # since the first attempt
 
 
+class _Event(NamedTuple):
+    """Something that happened, to one partition or group where it is theirs alone."""
+
+    at_ns: int
+    kind: str
+    what: str
+    place: TopicPartition | None = None
+    group: str | None = None
+
+    def concerns(self, place: TopicPartition | None, group: str | None) -> bool:
+        """Whether it is of that partition (None: of any), and of that group."""
+        return (None in (place, self.place) or self.place == place) and (
+            None in (group, self.group) or self.group == group
+        )
+
+
 class Meanwhile:
     """Of one run."""
-
-    SHOWN = 20
 
     def __init__(self, run: Run) -> None:
         self._run, self._faults = run, run.given.faults
 
     def happened(
         self, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None
-    ) -> list[Happening]:
-        """In the order of time; of all partitions where none is named. Rebalances of all groups."""
-        every = [*self._of_faults(), *self._of_brokers(), *self._of_groups(group), *self._load_end(group)]
-        every += self._of_partitions(place)
+    ) -> tuple[list[Happening], int]:
+        """The first of them in the order of time, and how many more there were. Of all partitions where none
+        is named; rebalances of all groups where none is.
+        """
         # The cluster's events come in whole ms.
-        inside = [one for one in every if from_ns // MS * MS <= one.at_ns <= to_ns]
-        return sorted(inside, key=lambda one: (one.at_ns, one.kind, one.what))
+        first = bisect_left(self._events, from_ns // MS * MS, key=lambda one: one.at_ns)
+        last = bisect_right(self._events, to_ns, key=lambda one: one.at_ns)
+        mine = (one for one in self._events[first:last] if one.concerns(place, group))
+        found = [
+            (at_ns, kind, _at(str(one.place) for one in same if one.place) + what)
+            for (at_ns, kind, what), same in groupby(mine, key=lambda one: one[:3])
+        ]
+        shown = [Happening(at_ns=at, kind=kind, what=what) for at, kind, what in found[:_SHOWN]]
+        return shown, max(0, len(found) - _SHOWN)
 
     def cause(self, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None) -> str | None:
         """The likeliest cause; None where the evidence has none."""
@@ -76,44 +100,38 @@ class Meanwhile:
         known = [one.isr for one in changes if one.isr is not None and one.at_ns < at_ns]
         return known[-1] if known else ()
 
-    def _of_faults(self) -> Iterator[Happening]:
+    @cached_property
+    def _events(self) -> list[_Event]:
+        """Everything that happened, in the order of time."""
+        every = [*self._of_faults(), *self._of_brokers(), *self._of_groups(), *self._of_partitions()]
+        return sorted(every, key=lambda one: (*one[:3], str(one.place)))
+
+    def _of_faults(self) -> Iterator[_Event]:
         for one in self._faults:
             if one.effective_ns is not None:
-                yield Happening(at_ns=one.effective_ns, kind="fault", what=f"{_named(one)} took effect")
+                yield _Event(one.effective_ns, "fault", f"{_named(one)} took effect")
             if one.healed_ns is not None:
-                yield Happening(at_ns=one.healed_ns, kind="heal", what=f"{_named(one)} was healed")
+                yield _Event(one.healed_ns, "heal", f"{_named(one)} was healed")
 
-    def _of_brokers(self) -> Iterator[Happening]:
+    def _of_brokers(self) -> Iterator[_Event]:
         for row in self._run.given.cluster_events:
             if row["kind"] in _OF_BROKERS and row["broker"] is not None:
-                yield Happening(
-                    at_ns=row["at_ns"], kind=row["kind"], what=f"broker {row['broker']} {row['kind']}"
-                )
+                yield _Event(row["at_ns"], row["kind"], f"broker {row['broker']} {row['kind']}")
 
-    def _of_groups(self, group: str | None) -> Iterator[Happening]:
+    def _of_groups(self) -> Iterator[_Event]:
         for one in self._run.rebalances.found:
-            if group in (None, one.group):
-                until = "" if one.ended_ns is None else f" for {(one.ended_ns - one.started_ns) / 1e9:.1f} s"
-                what = f"group {one.group} rebalanced{until}: {one.trigger}"
-                yield Happening(at_ns=one.started_ns, kind="rebalance", what=what)
-
-    def _load_end(self, group: str | None) -> Iterator[Happening]:
+            until = "" if one.ended_ns is None else f" for {(one.ended_ns - one.started_ns) / 1e9:.1f} s"
+            what = f"group {one.group} rebalanced{until}: {one.trigger}"
+            yield _Event(one.started_ns, "rebalance", what, group=one.group)
         last = self._run.sums["sent"]["last_attempt_ns"].max()
-        if group is not None and isinstance(last, int):
-            yield Happening(at_ns=last, kind="load-end", what="everything had been sent")
+        if isinstance(last, int):
+            yield _Event(last, "load-end", "everything had been sent")
 
-    def _of_partitions(self, place: TopicPartition | None) -> Iterator[Happening]:
-        """Partitions with the same change at the same moment share one."""
-        every = self._run.timeline.changes
-        changes = every if place is None else {place: every.get(place, ())}
-        found = [
-            (one.at_ns, *_changed(one), str(where))
-            for where, of in changes.items()
-            for one in of
-            if _known(one)
-        ]
-        for (at_ns, kind, what), same in groupby(sorted(found), key=lambda one: one[:3]):
-            yield Happening(at_ns=at_ns, kind=kind, what=f"{_places([one[3] for one in same])}: {what}")
+    def _of_partitions(self) -> Iterator[_Event]:
+        for place, changes in self._run.timeline.changes.items():
+            for one in changes:
+                if _known(one):
+                    yield _Event(one.at_ns, *_changed(one), place=place)
 
     def _load_from(self) -> int:
         first = self._run.sums["sent"]["begin_ns"].min()
@@ -143,7 +161,9 @@ def _changed(change: Change) -> tuple[str, str]:
     return "election", f"broker {change.leader} was elected"
 
 
-def _places(names: Iterable[Any]) -> str:
-    every = list(names)
+def _at(places: Iterable[str]) -> str:
+    """`orders/0, orders/1: `: partitions with the same change at the same moment."""
+    every = list(places)
     more = len(every) - _NAMED
-    return ", ".join(every[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    listed = ", ".join(every[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{listed}: " if every else ""

@@ -75,7 +75,7 @@ def _standstill(
 ) -> Standstill:
     where = None if place == _EVERYWHERE else run.names.located(place)
     name = None if group == PRODUCERS else run.given.groups[group]
-    happened = meanwhile.happened(from_ns, to_ns, where, name)
+    happened, more = meanwhile.happened(from_ns, to_ns, where, name)
     return Standstill(
         group=name,
         topic=where and where.topic,
@@ -85,8 +85,8 @@ def _standstill(
         length_ms=(to_ns - from_ns) / MS,
         ended_by=endings.ended_by(from_ns, to_ns, moments(run, where, name)) if ended else None,
         cause=meanwhile.cause(from_ns, to_ns, where, name),
-        happened=happened[: meanwhile.SHOWN],
-        happened_left_out=max(0, len(happened) - meanwhile.SHOWN),
+        happened=happened,
+        happened_left_out=more,
     )
 
 
