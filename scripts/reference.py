@@ -26,6 +26,7 @@ from kaput.evidence.schemas import TABLES
 from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
 from kaput.faults.command import Command
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
+from kaput.scenario.model import Expect
 from kaput.scenario.options import COMMANDS, NETWORK_FAULTS, OPTIONS, PRODUCER_FAULTS
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import TARGETS
@@ -35,12 +36,13 @@ ROOT = Path(__file__).parents[1]
 
 def pages() -> dict[Path, str]:
     """Every generated file as it should be."""
-    folder, faults = ROOT / "docs/RUN_FOLDER.md", ROOT / "docs/FAULTS.md"
+    folder, faults, expect = (ROOT / "docs" / name for name in ("RUN_FOLDER.md", "FAULTS.md", "EXPECT.md"))
     return {
         folder: _filled(folder, {"manifest": _manifest(), "tables": _tables(), "findings": _findings()}),
         faults: _filled(
             faults, {"faults": _faults(), "targets": _targets(), "options": _options(), "kernel": _kernel()}
         ),
+        expect: _filled(expect, {"expect": _expect()}),
         findings_file.SCHEMA: json.dumps(findings_file.json_schema(), indent=2) + "\n",
     }
 
@@ -148,6 +150,12 @@ def _kind(kind: Any) -> str:
     if kind in names:
         return names[kind]
     return kind.__name__ if issubclass(kind, BaseModel) else "string"
+
+
+def _expect() -> str:
+    """The keys of `expect`, those that limit no anomaly first."""
+    rows = ((f"`{field.alias}`", field.description or "") for field in Expect.model_fields.values())
+    return _table(("key", "what is limited"), rows)
 
 
 def _faults() -> str:

@@ -35,6 +35,7 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
         verdict=judgement.verdict,
         reasons=judgement.reasons,
         notes=[*judgement.notes, *_ignored(run)],
+        expectations=list(judgement.expectations),
         groups=[GroupFindings(**sections["group", index]) for index in run.groups],
         anomalies=_anomalies(run, facts, judgement, _stories(questions)),
         faults=[
