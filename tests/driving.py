@@ -88,7 +88,7 @@ class Kaput:
         self.runs = runs
 
     def run(self, scenario: str, *options: str, jvm: bool = False) -> Result:
-        """`kaput run SCENARIO --json`; fails the test when stdout is not one JSON document. Brokers stay cold:
+        """`kaput run SCENARIO --json`; fails if stdout is not one JSON document. Brokers stay cold:
         most tests don't look at latencies.
 
         `jvm`: judged as users' runs are, with Spark's JVM started behind the load. Else the findings are of
