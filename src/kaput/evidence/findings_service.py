@@ -83,13 +83,11 @@ class Suspect(Part):
     producer: int
     """The producer."""
     client: str
-    """Its client program."""
-    acks: int
-    """Messages attempted and acknowledged while their partition had no leader that was running."""
-    without_offset: int
-    """Of these, acknowledged without an offset."""
-    lost: int
-    """Of these, lost."""
+    """Its client: librdkafka, java or command; unknown without a scenario."""
+    acked_leaderless: int
+    """Messages attempted and acknowledged while their partition certainly had no running leader."""
+    lost_without_offset: int
+    """Messages acknowledged without an offset, and lost without a cause in the cluster; not with acks=0."""
     story: str
     """What speaks against it, in a sentence."""
 

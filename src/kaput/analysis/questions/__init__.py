@@ -38,6 +38,7 @@ from kaput.analysis.questions.shares import Shares
 from kaput.analysis.questions.silence import Silences
 from kaput.analysis.questions.standstills import Standstills
 from kaput.analysis.questions.stuck import Stuck
+from kaput.analysis.questions.suspects import Suspects
 from kaput.analysis.questions.transactions import Transactions
 from kaput.analysis.questions.unseen import Unseen
 from kaput.analysis.questions.vanished import Vanished
@@ -47,7 +48,7 @@ _EVERY = (
     *(Groups, Unseen, Vanished, Polls, Commits, Handovers, Shares, Pipes, AbortedRead),
     *(Consequences, Transactions, HangingTransactions),
     *(Recovery, FaultWindows, Stuck, Silences, Latencies, Rates, Course),
-    *(Availability, Standstills),
+    *(Availability, Standstills, Suspects),
     *(ResizedTopics, LeaderChanges, PartitionTables),
 )
 
