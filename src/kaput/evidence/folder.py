@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
-from kaput.errors import EvidenceError
+from kaput.errors import EvidenceError, UsageError
 from kaput.scenario.vocabulary import Isolation
 
 EVIDENCE_SCHEMA = "kaput.evidence/1"
@@ -148,6 +148,16 @@ class RunFolder:
         except ValidationError as error:
             mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise EvidenceError(f"{self.manifest_path}: {mistakes}") from None
+
+
+def create_directory(path: Path) -> None:
+    """Creates a directory for output, with its parents, unless it exists. Raises UsageError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be created ({error.strerror})") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: this user may not write there")
 
 
 def replace_text(path: Path, text: str) -> None:
