@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from kaput.cluster import node_log
 from kaput.cluster.properties import NodeLayout, Role
 from kaput.errors import BrokerError
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.processes.process_state import cpu_seconds, is_stopped
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
-_TAIL_BYTES = 64 * 1024
 _REAPED_WITHIN_S = 5
 _POLL_S = 0.01
 _VERSION = re.compile(rb"Kafka version: (\S+)")
@@ -46,6 +46,7 @@ class Node:
         self._before_restart = before_restart
         self._process: OwnedProcess | None = None
         self._expected_down = True
+        self._log_size_at_start = 0
         self._starting = threading.Lock()
 
     @property
@@ -97,6 +98,7 @@ class Node:
                 self._before_restart()
             self._expected_down = False
             with self.layout.log.open("ab") as log:
+                self._log_size_at_start = log.tell()
                 self._process = self._owner.spawn(
                     self._command,
                     name=self.title,
@@ -148,14 +150,7 @@ class Node:
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of its log."""
-        try:
-            with self.layout.log.open("rb") as log:
-                size = log.seek(0, 2)
-                log.seek(max(0, size - _TAIL_BYTES))
-                text = log.read().decode(errors="replace")
-        except OSError:
-            return ""
-        return "\n".join(text.splitlines()[-lines:])
+        return node_log.tail(self.log, lines)
 
     def why_not_running(self) -> str:
         """How it ended, with the last lines of its log."""
@@ -175,7 +170,9 @@ class Node:
     def _ended(self, at_ns: int) -> None:
         if not self._expected_down:
             status = self._process.returncode if self._process is not None else None
+            reason = node_log.last_error(self.log, self._log_size_at_start)
             self.deaths.append(
-                f"{self.title} ended on its own (exit status {status}); its log ends:\n{self.log_tail()}"
+                f"{self.title} ended on its own (exit status {status}){f': {reason}' if reason else ''}; "
+                f"its log ends:\n{self.log_tail()}"
             )
         self._on_event("stopped", self.id, at_ns)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,7 +25,7 @@ from kaput.errors import BrokerError, LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
-from waiting import eventually
+from waiting import eventually, wait_for
 
 
 def test_data_goes_and_configs_and_logs_stay(
@@ -58,6 +61,37 @@ def test_a_broker_that_refuses_its_config_is_told_at_once(
         pass
     assert time.monotonic() - began < ready_s / 2
     assert not (tmp_path / "1" / "data").exists()
+
+
+def test_a_port_that_another_process_takes_first_is_the_reason(
+    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """The error names the port, and nothing is left."""
+    properties, taken = tmp_path / "1" / "server.properties", socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+    def take() -> None:
+        wait_for(lambda: "listeners=" in text_of(properties), "the choice of a port")
+        found = re.search(r"^listeners=\w+://127\.0\.0\.1:(\d+)", text_of(properties), re.MULTILINE)
+        assert found is not None
+        taken.bind(("127.0.0.1", int(found[1])))  # long before the JVM is as far
+        taken.listen()
+
+    reason = r"broker 1 ended on its own \(exit status 1\): .*to 127\.0\.0\.1:\d+: Address already in use;"
+    with taken, ThreadPoolExecutor(1) as pool:
+        taking = pool.submit(take)
+        with (
+            pytest.raises(BrokerError, match=reason),
+            Cluster(owner, Spec(brokers=1), distribution, java, tmp_path),
+        ):
+            pass
+        taking.result()
+    assert not (tmp_path / "1" / "data").exists()
+
+
+def text_of(path: Path) -> str:
+    """Nothing, where it does not exist yet."""
+    return path.read_text() if path.exists() else ""
 
 
 def test_too_little_time_is_told_with_the_log(
