@@ -1,7 +1,8 @@
 """A node: one broker or controller process, which can be killed, stopped, paused and restarted.
 
 Ending a node through this class is marked as intended; any other end is a death, and is recorded with the
-last lines of its log. Not here: choosing targets (faults), starting all nodes (lab.py).
+last error in its log, or without one with the last lines. Not here: choosing targets (faults), starting all
+nodes (lab.py).
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class Node:
         return node_log.tail(self.log, lines)
 
     def why_not_running(self) -> str:
-        """How it ended, with the last lines of its log."""
+        """How it ended, and why according to its log."""
         # The thread that waits for its end may notice it a moment later.
         limit = time.monotonic() + _REAPED_WITHIN_S
         while not self.deaths and not self._expected_down and time.monotonic() < limit:
@@ -171,8 +172,6 @@ class Node:
         if not self._expected_down:
             status = self._process.returncode if self._process is not None else None
             reason = node_log.last_error(self.log, self._log_size_at_start)
-            self.deaths.append(
-                f"{self.title} ended on its own (exit status {status}){f': {reason}' if reason else ''}; "
-                f"its log ends:\n{self.log_tail()}"
-            )
+            why = f": {reason}" if reason else f"; its log ends:\n{self.log_tail()}"
+            self.deaths.append(f"{self.title} ended on its own (exit status {status}){why}")
         self._on_event("stopped", self.id, at_ns)
