@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _lower_priority() -> None:
-    """This worker gets a core when no other session wants it (where the kernel schedules by session)."""
+    """This worker gets a core if no other session wants it, where the kernel groups processes by session."""
     with suppress(OSError):
         os.setsid()
         Path("/proc/self/autogroup").write_text("19")

@@ -11,7 +11,6 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-DEFAULT_RUNS = Path("runs")
 Runs = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the run folders.")]
 
 
