@@ -129,7 +129,7 @@ def test_every_part_is_there(tmp_path: Path) -> None:
     for said in (
         "VIOLATED",
         "confirmed",
-        "Messages a second",
+        "Messages per second",
         "Leader of each partition",
         "Owner of each partition",
         "The fates add up to the 400 messages sent.",

@@ -21,6 +21,7 @@ from kaput.report.charts.parts import (
     x,
     y_axis,
 )
+from kaput.report.document import ChartRow
 from kaput.report.timeline.reading import Timeline
 
 MOST_GROUPS = 8
@@ -30,20 +31,12 @@ Spec = dict[str, Any]
 Data = dict[str, list[dict[str, Any]]]
 
 
-@dataclass(frozen=True)
-class DrawnRow:
-    """One row of a timeline. `about`: a sentence on what it shows; `data`: its own data sets;
-    `left_out`: how many partitions are not drawn; `legend`: colours by name, for a page that does without the
-    chart's own.
-    """
+@dataclass(frozen=True, kw_only=True)
+class DrawnRow(ChartRow):
+    """One row of a timeline. `data`: its own data sets."""
 
-    name: str
-    title: str
-    about: str
     chart: alt.LayerChart
     data: Data = field(default_factory=dict)
-    left_out: int = 0
-    legend: Mapping[str, str] = field(default_factory=dict)
 
 
 class Scales(NamedTuple):
@@ -124,9 +117,8 @@ def rates(timeline: Timeline, scales: Scales) -> DrawnRow:
     about = (
         "Each second: attempts, acknowledgements, and in red those acknowledgements whose message is lost."
     )
-    return DrawnRow(
-        "rates", "Messages a second", about, layers(timeline, lost, lines, height=120), legend=colors
-    )
+    chart = layers(timeline, lost, lines, height=120)
+    return DrawnRow("rates", "Messages per second", about, colors, chart=chart)
 
 
 def latency(timeline: Timeline, what: str, scales: Scales) -> DrawnRow:
@@ -159,9 +151,8 @@ def latency(timeline: Timeline, what: str, scales: Scales) -> DrawnRow:
         "ack": "From the attempt to the acknowledgement, by the time of the acknowledgement; logarithmic.",
         "end_to_end": "From the attempt to the first delivery, by the time of the delivery; logarithmic.",
     }
-    return DrawnRow(
-        what, titles[what], abouts[what], layers(timeline, dashes, dots, height=110), legend=colors
-    )
+    chart = layers(timeline, dashes, dots, height=110)
+    return DrawnRow(what, titles[what], abouts[what], colors, chart=chart)
 
 
 def _exponent(value: float) -> int:
@@ -184,7 +175,7 @@ def lag(timeline: Timeline) -> DrawnRow:
     )
     about = "Messages that a group had not committed yet, of the partitions whose leaders answered."
     chart = layers(timeline, lines, height=70)
-    return DrawnRow("lag", "Consumer lag", about, chart, {"lag": shown}, legend=colors)
+    return DrawnRow("lag", "Consumer lag", about, colors, chart=chart, data={"lag": shown})
 
 
 def steps(timeline: Timeline) -> list[dict[str, float | None]]:

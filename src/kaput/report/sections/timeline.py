@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from kaput.report.charts.lines import DrawnRow
 from kaput.report.charts.rows import page_data, timeline_rows
 from kaput.report.document import (
     Block,
-    ChartRow,
     Folded,
     Paragraph,
     RunCharts,
@@ -49,7 +45,7 @@ def section(timeline: Timeline | None) -> Section:
         missing = "No timeline: analysis/ has none, or an older kaput wrote it. `kaput analyze` writes it."
         return Section("Timeline", [Paragraph(missing, "note")], key="timeline")
     rows = timeline_rows(timeline)
-    charts = RunCharts(chart_rows(rows), page_data(timeline, rows))
+    charts = RunCharts(rows, page_data(timeline, rows))
     blocks: list[Block] = [
         Paragraph(("Seconds since the load began. ", *MARKS), "lead"),
         Timelines([charts], timeline.begin_s, timeline.end_s, _windows(timeline)),
@@ -57,21 +53,6 @@ def section(timeline: Timeline | None) -> Section:
         _events(timeline),
     ]
     return Section("Timeline", blocks, key="timeline")
-
-
-def chart_rows(rows: Sequence[DrawnRow]) -> list[ChartRow]:
-    """Their places on the page."""
-    return [
-        ChartRow(
-            row.name,
-            row.title,
-            f"{row.about} {row.left_out} more partitions, those with the fewest changes, are not drawn."
-            if row.left_out
-            else row.about,
-            row.legend,
-        )
-        for row in rows
-    ]
 
 
 def _windows(timeline: Timeline) -> list[tuple[str, float, float]]:
