@@ -61,10 +61,14 @@ def test_runs_are_found_and_two_are_compared_by_keyboard(site: Site, opens: Open
     page.keyboard.press("Enter")
     page.wait_for_selector("body[data-ready]", state="attached")
     assert "run=first" in page.url and "run=second" in page.url
-    assert page.locator("#acked path").count() == 2 and page.locator("#p99 path").count() == 2
-    assert len(page.locator("#acked path").first.get_attribute("d") or "") > 100
-    expect(page.locator("tbody")).to_contain_text("lost")
+    for name in (f"{run}-{row}" for run in (0, 1) for row in ("faults", "rates", "ack")):
+        assert (
+            page.locator(f"#chart-{name} svg .mark-line path, #chart-{name} svg .mark-rect path").count() > 1
+        )
+    expect(page.locator("main")).to_contain_text("lost 750")
     _assert_sound(opened, site)
+    page.get_by_role("link", name="All runs").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
 
 
 def test_the_list_is_that_of_now(site: Site, opens: Opens) -> None:
@@ -82,7 +86,7 @@ def test_the_list_is_that_of_now(site: Site, opens: Opens) -> None:
 def test_the_report_is_drawn_though_it_belongs_to_no_site(site: Site, opens: Opens) -> None:
     """Its charts and its words, behind the policy that shuts it off."""
     opened = opens(f"{site.url}/runs/first")
-    assert opened.page.locator("#chart-done svg").count() == 1
+    assert opened.page.locator("#chart-faults svg").count() == 1
     assert opened.page.evaluate("origin") == "null"
     _assert_sound(opened, site)
 

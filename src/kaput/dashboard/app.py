@@ -21,7 +21,6 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from kaput.dashboard.comparing import NotComparable, side_by_side
 from kaput.dashboard.guard import METHODS, REPORT_POLICY, Guard
 from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
 from kaput.dashboard.pages import address, render, static_files
@@ -30,7 +29,7 @@ from kaput.dashboard.reports import Reports
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.events import Events
 from kaput.dashboard.watching.subscribers import Subscribers
-from kaput.errors import KaputError
+from kaput.errors import KaputError, UsageError
 
 MOST_COMPARED = 2
 _LONGEST = 300
@@ -79,7 +78,7 @@ class Dashboard:
         page = await asyncio.to_thread(self.reports.page, name)
         if page is None:
             return RedirectResponse(f"{address(name)}/live")
-        return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
+        return _report(page)
 
     async def live(self, name: str) -> Response:
         """The live page."""
@@ -112,10 +111,10 @@ class Dashboard:
         for name in names:
             self._known(name)
         try:
-            found = await asyncio.to_thread(side_by_side, self.runs, names)
-        except NotComparable as error:
+            page = await asyncio.to_thread(self.reports.comparison, names)
+        except UsageError as error:
             raise HTTPException(409, str(error)) from None
-        return render("compare", names=names, table=found)
+        return _report(page)
 
     async def static(self, name: str) -> Response:
         """Scripts and style."""
@@ -129,6 +128,10 @@ class Dashboard:
             self.runs.folder(name)
         except OSError:
             raise HTTPException(404, "there is no such run in this folder") from None
+
+
+def _report(page: bytes) -> Response:
+    return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
 
 
 async def _sorry(request: Request, error: Exception) -> Response:

@@ -14,6 +14,7 @@ from fakes.in_process import InProcess
 from fakes.run_folders import Site, made, served, tree
 from kaput.analysis import rehearsal
 from kaput.analysis.pipeline import analyse
+from kaput.dashboard.guard import REPORT_POLICY
 from kaput.evidence.reading import check
 
 
@@ -80,9 +81,15 @@ def test_what_cannot_be_replayed_says_why(site: Site) -> None:
 
 
 def test_two_runs_side_by_side(site: Site) -> None:
-    """Every figure of both; those that differ are marked."""
-    page = site.ask("/compare?run=first&run=second").text
-    assert page.count('<tr class="differs">') == 1
-    assert "acked" in page and "/runs/first" in page and "/runs/second" in page
+    """The report's comparison, behind a report's policy: figures that differ, and both timelines."""
+    answer = site.ask("/compare?run=first&run=second")
+    assert answer.headers["content-security-policy"] == REPORT_POLICY
+    page = answer.text
+    assert (
+        '<th scope="col">acked</th>' in page
+        and 'href="/runs/first"' in page
+        and 'href="/runs/second"' in page
+    )
+    assert 'id="chart-0-rates"' in page and 'id="chart-1-rates"' in page
     answer = site.ask("/compare?run=first&run=unjudged")
     assert answer.status == 409 and "no findings yet" in answer.text
