@@ -63,21 +63,20 @@ def test_a_run_that_nobody_has_judged_is_shown_live(site: Site) -> None:
 
 def test_a_replay_has_every_message(site: Site) -> None:
     """Steps that add up to the totals, bars for what went on, and the verdict."""
-    course = json.loads(site.ask("/runs/first/course.json").text)
+    timeline = json.loads(site.ask("/runs/first/timeline.json").text)
     findings = json.loads((site.dashboard.runs.root / "first" / "findings.json").read_text())
-    sums = [sum(row[at] for row in course["rows"]) for at in (1, 2)]
+    sums = [sum(row[at] for row in timeline["rows"]) for at in (1, 2)]
     assert sums == [findings["totals"]["sent"], findings["totals"]["acked"]]
-    assert course["total"] == findings["totals"]["sent"]
-    assert course["bars"]["leaders"] and course["bars"]["faults"]
-    assert course["first_fault"] == pytest.approx(0.111, abs=0.05)
-    assert course["verdict"]["verdict"] == findings["verdict"]
+    assert timeline["total"] == findings["totals"]["sent"]
+    assert timeline["bars"]["leaders"] and timeline["bars"]["faults"]
+    assert timeline["verdict"]["verdict"] == findings["verdict"]
     assert site.ask("/runs/first/replay").status == 200
 
 
 def test_what_cannot_be_replayed_says_why(site: Site) -> None:
     """Without an analysis, or without a verdict."""
-    assert "kaput analyze" in json.loads(site.ask("/runs/bare/course.json").text)["said"]
-    assert "kaput analyze" in json.loads(site.ask("/runs/unjudged/course.json").text)["said"]
+    assert "kaput analyze" in json.loads(site.ask("/runs/bare/timeline.json").text)["said"]
+    assert "kaput analyze" in json.loads(site.ask("/runs/unjudged/timeline.json").text)["said"]
 
 
 def test_two_runs_side_by_side(site: Site) -> None:

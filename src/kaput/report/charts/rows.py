@@ -65,7 +65,7 @@ def page_data(timeline: Timeline, rows: Sequence[DrawnRow], label: str = "") -> 
     return {
         "label": label,
         "key": timeline.key,
-        "charts": {row.name: _without_legends(row.chart.to_dict(validate=False)) for row in rows},
+        "charts": {row.name: _for_page(row.chart.to_dict(validate=False)) for row in rows},
         "data": data_of(timeline, rows),
         "overview": _columns(timeline.overview.width_s, steps(timeline)),
         "fine": _columns(timeline.fine.width_s, fine_steps(timeline)),
@@ -74,8 +74,9 @@ def page_data(timeline: Timeline, rows: Sequence[DrawnRow], label: str = "") -> 
     }
 
 
-def _without_legends(spec: dict[str, Any]) -> dict[str, Any]:
-    """Pages have legends of their own, which wrap and can be read aloud."""
+def _for_page(spec: dict[str, Any]) -> dict[str, Any]:
+    """Pages have legends of their own, which wrap and can be read aloud; and no address of a schema."""
+    del spec["$schema"]
     for layer in spec["layer"]:
         layer["encoding"].get("color", {})["legend"] = None
     return spec
