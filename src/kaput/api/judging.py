@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaput.api.sealed import reason
@@ -55,9 +55,7 @@ def judge(
 
     spark = session()
     with progress() as tell:
-        found = _analyzed(evidence, spark, scratch, ledger, unkept, tell)
-    name = PurePath(folder.origin or folder.path.resolve()).name
-    findings = found.model_copy(update={"run": found.run.model_copy(update={"folder": name})})
+        findings = _analyzed(evidence, spark, scratch, ledger, unkept, tell)
     _keep(evidence, findings, unkept)
     unkept.report(folder, note)
     return findings

@@ -15,21 +15,27 @@ from kaput.cli.series import Result, Series
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from kaput.cli.baseline import Baselines
     from kaput.console import Console
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.report.comparison import Entry
 
 
-def show_series(series: Series, as_json: bool, as_list: bool, pages: bool = True) -> None:
+def show_series(
+    series: Series, as_json: bool, as_list: bool, pages: bool = True, baselines: Baselines | None = None
+) -> None:
     """Prints every result, writes the report.html files (`pages`), then ends the program with the exception
     that ended the series, or the worst exit status.
 
-    From worst to best: violated, failed by the lab, inconclusive, held.
+    From worst to best: violated (or worse than its baseline), failed by the lab, inconclusive, held.
     """
+    worse = False
     try:
         if series.results or series.failed or (as_json and as_list):
             _print(series, as_json, as_list)
+            if baselines is not None:
+                worse = baselines.show([r.findings for r in series.results], to_stderr=as_json)
             sys.stdout.flush()
     finally:
         # Last, so that the text is shown first; also if printing failed.
@@ -38,12 +44,15 @@ def show_series(series: Series, as_json: bool, as_list: bool, pages: bool = True
                 keep_report(result.folder, result.findings)
     if series.ended is not None:
         raise series.ended
-    raise typer.Exit(exit_status([r.findings.verdict for r in series.results], failed=bool(series.failed)))
+    verdicts = [*(r.findings.verdict for r in series.results), *(["violated"] if worse else [])]
+    raise typer.Exit(exit_status(verdicts, failed=bool(series.failed)))
 
 
-def show(results: list[Result], as_json: bool, pages: bool = True) -> None:
+def show(
+    results: list[Result], as_json: bool, pages: bool = True, baselines: Baselines | None = None
+) -> None:
     """The same for runs that were judged now but recorded at any time."""
-    show_series(Series(results), as_json, as_list=len(results) > 1, pages=pages)
+    show_series(Series(results), as_json, len(results) > 1, pages, baselines)
 
 
 def _print(series: Series, as_json: bool, as_list: bool) -> None:

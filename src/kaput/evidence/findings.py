@@ -24,6 +24,7 @@ from kaput.evidence.findings_parts import (
     Slump,
     TransactionFindings,
 )
+from kaput.evidence.findings_service import Availability, Expected, Standstill, Suspect
 from kaput.scenario.nearest import hint
 from kaput.scenario.vocabulary import Verdict
 
@@ -203,6 +204,16 @@ class Findings(RunCounts, Part):
     """Null without transactions."""
     unavailability: list[Unavailability]
     """The longest times without an acknowledgement."""
+    standstills: list[Standstill] = []
+    """Of all partitions together, of single ones, and the same for each group: of each the 100 longest."""
+    standstills_left_out: int = 0
+    """How many more there were."""
+    availability: list[Availability] = []
+    """Of acknowledgements, then of each group: of all partitions together, then of single ones."""
+    suspects: list[Suspect] = []
+    """Producers whose acknowledgements cannot be Kafka's."""
+    expectations: list[Expected] = []
+    """What the scenario expects, and what came of it."""
     latency_ms: Latency
     """Latencies of the run."""
     rates: Rates

@@ -81,6 +81,10 @@ def _evil(findings: Findings) -> Findings:
             "when",
             "type",
             "isolation",
+            "ended_by",
+            "isr_ended_by",
+            "backlog_ended_by",
+            "lag_ended_by",
         )
         return EVIL if isinstance(value, str) and name not in known else value
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaput.evidence.samples import LAG
 
@@ -38,6 +38,28 @@ def drained_ns(samples: Iterable[Mapping[str, Any]], fault_ns: int, until_ns: in
                 back[group] = at_ns
     known = [at_ns for at_ns in back.values() if at_ns is not None]
     return max(known) if known and len(known) == len(back) else None
+
+
+class Peak(NamedTuple):
+    """The most that a group lagged behind, and the first sample after that with less (ns)."""
+
+    group: str
+    fell_ns: int
+
+
+def peak(samples: Iterable[Mapping[str, Any]], fault_ns: int, until_ns: int) -> Peak | None:
+    """Of the group whose lag began to fall last after a fault; None where none is seen to fall."""
+    most: dict[str, int] = {}
+    fell: dict[str, int | None] = {}
+    for (group, at_ns), lag in over_time(samples).items():
+        if not fault_ns <= at_ns <= until_ns:
+            continue
+        if lag > 0 and lag >= most.get(group, 0):
+            most[group], fell[group] = lag, None
+        elif group in most and fell[group] is None:
+            fell[group] = at_ns
+    known = [Peak(group, at_ns) for group, at_ns in fell.items() if at_ns is not None]
+    return max(known, key=lambda one: (one.fell_ns, one.group), default=None)
 
 
 def greatest(samples: Iterable[Mapping[str, Any]], group: str) -> int | None:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine import steps
-from kaput.analysis.engine.question import Find, Part, Question, Section, findings, group
+from kaput.analysis.engine.question import Find, Part, Question, Section, facts, findings, group
 from kaput.analysis.engine.sums import Sum, times
 from kaput.analysis.runs.run import NULL, Ints, picked, spread, whole_us
 from kaput.evidence.findings import Latency
@@ -59,7 +59,7 @@ class Latencies(Question):
         for index in messages.groups:
             deliveries = messages.deliveries.filter(group=index)
             attempts = messages.times["attempts"]
-            when, took_ns = end_to_end(messages.stretches, deliveries, attempts, messages.polls)
+            _, when, took_ns = end_to_end(messages.stretches, deliveries, attempts, messages.polls)
             took = whole_us(took_ns)
             counts.append(counted(took).with_columns(group=pl.lit(index, pl.Int64)))
             stepped.append(steps.graded("delivered", when, took, step_ns))
@@ -72,7 +72,9 @@ class Latencies(Question):
         """Of acknowledgements, of each group, and of all groups together."""
         counts = run.sums["end_to_end"]
         every = counts.group_by("us").agg(pl.col("times").sum())
-        yield findings(latency_ms=Latency(ack=_ms(run.sums["acked_us"]), end_to_end=_ms(every)))
+        found = Latency(ack=_ms(run.sums["acked_us"]), end_to_end=_ms(every))
+        yield findings(latency_ms=found)
+        yield facts(ack_p99_ms=found.ack.p99, end_to_end_p99_ms=found.end_to_end.p99)
         for index in run.groups:
             yield group(index, end_to_end_ms=_ms(counts.filter(group=index)))
 
@@ -118,8 +120,9 @@ def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
 
 def end_to_end(
     sends: pl.DataFrame, deliveries: pl.DataFrame, attempts: Ints, polls: Ints
-) -> tuple[Ints, Ints]:
-    """When each message was first delivered to one group, and how long after its attempt, ns.
+) -> tuple[Ints, Ints, Ints]:
+    """Of each message that was delivered to one group: its part, when it was first, and how long after its
+    attempt, ns.
 
     `sends` and `deliveries`: runs overlaid (cutting.py), whose `row` points into `attempts` and `polls`.
     """
@@ -132,10 +135,16 @@ def end_to_end(
     once, more = (attempt >= 0) & (often == 1), (attempt >= 0) & (often > 1)
     when = picked(polls, poll[once], n[once])
     took = when - picked(attempts, attempt[once], n[once])
+    parts = np.repeat(part[once], n[once])
     if not more.any():
-        return when, took
+        return parts, when, took
     at, polled = spread(attempt[more], n[more]), spread(poll[more], n[more])
     order = np.argsort(at, kind="stable")
     which, begin = np.unique(at[order], return_index=True)
     first = np.minimum.reduceat(polls[polled][order], begin)
-    return np.concatenate([when, first]), np.concatenate([took, first - attempts[which]])
+    again = np.repeat(part[more], n[more])[order][begin]
+    return (
+        np.concatenate([parts, again]),
+        np.concatenate([when, first]),
+        np.concatenate([took, first - attempts[which]]),
+    )
