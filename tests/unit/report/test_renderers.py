@@ -72,7 +72,8 @@ def test_every_renderer_draws_every_block_that_is_text(render: Callable[[Documen
     text = render(DOCUMENT)
     for part in (
         "all is well", "a paragraph about the ", "an item of a list", "a value", "a remark", "orders",
-        "story 3", "sum", "kaput run x", "text within it", "1-kill", "confirmed", "the proof", "election", "small",
+        "story 3", "sum", "kaput run x", "text within it", "1-kill", "confirmed", "the proof", "election",
+        "small",
     ):  # fmt: skip
         assert part in text, part
     assert ("too much for text" in text) == ("chart-dots-0" in text) == (render is html.render)

@@ -67,10 +67,7 @@ def live_charts() -> Timelines:
     """Rates and latencies of a run in progress, for which a page gets data as they come."""
     step = dict.fromkeys(("s", *COUNTS), 0.0) | dict.fromkeys(LATENCIES)
     steps = Steps(1.0, [step])
-    timeline = Timeline(
-        began_ns=0, begin_s=0.0, end_s=30.0, fine=steps, overview=steps, table=steps,
-        faults=[], leaders=[], isrs=[], owners=[], lag=[], marks=[],
-    )  # fmt: skip
+    timeline = Timeline(began_ns=0, begin_s=0.0, end_s=30.0, fine=steps, overview=steps, table=steps)
     with schemapi.debug_mode(False):
         rows = [live_rates(timeline), latency(timeline, "ack", Scales(None, {}))]
         drawn = RunCharts(rows, page_data(timeline, rows))

@@ -58,12 +58,12 @@ class Timeline:
     fine: Steps
     overview: Steps
     table: Steps
-    faults: Sequence[Bar]
-    leaders: Sequence[Bar]
-    isrs: Sequence[Bar]
-    owners: Sequence[Bar]
-    lag: Sequence[Lag]
-    marks: Sequence[Mark]
+    faults: Sequence[Bar] = ()
+    leaders: Sequence[Bar] = ()
+    isrs: Sequence[Bar] = ()
+    owners: Sequence[Bar] = ()
+    lag: Sequence[Lag] = ()
+    marks: Sequence[Mark] = ()
     key: str = ""
 
     @property
