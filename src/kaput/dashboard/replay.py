@@ -38,11 +38,11 @@ def timeline_of(runs: Runs, name: str) -> tuple[Timeline, Findings]:
 
 
 def replay_of(runs: Runs, name: str) -> dict[str, Any]:
-    """The document; `said` alone where there is nothing to be played."""
+    """The document; `error` alone if there is nothing to play."""
     try:
         timeline, findings = timeline_of(runs, name)
     except (KaputError, OSError) as error:
-        return {"said": str(error)}
+        return {"error": str(error)}
     return {
         "scenario": findings.run.scenario,
         "end": timeline.end_s,

@@ -75,8 +75,8 @@ def test_a_replay_has_every_message(site: Site) -> None:
 
 def test_what_cannot_be_replayed_says_why(site: Site) -> None:
     """Without an analysis, or without a verdict."""
-    assert "kaput analyze" in json.loads(site.ask("/runs/bare/timeline.json").text)["said"]
-    assert "kaput analyze" in json.loads(site.ask("/runs/unjudged/timeline.json").text)["said"]
+    assert "kaput analyze" in json.loads(site.ask("/runs/bare/timeline.json").text)["error"]
+    assert "kaput analyze" in json.loads(site.ask("/runs/unjudged/timeline.json").text)["error"]
 
 
 def test_two_runs_side_by_side(site: Site) -> None:

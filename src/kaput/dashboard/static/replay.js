@@ -4,8 +4,8 @@ import { chart, number, provisional, say, scenario, show, verdict } from "./view
 const by = (id) => document.getElementById(id);
 const COUNTS = ["sent", "acked", "failed", "unknown", "delivered"];
 const answer = await fetch(`${document.body.dataset.run}/timeline.json`);
-const timeline = answer.ok ? await answer.json() : { said: `The dashboard could not read this run (status ${answer.status}).` };
-if (timeline.said) say(timeline.said); else play();
+const timeline = answer.ok ? await answer.json() : { error: `The dashboard could not read this run (status ${answer.status}).` };
+if (timeline.error) say(timeline.error); else play();
 
 function play() {
   const rows = timeline.rows.map(([s, sent, acked, failed, unknown, delivered, p50, p99]) => ({ s, number: s / timeline.width, sent, acked, failed, unknown, delivered, p50, p99 }));
