@@ -187,11 +187,12 @@ class Head:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report. `foot`: a line below everything."""
+    """A whole report. `foot`: a line below everything; `links`: text and address, on pages of a server."""
 
     head: Head
     sections: Sequence[Section]
     foot: str = ""
+    links: Sequence[tuple[str, str]] = ()
 
 
 def plain(phrase: Phrase) -> str:

@@ -8,7 +8,9 @@ from typing import Any
 from handmade_findings import anomaly
 
 from kaput.evidence.findings import Findings
-from kaput.report.run_report import to_text
+from kaput.report.render import html
+from kaput.report.run_report import document, to_markdown, to_text
+from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sentences import arithmetic_sentence, verdict_sentence
 
 
@@ -199,3 +201,5 @@ def test_rates_and_topics_that_grew(raw: dict[str, Any]) -> None:
         "billing 49 - 23",
     ):
         assert said in text, said
+    assert "981 of 1,000 keys moved" in to_markdown(Findings.model_validate(raw))
+    assert "981 of 1,000 keys moved" in html.render(document(JudgedRun(Findings.model_validate(raw))))
