@@ -22,6 +22,7 @@ from kaput.evidence.reading import check
 KAPUT = [str(Path(sys.executable).with_name("kaput"))]
 # The same, judging without a JVM: for tests of what is found, where how it is started is not the question.
 WITHOUT_JVM = [sys.executable, str(Path(__file__).with_name("fakes") / "kaput_without_jvm.py")]
+COLD = ["--set", "workload.warm-up=0s"]
 RUN_TIMEOUT_S = 240
 STANDING_TIMEOUT_S = 180
 # Before a command: the owner of the files without root's capabilities, as good as any user, and able to read
@@ -87,7 +88,8 @@ class Kaput:
         self.runs = runs
 
     def run(self, scenario: str, *options: str, jvm: bool = False) -> Result:
-        """`kaput run SCENARIO --json`; fails the test when stdout is not one JSON document.
+        """`kaput run SCENARIO --json`; fails if stdout is not one JSON document. Brokers stay cold:
+        most tests don't look at latencies.
 
         `jvm`: judged as users' runs are, with Spark's JVM started behind the load. Else the findings are of
         a Spark played in kaput's process, and the real one that all tests share must find the same.
@@ -95,7 +97,7 @@ class Kaput:
         kaput = KAPUT if jvm else WITHOUT_JVM
         done = subprocess.run(
             # Most tests don't look at the page, which takes seconds; `--page` among the options has it again.
-            [*kaput, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *options],
+            [*kaput, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *COLD, *options],
             capture_output=True,
             text=True,
             timeout=RUN_TIMEOUT_S,

@@ -114,6 +114,7 @@ def run_of(run: Run) -> RunFindings:
     manifest, scenario = run.given.manifest, run.given.scenario
     return RunFindings(
         id=str(manifest.run_id),
+        folder=run.given.evidence.folder.name,
         scenario=manifest.scenario,
         title=scenario.title if scenario else "",
         varied=manifest.varied,

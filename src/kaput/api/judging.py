@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaput.api.sealed import reason
@@ -55,9 +55,7 @@ def judge(
 
     spark = session()
     with progress() as tell:
-        found = _analyzed(evidence, spark, scratch, ledger, unkept, tell)
-    name = PurePath(folder.origin or folder.path.resolve()).name
-    findings = found.model_copy(update={"run": found.run.model_copy(update={"folder": name})})
+        findings = _analyzed(evidence, spark, scratch, ledger, unkept, tell)
     _keep(evidence, findings, unkept)
     unkept.report(folder, note)
     return findings
@@ -82,7 +80,7 @@ def keep_report(folder: RunFolder, findings: Findings, note: Note = warn) -> Non
     if folder.unkept is not None or not folder.findings_path.is_file():
         return
     try:
-        from kaput.report.page import to_html
+        from kaput.report.run_report import to_html
 
         replace_text(folder.path / "report.html", to_html(folder, findings))
     except OSError as error:

@@ -132,10 +132,10 @@ def _refuse(check: Sequence[str] | None, prove: bool, fix: bool, dry_run: bool) 
 def _show(
     shown: Format, findings: Sequence[Finding], unknown: Sequence[str], fixed: Sequence[str] | None = None
 ) -> None:
+    from kaput.cli.doctor_text import render
     from kaput.console import Console
     from kaput.operate.doctor.diagnosis import as_json
     from kaput.operate.doctor.sarif import as_sarif
-    from kaput.report.doctor import render
 
     if shown is Format.JSON:
         typer.echo(as_json(findings, unknown, fixed))

@@ -60,11 +60,11 @@ def _print(series: Series, as_json: bool, as_list: bool) -> None:
         print_json([result.findings.to_json() for result in series.results], as_list)
         return
     from kaput.console import Console
-    from kaput.report.terminal import render
+    from kaput.report.run_report import to_text
 
     console = Console(soft_wrap=True)
     for result in series.results:
-        console.print(render(result.findings, result.folder.title))
+        console.print(to_text(result.findings, result.folder.title))
     if len(series.results) + len(series.failed) > 1:
         console.print(table(series.results, series, width_of(console)))
 
@@ -77,11 +77,11 @@ def print_json(documents: Sequence[str], as_list: bool) -> None:
 def table(results: Sequence[Result], series: Series | None = None, width: int | None = None) -> Text:
     """The runs side by side; for repetitions of a single variant also their statistics."""
     from kaput.report.comparison import compare
-    from kaput.report.tables import as_text, render_statistics
+    from kaput.report.comparison_report import statistics_text, to_text
 
-    text = as_text(compare(entries(results, series)), width)
+    text = to_text(compare(entries(results, series)), width)
     if len(results) > 1 and len({result.variant for result in results}) == 1:
-        text.append("\n").append_text(render_statistics([result.findings for result in results]))
+        text.append("\n").append_text(statistics_text([result.findings for result in results]))
     return text
 
 

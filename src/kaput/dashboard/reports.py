@@ -44,7 +44,7 @@ class Reports:
             return self._made[key]
 
     def _make(self, name: str) -> bytes:
-        from kaput.report.page import to_html
+        from kaput.report.run_report import to_html
 
         for part in READ_BY_PATH:
             self._runs.check(name, part)

@@ -10,7 +10,7 @@ import os
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -91,6 +91,11 @@ class RunFolder:
     def title(self) -> str:
         """Where the user knows it to be."""
         return self.origin or str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The last part of where the user knows it to be."""
+        return PurePath(self.origin or self.path.resolve()).name
 
     @property
     def manifest_path(self) -> Path:

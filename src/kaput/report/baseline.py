@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
 from kaput.report.comparison import FIGURES
-from kaput.report.layout import number
+from kaput.report.formats import number
 from kaput.scenario.nearest import hint
 
 DEFAULT = "20%"

@@ -1,6 +1,6 @@
 """Several runs in one table: a line for each run, or for each variant that was repeated.
 
-What differs stands first. Here the cells are made; tables.py renders them.
+Figures that differ come first. Here the cells are made; sections/compared.py makes the table.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pydantic import JsonValue
 
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
-from kaput.report.layout import NOTHING, number
-from kaput.report.leaders import LIBRDKAFKA
+from kaput.report.formats import NOTHING, number
 from kaput.report.statistics import summarise
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.scenario.options import TOPIC_FAULTS
@@ -25,7 +24,7 @@ _FAILED = "failed"  # the lab did: there is nothing to judge
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a run: its name with the unit, and where it stands. None: not measured."""
+    """One figure of a run: its name with the unit, and how it is read from findings. None: not measured."""
 
     name: str
     of: Callable[[Findings], float | None]
@@ -61,7 +60,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`naming`: what tells the lines apart, and their verdicts; `figures`: those that differ come first."""
+    """`naming`: what distinguishes the lines, and their verdicts; `figures`: those that differ come first."""
 
     title: str
     naming: Sequence[Column]
@@ -91,7 +90,7 @@ def _took_ms(rebalance: RebalanceFindings) -> float | None:
 
 
 def _took_hold_ms(fault: FaultFindings) -> float | None:
-    """How long a topic took to have its partitions."""
+    """How long a resize took."""
     if fault.fault not in TOPIC_FAULTS or fault.effective_ns is None:
         return None
     return (fault.effective_ns - fault.injected_ns) / 1e6
@@ -105,7 +104,7 @@ def _known_ms(findings: Findings) -> float | None:
     """How long it took until the last producer knew of a new leader, where clients are compared."""
     compared = any(key.endswith((".client", ".client-version")) for key in findings.run.varied)
     learned = [known for change in findings.leader_changes for known in change.learned]
-    if not compared and all(known.client == LIBRDKAFKA for known in learned):
+    if not compared and all(known.client == "librdkafka" for known in learned):
         return None
     return _longest(known.last_ms for known in learned)
 
@@ -251,7 +250,7 @@ def _word(varied: Mapping[str, JsonValue], key: str) -> str:
 
 
 def _short(keys: Sequence[str]) -> dict[str, str]:
-    """The keys by their ends, as long as it takes to tell them apart; what is below `config` is one end."""
+    """The keys by their ends, as long as it takes to distinguish them; what is below `config` is one end."""
     ends = {key: _ends(key) for key in keys}
     found = {}
     for key in keys:

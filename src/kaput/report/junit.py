@@ -1,4 +1,4 @@
-"""Findings as JUnit XML, for whatever collects test results: a suite a run.
+"""Findings as JUnit XML, for tools that collect test results: a suite for each run.
 
 One case for the verdict, one for each anomaly (of each group), one for each fault's proof. What is
 forbidden is a failure; what could not be judged is skipped or an error, with the reason.
@@ -13,14 +13,14 @@ from datetime import UTC, datetime
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings
-from kaput.report.layout import plural
-from kaput.report.sentences import not_proven
+from kaput.report.formats import plural
+from kaput.report.sentences import confirmation
 from kaput.scenario.anomalies import RUN_ANOMALIES
 
 # XML 1.0 has no place for these, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-_GONE = ("lost", "vanished")  # what is said of messages that are not found
+_GONE = ("lost", "vanished")  # anomalies of messages that are not found
 
 
 def to_junit(*runs: Findings) -> str:
@@ -67,8 +67,8 @@ def _anomaly(anomaly: Anomaly, findings: Findings) -> TestCase:
     forbidden = anomaly.count - anomaly.permitted
     if forbidden:
         causes = ", ".join(f"{cause} {count:,}" for cause, count in anomaly.causes.items() if count)
-        said = f"{forbidden:,} forbidden of {anomaly.count:,} {anomaly.name}"
-        failure = Failure(f"{said} ({causes})" if causes else said, anomaly.name)
+        text = f"{forbidden:,} forbidden of {anomaly.count:,} {anomaly.name}"
+        failure = Failure(f"{text} ({causes})" if causes else text, anomaly.name)
         failure.text = _clean("\n".join(example.story for example in anomaly.examples))
         case.result = [failure]
     elif reason := _not_judged(anomaly, findings):
@@ -91,11 +91,11 @@ def _not_judged(anomaly: Anomaly, findings: Findings) -> str | None:
 
 
 def _fault(fault: FaultFindings, findings: Findings) -> TestCase:
-    case = _case(findings, f"{fault.id}: {fault.fault} {fault.target} bit", "fault")
+    case = _case(findings, f"{fault.id}: {fault.fault} {fault.target} took effect", "fault")
     if fault.proven:
         case.system_out = _clean(fault.proof)
     else:
-        case.result = [Error(_clean(f"{not_proven(fault)}: {fault.proof}"), "no-effect")]
+        case.result = [Error(_clean(f"{confirmation(fault)}: {fault.proof}"), "no-effect")]
     return case
 
 
