@@ -72,8 +72,8 @@ def _of_all_acks(one: Standstill | Availability) -> bool:
 
 
 def section(run: JudgedRun) -> Section | None:
-    """Shares, then the standstills of all partitions together, of single ones, and of groups. Single partitions
-    of groups are in findings.json alone: they repeat what is told of their acknowledgements.
+    """Shares, then the standstills of all partitions together, of single ones, and of groups. A group's
+    single partitions are in findings.json alone: they mostly repeat those of acknowledgements.
     """
     shares = [one for one in run.findings.availability if _shown(one)]
     if not shares:
