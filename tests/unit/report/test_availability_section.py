@@ -10,6 +10,7 @@ from handmade_findings import SECOND
 from junitparser import JUnitXml
 
 from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
 from kaput.report.comparison import Entry, compare
 from kaput.report.junit import to_junit
 from kaput.report.run_report import to_html, to_markdown, to_text
@@ -57,8 +58,8 @@ def test_the_headline_says_what_stood_still_and_what_ended_it(
     findings = Findings.model_validate(stood_still)
     service, partition = outages(JudgedRun(findings))
     assert service == (
-        "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): ended by a change of the in-sync replicas. "
-        "60.4 % of all messages were acknowledged within 1 s."
+        "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): ended by a change of the in-sync "
+        "replicas. 60.4 % of all messages were acknowledged within 1 s."
     )
     assert partition == (
         "orders/0 had no acknowledgement for 33.8 s (from 8.0 s on): ended only when the fault was healed; "
@@ -66,8 +67,6 @@ def test_the_headline_says_what_stood_still_and_what_ended_it(
     )
     text = to_text(findings, tmp_path).plain
     assert text.splitlines()[1:3] == [service, partition]
-    from kaput.evidence.folder import RunFolder
-
     assert partition in to_markdown(findings) and partition in to_html(RunFolder(tmp_path), findings)
     assert "longest unavailability 10,012 ms (ended only when the fault was healed" in text
 
@@ -77,9 +76,8 @@ def test_several_standstills_are_added_up(stood_still: dict[str, Any]) -> None:
     stood_still["standstills"].append(still(50, 52, "election"))
     stood_still["availability"][0] = share([10.2, 2], 604)
     service, _ = outages(JudgedRun(Findings.model_validate(stood_still)))
-    assert service.startswith(
-        "Nothing at all was acknowledged for 12.2 s in 2 standstills; the longest: 10.2 s ("
-    )
+    told = "Nothing at all was acknowledged for 12.2 s in 2 standstills; the longest: 10.2 s ("
+    assert service.startswith(told)
 
 
 def test_a_service_that_never_stood_still_says_so(raw: dict[str, Any]) -> None:
