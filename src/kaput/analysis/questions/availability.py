@@ -33,7 +33,7 @@ PRODUCERS = -1  # in place of a group: of acknowledgements
 NOWHERE = -1  # in place of a place: the partition is not known
 WAITING, DONE, GIVEN_UP = range(3)
 _KEYS = ("group", "place", "kind")
-_NEVER = -(2**62)  # a limit that nothing is within
+_UNKNOWN = -1  # of a timeout
 # The settings of a producer's delivery timeout, and their default in ms, by client.
 _TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "librdkafka": (("message.timeout.ms", "delivery.timeout.ms"), 300_000),
@@ -58,11 +58,10 @@ class Availability(Question):
     def before_messages(self, run: Run) -> Availability:
         """What the scenario says of timeouts and topics."""
         topics = run.names.topics
+        named = enumerate(run.given.reads[group] for group in run.given.groups)
         reads = {
-            index: None
-            if (named := run.given.reads[name]) is None
-            else [topics.index(t) for t in named if t in topics]
-            for index, name in enumerate(run.given.groups)
+            group: None if names is None else [topics.index(name) for name in names if name in topics]
+            for group, names in named
         }
         return replace(self, timeout_ns=timeouts_ns(run.given), reads=reads)
 
@@ -94,10 +93,11 @@ class Availability(Question):
         acked = _flags(stretches, ACKED)
         row, n = (stretches[name].to_numpy() for name in ("row", "n"))
         producers, whose = np.unique(stretches["producer"].to_numpy(), return_inverse=True)
-        limits = np.array([self.timeout_ns.get(int(p), _NEVER) for p in producers], np.int64)[whose]
+        limits = np.array([self.timeout_ns.get(int(p), _UNKNOWN) for p in producers], np.int64)[whose]
         sent, done = _ends(attempts, row, n), _ends(dones, row, n)
         until = np.maximum(sent[1], done[1])
-        wide = (done[0] == NULL) | (until - sent[0] >= SHORTEST_NS) | (limits < SHORTEST_NS)
+        short = (limits < SHORTEST_NS) & (limits != _UNKNOWN)
+        wide = (done[0] == NULL) | (until - sent[0] >= SHORTEST_NS) | short
         found = _Found(len(n))
         whole = np.flatnonzero(~wide)
         found.add(WAITING, whole, sent[0][whole], until[whole])
