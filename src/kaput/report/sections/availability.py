@@ -45,9 +45,11 @@ def _service(run: JudgedRun) -> Iterator[str]:
 
 
 def _partition(run: JudgedRun) -> Iterator[str]:
-    found = [one for one in run.findings.standstills if one.group is None and one.partition is not None]
-    if found:
-        longest = max(found, key=lambda one: one.length_ms)
+    found = [one for one in run.findings.standstills if one.group is None]
+    single = [one for one in found if one.partition is not None]
+    longest = max(single, key=lambda one: one.length_ms, default=None)
+    of_all = {(one.from_ns, one.to_ns) for one in found if _of_all_acks(one)}
+    if longest is not None and (longest.from_ns, longest.to_ns) not in of_all:
         yield f"{longest.topic}/{longest.partition} had no acknowledgement for {_told(run, longest)}."
 
 
