@@ -80,6 +80,12 @@ def test_several_standstills_are_added_up(stood_still: dict[str, Any]) -> None:
     assert service.startswith(told)
 
 
+def test_the_only_partition_is_not_told_twice(stood_still: dict[str, Any]) -> None:
+    """It stood still exactly when the service did."""
+    stood_still["standstills"] = [still(8, 18, "heal"), still(8, 18, "heal", **ORDERS)]
+    assert len(outages(JudgedRun(Findings.model_validate(stood_still)))) == 1
+
+
 def test_a_service_that_never_stood_still_says_so(raw: dict[str, Any]) -> None:
     """And findings from before that are silent."""
     assert outages(JudgedRun(Findings.model_validate(raw))) == []
