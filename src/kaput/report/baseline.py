@@ -84,7 +84,8 @@ def _limit(name: str, before: float, allowed: Mapping[str, Tolerance]) -> float:
 def lines(before: Findings, now: Findings, figures: Sequence[Compared]) -> list[str]:
     """The comparison as text."""
     worse = [one for one in figures if one.worse]
-    verdict = f"{len(worse)} of {len(figures)} figures are worse" if worse else "no figure is worse"
+    are = "is" if len(worse) == 1 else "are"
+    verdict = f"{len(worse)} of {len(figures)} figures {are} worse" if worse else "no figure is worse"
     head = f"{now.run.scenario}, run {now.run.id}, against run {before.run.id}: {verdict} than the tolerance"
     return [head, *(f"  {_line(one)}" for one in figures)]
 
