@@ -68,11 +68,12 @@ def test_of_several_that_had_it_last_the_first_by_name_counts() -> None:
             _events(("acquired", 10, 4, 9), member=0),
             _events(("acquired", 10, 5, 2), member=2),
             _events(("acquired", 10, 5, 1), member=1),
-            _events(("accepting", 10, 5, 7), member=0),
+            _events(("accepting", 10, 5, 7), ("releasing", 10, 5, None), member=0),
         ]
     )
     (record,) = shares.records(events, _log()).to_dicts()
     assert (record["member"], record["last_count"], record["count"]) == (1, 2, 9)
+    assert record["released_ns"] == 5
 
 
 @pytest.mark.parametrize(
@@ -105,9 +106,9 @@ def test_which_rule_is_broken(rows: list[tuple[str, int, int, int | None]], name
 
 def test_a_group_without_a_known_limit_is_held_to_none() -> None:
     """Neither over-delivered nor lost, whatever the count."""
-    for count in (1, 9):
+    for count, limits in ((1, LIMITS), (9, LIMITS), (9, {1: None})):
         events = _events(("acquired", 10, 5, count), group=1)
-        assert not any(rows.height for rows in shares.cases(_log(), events, LIMITS, {1}).values())
+        assert not any(rows.height for rows in shares.cases(_log(), events, limits, {1}).values())
 
 
 def test_a_case_shows_its_numbers() -> None:
