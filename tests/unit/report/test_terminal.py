@@ -48,7 +48,8 @@ def test_everything_that_was_found_is_shown(findings: Findings) -> None:
         "election 9,480 ms",
         "lost 23 (0.6 % of 3,987 acknowledged and 3,990 sent in the loss window)",
         "loss window 1,990 ms",
-        "affected 1,234 of 5,678 sent",
+        "affected 1,234 messages to the partitions that the fault hit, until their first acknowledgement "
+        "(5,678 were sent to all partitions in that time)",
         "lost          23         23          0  deposed-leader 23 (5 examples)",
         "duplicate      7          7          0  8 extra copies",
         "billing (classic): drained, 39,977 messages delivered",
