@@ -68,7 +68,8 @@ def test_what_a_deposed_leader_acknowledged_alone_is_lost(lab: kaput.Lab) -> Non
     assert eventually(lambda: lab.partitions("risky")[0].leader in (2, 3), 90)
     lab.heal(kill)
     found = lab.account()
-    assert alone.acked == 500 and found.lost == 500
+    # A follower that was paused between two fetches has not even the first.
+    assert alone.acked == 500 and found.lost in (500, 501)
     assert stored(lab, "risky") == 601 - found.lost
     assert found.verdict == "held" and "acks=1 promises nothing" in " ".join(found.reasons)
     assert {fault.fault: fault.lost for fault in found.faults} == {"pause": 0, "kill": found.lost}

@@ -28,8 +28,12 @@ def to_markdown(comparison: Comparison) -> str:
     return markdown.render(Document(Head(""), [compared.table(comparison, every=True)]))
 
 
-def to_html(runs: Sequence[tuple[RunFolder, Findings]], entries: Sequence[Entry]) -> str:
-    """The page. `entries`: the same runs as a comparison has them."""
+def to_html(
+    runs: Sequence[tuple[RunFolder, Findings]],
+    entries: Sequence[Entry],
+    links: Sequence[tuple[str, str]] = (),
+) -> str:
+    """The page. `entries`: the same runs as a comparison has them; `links`: text and address, for its top."""
     from kaput.report.render import html
     from kaput.report.sections import compared_charts
 
@@ -40,7 +44,7 @@ def to_html(runs: Sequence[tuple[RunFolder, Findings]], entries: Sequence[Entry]
         *compared_charts.sections(runs, entries),
         compared.folders([folder.path for folder, _ in runs]),
     ]
-    return html.render(Document(compared.head(comparison, judged), sections, _FOOT))
+    return html.render(Document(compared.head(comparison, judged), sections, _FOOT, links))
 
 
 def statistics_text(findings: Sequence[Findings]) -> Text:

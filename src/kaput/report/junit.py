@@ -1,7 +1,8 @@
 """Findings as JUnit XML, for tools that collect test results: a suite for each run.
 
-One case for the verdict, one for each anomaly (of each group), one for each fault's proof. What is
-forbidden is a failure; what could not be judged is skipped or an error, with the reason.
+One case for the verdict, one for each expectation, one for each anomaly (of each group), one for each fault's
+proof. What is forbidden or exceeded is a failure; what could not be judged is skipped or an error, with the
+reason. The verdict's case has the time that the run took.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from datetime import UTC, datetime
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings
-from kaput.report.formats import plural
+from kaput.evidence.findings_service import Expected
+from kaput.report.formats import number, plural
 from kaput.report.sentences import confirmation
 from kaput.scenario.anomalies import RUN_ANOMALIES
 
@@ -39,6 +41,8 @@ def _suite(findings: Findings) -> TestSuite:
     for name, value in (("run", run.id), ("seed", run.seed), ("kafka", run.kafka), ("mode", run.mode)):
         suite.add_property(name, _clean(str(value)))
     suite.add_testcase(_verdict(findings))
+    for expected in findings.expectations:
+        suite.add_testcase(_expectation(expected, findings))
     for anomaly in findings.anomalies:
         suite.add_testcase(_anomaly(anomaly, findings))
     for fault in findings.faults:
@@ -52,11 +56,25 @@ def _case(findings: Findings, name: str, kind: str) -> TestCase:
 
 def _verdict(findings: Findings) -> TestCase:
     case = _case(findings, "verdict", "verdict")
+    if findings.run.ended_ns is not None:
+        case.time = max(0.0, (findings.run.ended_ns - findings.run.started_ns) / 1e9)
     reasons = _clean("\n".join(findings.reasons))
     if findings.verdict == "violated":
         case.result = [Failure(reasons, "violated")]
     elif findings.verdict == "inconclusive":
         case.result = [Error(reasons, "inconclusive")]
+    return case
+
+
+def _expectation(expected: Expected, findings: Findings) -> TestCase:
+    case = _case(findings, f"expect {expected.name}: {expected.wanted}", "expectation")
+    text = "not measured" if expected.found is None else f"{expected.name} is {number(expected.found)}"
+    if expected.met == "exceeded":
+        case.result = [Failure(text, "exceeded")]
+    elif expected.met == "unmet":
+        case.result = [Error(text, "unmet")]
+    else:
+        case.system_out = text
     return case
 
 

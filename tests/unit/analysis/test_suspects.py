@@ -33,8 +33,8 @@ def test_acknowledged_while_no_leader_ran(tmp_path: Path) -> None:
     assert (suspect.producer, suspect.client, suspect.acked_leaderless) == (0, "command", 2)
     assert suspect.story in found.notes
     assert suspect.story == (
-        "Suspect the client program of producer 0 (command), not Kafka: 2 messages were sent and "
-        "acknowledged while their partition had no running leader."
+        "Suspect the client program of producer 0 (command), not Kafka: 2 messages were "
+        "sent and acknowledged while their partition had no running leader."
     )
 
 

@@ -54,7 +54,8 @@ def _head(head: Head) -> Text:
     if head.answer:
         text.append(printable(head.verdict), _VERDICTS.get(head.tone, "bold"))
         text.append(f": {printable(head.answer)}\n")
-    text.append(f"{printable(head.title)}\n" if head.title else "")
+    text.append("".join(f"{printable(sentence)}\n" for sentence in head.outages))
+    text.append(f"{printable(head.title)}\n" if head.title else "", "dim")
     return text.append(f"{printable(head.about)}\n" if head.about else "", "dim")
 
 

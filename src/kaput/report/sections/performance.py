@@ -5,6 +5,7 @@ from __future__ import annotations
 from kaput.evidence.findings import Findings
 from kaput.report.document import Block, Bullets, Paragraph, Section, Table
 from kaput.report.formats import milliseconds, number, plural
+from kaput.report.sections.availability import ENDED_BY
 from kaput.report.sections.judged_run import JudgedRun
 
 _UNAVAILABLE = 3
@@ -54,6 +55,7 @@ def latency(run: JudgedRun) -> Section | None:
             Bullets(
                 [
                     f"producer {u.producer} on {u.topic}/{u.partition}: {milliseconds(u.longest_ms)}"
+                    f"{f' ({ENDED_BY[u.ended_by]})' if u.ended_by else ''}"
                     for u in longest
                 ]
             )
