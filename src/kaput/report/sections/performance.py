@@ -33,6 +33,9 @@ def _below_target(findings: Findings) -> list[str]:
     return sentences
 
 
+_AROUND = {"before": "before the faults", "during": "during the faults", "after": "after the last heal"}
+
+
 def latency(run: JudgedRun) -> Section | None:
     """Percentiles, and the longest unavailability of single partitions."""
     findings = run.findings
@@ -40,6 +43,11 @@ def latency(run: JudgedRun) -> Section | None:
         "attempt to acknowledgement": findings.latency_ms.ack,
         "attempt to delivery": findings.latency_ms.end_to_end,
     }
+    for one in findings.latency_ms.around_faults:
+        measured |= {
+            f"attempt to acknowledgement, {_AROUND[one.when]}": one.ack,
+            f"attempt to delivery, {_AROUND[one.when]}": one.end_to_end,
+        }
     if len(findings.groups) > 1:
         measured |= {f"attempt to delivery to {g.group}": g.end_to_end_ms for g in findings.groups}
     rows = [
