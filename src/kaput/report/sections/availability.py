@@ -90,14 +90,14 @@ def section(run: JudgedRun) -> Section | None:
     if others:
         rows = [[_scope(one), *_row(run, one)] for one in others]
         caption = (Term("Standstills", "standstill"), " of partitions and groups, the longest first")
-        table = Table(["of", *_HEADER], rows, "lrrll", caption=caption, stories=False)
+        table = Table(["scope", *_HEADER], rows, "lrrll", caption=caption, stories=False)
         blocks.append(limited(table, _ROWS))
     return Section(Term("Availability", "availability"), blocks, key="availability")
 
 
 def _shares(every: Sequence[Availability]) -> Table:
     header = [
-        "",
+        "scope",
         "messages",
         "within 1 s",
         "within the timeout",

@@ -56,7 +56,7 @@ def expectations(run: JudgedRun) -> Section | None:
         ]
         for one in run.findings.expectations
     ]
-    table = Table(["expected", "", "found", ""], rows, "llrl")
+    table = Table(["expectation", "limit", "found", "result"], rows, "llrl")
     return Section("Expectations", [table], key="expectations") if rows else None
 
 
