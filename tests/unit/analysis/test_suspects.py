@@ -54,12 +54,19 @@ def test_what_may_be_kafkas_is_not_suspected(history: History, tmp_path: Path) -
     assert judged(_sent(history, 0, 2_000, 2_001), tmp_path).suspects == []
 
 
-@pytest.mark.parametrize(("offset", "suspected"), [(None, 3), (0, 0)])
+@pytest.mark.parametrize(
+    ("client", "offset", "suspected"),
+    [("command", None, 3), ("command", 0, 0), ("librdkafka", None, 0), ("java", None, 0)],
+)
 def test_lost_without_an_offset_and_without_a_cause(
-    offset: int | None, suspected: int, tmp_path: Path
+    client: str, offset: int | None, suspected: int, tmp_path: Path
 ) -> None:
-    """Messages that were never sent; one with an offset may have been Kafka's."""
-    history = History(producers=[{"topic": "orders", "acks": "all"}]).acked(0, 0, 0)
+    """Messages that were never sent; one with an offset may have been Kafka's, and known clients have none
+    for what a broker had already.
+    """
+    producer = {"topic": "orders", "acks": "all", "client": client}
+    history = History(producers=[producer | ({"command": "liar"} if client == "command" else {})])
+    history.acked(0, 0, 0)
     for seq in range(1, 4):
         history.sent(0, seq, None if offset is None else seq)
     found = judged(history, tmp_path)
