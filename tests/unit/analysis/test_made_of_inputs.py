@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -74,8 +75,15 @@ def test_an_input_is_cut_where_its_outputs_are() -> None:
 
 def test_an_offset_that_the_log_has_twice_is_one_input() -> None:
     """It is named after the least message there."""
-    found = pipes.processed(_inputs((10, 1, 4, 100), (10, 1, 3, 200)), _outputs(), {1}, _begins())
+    inputs = _inputs((10, 1, 4, 100), (10, 1, 3, 300), (10, 1, 3, 200))
+    found = pipes.processed(inputs, _outputs(), {1}, _begins())
     assert found["unprocessed"]["producer", "seq", "n"].rows() == [(3, 200, 1)]
+
+
+def test_the_first_offset_of_a_partition_is_an_input() -> None:
+    """A group that reads from the start is to process offset 0, too."""
+    found = pipes.processed(_inputs((0, 1, 3, 100)), _outputs(), {1}, _begins())
+    assert found["unprocessed"]["offset"].to_list() == [0]
 
 
 def test_what_is_below_where_a_pipe_began_needs_no_output() -> None:
@@ -142,9 +150,37 @@ def test_inputs_are_what_a_pipe_is_shown_of_its_topics() -> None:
 
 
 def test_an_output_that_is_recorded_twice_of_one_input_is_named() -> None:
-    """The least message; of two inputs, or for two groups, it is not the same."""
+    """The least message; of two inputs, in two partitions or for two groups, it is not the same."""
     rows = [(1, 7, 10, 3, 5, 41), (1, 7, 12, 1, 5, 43), (1, 7, 30, 1, 5, 45), (2, 7, 14, 1, 5, 46)]
-    made = _frame("group place offset n producer seq", *rows, (1, 7, 31, 1, 5, 45), (1, 7, 14, 1, 5, 46))
-    again = pl.concat([made, made.filter(pl.col("offset") == 12)])
-    assert pipes.doubled(again).rows() == [(5, 43, 3)]
+    more = [(1, 7, 31, 1, 5, 45), (1, 7, 14, 1, 5, 46), (1, 8, 14, 1, 5, 46), (1, 7, 15, 1, 4, 90)]
+    made = _frame("group place offset n producer seq", *rows, *more)
+    again = [made.filter(pl.col("offset") == offset) for offset in (10, 12, 30)]
+    assert pipes.doubled(pl.concat([made, *again])).rows() == [(5, 41, 2)]
+    assert pipes.doubled(pl.concat([made, *again, made.filter(producer=4)])).rows() == [(4, 90, 2)]
     assert pipes.doubled(made.filter(pl.col("offset") != 12)).is_empty()
+
+
+def test_an_input_whose_outputs_are_lost_is_ruled_as_all_of_these() -> None:
+    """Two inputs of group 1 for one reason, one for both; of group 0 one, and one of which none is known."""
+    columns = dict.fromkeys(pipes.LOSS, False) | {"producer": 3, "topic": 0}
+    lost = [
+        columns | {"group": group, "input_place": 7, "input_offset": offset, "cause": cause, "n": 1}
+        for group, offset, cause in [
+            *((1, 10, "acks-0"), (1, 11, "acks-0"), (1, 12, "unexplained"), (1, 12, "acks-0")),
+            *((0, 10, "acks-0"), (1, 99, "deposed-leader")),
+        ]
+    ]
+    without = _frame(
+        "group input_place input_offset n",
+        *((1, 7, 10, 1), (1, 7, 11, 1), (1, 7, 12, 1), (0, 7, 10, 1), (0, 7, 11, 1)),
+    )
+    run: Any = SimpleNamespace(
+        sums={"lost_outputs": pl.DataFrame(lost), "without_output": without},
+        names=SimpleNamespace(topics=["orders"]),
+    )
+    found = [(group, [(loss.cause, loss.count) for loss in why], n) for group, why, n in pipes._excused(run)]
+    assert sorted(found) == [
+        (0, [("acks-0", 1)], 1),
+        (1, [("acks-0", 1)], 2),
+        (1, [("acks-0", 1), ("unexplained", 1)], 1),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,7 @@ def test_only_an_acknowledgement_tells_when_it_was_stored() -> None:
     [
         (_began(0, 0), [(100, 10, 6)]),
         (_began(12, 12), [(102, 12, 4)]),
+        (_began(15, 15), [(105, 15, 1)]),
         (_began(99, 99), []),
         (_began(0, 99, 0, 30), [(102, 12, 1), (103, 13, 1), (104, 14, 1), (105, 15, 1)]),
         (_began(11, 14, 0, 30), [(102, 12, 1), (103, 13, 1), (104, 14, 2)]),
@@ -113,7 +115,8 @@ def test_what_is_for_a_late_group(began: pl.DataFrame, owed: list[tuple[int, int
 )
 def test_the_first_offset_that_was_for_a_late_group(began: pl.DataFrame, offset: int | None) -> None:
     """The least that was attempted afterwards, where no offset is known."""
-    stretches = pl.concat([_stretches(), _stretches(first_place=6), _stretches(stored=0)]).drop("group")
+    others = (_stretches(first_place=6), _stretches(stored=0, first_offset=1))
+    stretches = pl.concat([_stretches(), *others]).drop("group")
     found = unseen.owed_from(stretches, began, TIMES)
     assert found["offset"].min() == offset
     assert found.select("group", "place").unique().rows() == ([] if offset is None else [(1, 7)])
@@ -126,3 +129,11 @@ def test_what_was_handed_out_without_a_delivery_on_record_is_not_unseen() -> Non
     found = unseen._not_handed(_stretches(), handed).sort("seq")
     assert found["seq", "first_offset", "n"].rows() == [(100, 10, 2), (104, 14, 2)]
     assert unseen._not_handed(_stretches(), handed.clear()).rows() == _stretches().rows()
+
+
+def test_what_is_excused_is_added_up() -> None:
+    """By group, and apart what is unclear; of all topics."""
+    rows = [(1, 2, False, 3), (1, 3, False, 4), (1, 2, True, 5), (2, 2, False, 6)]
+    counts = pl.DataFrame(rows, schema=["group", "topic", "unclear", "n"], orient="row")
+    run: Any = SimpleNamespace(sums={"too_early": counts})
+    assert unseen._excused(run) == {(1, False): 7, (1, True): 5, (2, False): 6}

@@ -13,7 +13,7 @@ from kaput.analysis.runs.columns import ABORTED, COMMITTED, UNKNOWN
 
 _STRETCH: dict[str, Any] = {
     **{"producer": 3, "seq": 10, "n": 2, "transaction": 4, "first_seq": 10, "state": COMMITTED},
-    **{"outcome": "acked", "stored": 1, "logged": 1, "unread": False, "whole": True},
+    **{"outcome": "acked", "stored": 1, "logged": 1, "unread": False, "whole": True, "place": None},
 }
 STORED: dict[str, Any] = {}
 MISSING: dict[str, Any] = {"seq": 12, "stored": 0, "logged": 0}
@@ -58,7 +58,7 @@ def test_which_transactions_are_odd(
 ) -> None:
     """By their outcome, and by what is stored and missing; a part that looks sound waits for the others."""
     assert _odd(*stretches, state=state) == cases
-    assert _odd(*stretches, state=state, whole=False) == cases
+    assert _odd(*stretches, state=state, whole=False, n=1) == cases
     assert _parts(*stretches, state=state, whole=False).height == 1
     assert _parts(*stretches, state=state).height == bool(cases)
 
@@ -81,16 +81,20 @@ def test_transactions_of_one_number_are_told_apart() -> None:
     stretches = [STORED, MISSING | {"first_seq": 12}, STORED | {"producer": 4}]
     assert _parts(*stretches, whole=False).height == 3
     assert _odd(*stretches) == [("lost-commit", True, 12)]
+    assert transactions.odd(_parts(*stretches))["lost-commit"]["n"].to_list() == [1]
 
 
 def test_a_broken_transaction_is_ruled_as_all_losses_in_it() -> None:
-    """Two kinds of losses in the first; of the second no message is known to be lost."""
+    """Two kinds of losses in the first; of the others no message is known to be lost."""
     columns = dict.fromkeys(transactions.LOSS, False) | {"producer": 3, "topic": 0}
     losses = [
         columns | {"first_seq": 10, "n": 2, "cause": cause} for cause in ("unexplained", "deposed-leader")
     ]
     broken = pl.DataFrame(
-        [("torn-transaction", 3, 10), ("torn-transaction", 3, 20), ("lost-commit", 3, 30)],
+        [
+            *(("torn-transaction", 3, 10), ("torn-transaction", 3, 20), ("torn-transaction", 3, 25)),
+            ("lost-commit", 3, 30),
+        ],
         schema=["name", "producer", "first_seq"],
         orient="row",
     )
@@ -104,6 +108,6 @@ def test_a_broken_transaction_is_ruled_as_all_losses_in_it() -> None:
     }
     assert found == {
         ("torn-transaction", None, 1, ("deposed-leader", "unexplained")),
-        ("torn-transaction", None, 1, ()),
+        ("torn-transaction", None, 2, ()),
         ("lost-commit", None, 1, ()),
     }

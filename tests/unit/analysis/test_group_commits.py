@@ -41,6 +41,7 @@ def _commits(*rows: tuple[int, int], group: int = 0, place: int = 7) -> pl.DataF
         ([(5, 3), (13, 8)], True),
         ([(13, 8), (5, 8)], False),  # of those that may have been the last, all must be above
         ([(13, 8), (5, 9)], False),
+        ([(13, 8), (11, 9)], False),
         ([(13, 8), (14, 9)], True),
         ([(5, 8), (14, 9)], False),
     ],
@@ -125,7 +126,7 @@ def test_what_is_owed_begins_where_the_group_did() -> None:
         ((12, 3), None),  # at that very moment
         ((12, 2), 11),
         ((12, 0), 10),
-        ((13, 9), 12),  # 12 never was
+        ((13, 3), 12),  # 11 was at that very moment, 12 never
         ((20, 9), 12),  # past the end
         ((10, 0), None),
     ],
@@ -140,16 +141,29 @@ def test_a_commit_is_ahead_of_what_was_not_delivered_by_then(
     owed = commits.owed(_log(), rows, all_commits, _begun(10))
     found = commits.ahead(owed, all_commits)
     assert found.columns == all_commits.columns
+    assert found.height == (other is not None)
     passed = commits.passed(found, owed)
     assert passed["other_offset"].to_list() == ([] if other is None else [other])
     assert passed.select(all_commits.columns).rows() == ([] if other is None else [(0, 7, *committed)])
+
+
+def test_commits_of_two_groups_are_held_against_what_each_was_delivered() -> None:
+    """One had 10 to 12 by 1, the other never had 11 and 12; both commit 13 at 5, and one of them 11."""
+    mine = _delivered((0, 0, 10, 3, 1, 1, 0, 0))
+    theirs = _delivered((0, 0, 10, 1, 1, 1, 0, 0), group=1)
+    both = pl.concat([_commits((13, 5)), _commits((13, 5), (11, 5), group=1)])
+    owed = commits.owed(_log(n=3), pl.concat([mine, theirs]), both, _begun())
+    found = commits.ahead(owed, both)
+    assert found.rows() == [(1, 7, 13, 5)]
+    assert commits.passed(found, owed)["other_offset"].to_list() == [11]
 
 
 def _assigned(*rows: tuple[str, int | None, int], group: int = 0, place: int | None = 7) -> pl.DataFrame:
     """(kind, offset, time) of group events."""
     schema = {"kind": pl.String, "offset": pl.Int64, "at_ns": pl.Int64}
     frame = pl.DataFrame(list(rows), schema=schema, orient="row")
-    return frame.with_columns(group=pl.lit(group, pl.Int64), place=pl.lit(place, pl.Int64))
+    who = {"group": pl.lit(group, pl.Int64), "place": pl.lit(place, pl.Int64)}
+    return frame.with_columns(**who, member=pl.lit(None, pl.Int64))
 
 
 @pytest.mark.parametrize(
@@ -157,6 +171,7 @@ def _assigned(*rows: tuple[str, int | None, int], group: int = 0, place: int | N
     [
         ([("assigned", 30, 9)], 30),
         ([("assigned", 30, 9), ("assigned", 20, 8)], 20),  # the first one
+        ([("assigned", 20, 9), ("assigned", 30, 8)], 30),
         ([("assigned", 30, 8), ("assigned", 20, 8)], 20),  # of one moment, the least
         ([(REPEATED, 30, 9)], 30),
         ([("assigned", None, 7), ("assigned", 30, 9)], 30),  # the first that says so
