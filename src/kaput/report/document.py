@@ -189,7 +189,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report. `foot`: a line below everything; `links`: text and address, on pages of a server."""
+    """A whole report. `foot`: lines below everything; `links`: text and address, on pages of a server."""
 
     head: Head
     sections: Sequence[Section]
