@@ -16,7 +16,8 @@ PYTHON ?= python3
 UV_VERSION = 0.13.8
 
 BIN = .venv/bin
-# How tests are shared out: tests/conftest.py. They often wait, so that a third worker has room on two cores.
+# How tests are distributed: tests/conftest.py. Those with brokers often wait: there is room for a third worker on
+# two cores.
 PYTEST = $(BIN)/pytest -n 2 --dist loadscope
 PYTEST_3 = $(BIN)/pytest -n 3 --dist loadscope
 UV = $(BIN)/uv
@@ -30,7 +31,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 # plugin of its, and would do so again in each worker, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheel install demo test test-all test-fast soak fuzz tools check bench bench-quick bench-reassign reference lock clean preflight setup setup-dev
+.PHONY: wheel install demo test test-brokers test-others test-all test-fast soak fuzz tools check bench bench-quick bench-reassign reference lock clean preflight setup setup-dev
 
 install: setup
 
@@ -39,9 +40,15 @@ demo: setup
 
 test: setup-dev
 	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory --jobs=2 test-brokers test-others
+
+# Both at once: the tests with brokers wait, the others compute with what CPU time is left.
+test-brokers:
 	$(BIN)/pytest tests/functional tests/spark/test_background.py -m "alone and not long"
 	$(PYTEST_3) tests/functional -m "not alone and not tools and not long"
-	$(PYTEST_3) tests --ignore=tests/functional -m "not alone and not long"
+
+test-others:
+	LOW_PRIORITY=1 $(PYTEST) tests --ignore=tests/functional -m "not alone and not long"
 
 # With what has a sibling above: other signals, ZooKeeper's mode of the same, more of the built-in scenarios.
 test-all: test

@@ -23,10 +23,10 @@ from kaput.evidence import findings_file
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
 from kaput.evidence.schemas import TABLES
-from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
-from kaput.faults.command import Command
-from kaput.faults.members.catalogue import MEMBER_CATALOGUE
-from kaput.scenario.options import COMMANDS, NETWORK_FAULTS, OPTIONS, PRODUCER_FAULTS
+from kaput.faults.catalogue import CATALOGUE
+from kaput.faults.descriptions import descriptions, options_of
+from kaput.scenario.model import Expect
+from kaput.scenario.options import OPTIONS
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import TARGETS
 
@@ -35,12 +35,13 @@ ROOT = Path(__file__).parents[1]
 
 def pages() -> dict[Path, str]:
     """Every generated file as it should be."""
-    folder, faults = ROOT / "docs/RUN_FOLDER.md", ROOT / "docs/FAULTS.md"
+    folder, faults, expect = (ROOT / "docs" / name for name in ("RUN_FOLDER.md", "FAULTS.md", "EXPECT.md"))
     return {
         folder: _filled(folder, {"manifest": _manifest(), "tables": _tables(), "findings": _findings()}),
         faults: _filled(
             faults, {"faults": _faults(), "targets": _targets(), "options": _options(), "kernel": _kernel()}
         ),
+        expect: _filled(expect, {"expect": _expect()}),
         findings_file.SCHEMA: json.dumps(findings_file.json_schema(), indent=2) + "\n",
     }
 
@@ -150,59 +151,24 @@ def _kind(kind: Any) -> str:
     return kind.__name__ if issubclass(kind, BaseModel) else "string"
 
 
+def _expect() -> str:
+    """The keys of `expect`, those that limit no anomaly first."""
+    rows = ((f"`{field.alias}`", field.description or "") for field in Expect.model_fields.values())
+    return _table(("key", "what is limited"), rows)
+
+
 def _faults() -> str:
-    nodes = [(name, kind, _of_nodes(name)) for name, kind in CATALOGUE.items()]
-    others: list[tuple[str, Any, str]] = [
-        *((name, kind, "members of groups") for name, kind in MEMBER_CATALOGUE.items()),
-        *((name, kind, "a topic") for name, kind in TOPIC_CATALOGUE.items()),
-        *((name, kind, "the cluster") for name, kind in CLUSTER_CATALOGUE.items()),
-        ("command", Command, "brokers of your own cluster"),
-    ]
     parts = []
-    for name, kind, hits in [*nodes, *others]:
-        effect, proof = _described(name, kind)
-        options = ", ".join(_option(name, key) for key in _taken(name))
-        lines = [f"### {name}: {hits}", "", effect, "", f"Confirmed by: {proof}"]
+    for each in descriptions():
+        options = ", ".join(_option(name, default) for name, default in each.options.items())
+        lines = [f"### {each.fault}: {each.hits}", "", each.effect, "", f"Confirmed by: {each.proof}"]
         lines += ["", f"Options: {options}."] if options else []
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
-def _of_nodes(name: str) -> str:
-    extra = ", or a producer" if name in PRODUCER_FAULTS else ""
-    needs = " (network: namespaces)" if name in NETWORK_FAULTS else ""
-    return f"brokers, controllers, ZooKeeper nodes{extra}{needs}"
-
-
-def _taken(name: str) -> list[str]:
-    return [*OPTIONS.get(name, {}), *(COMMANDS if name == "command" else ())]
-
-
-def _option(name: str, key: str) -> str:
-    return f"`{key}: {OPTIONS[name][key]}`" if key in OPTIONS.get(name, {}) else f"`{key}`"
-
-
-def _described(name: str, kind: type) -> tuple[str, str]:
-    """What a fault does and what proves it: by the docstrings of its module and class."""
-    own = _paragraphs(inspect.getdoc(kind))
-    module = _paragraphs(inspect.getmodule(kind).__doc__)  # type: ignore[union-attr]
-    effect = [re.sub(r"^[a-z-]+( of members)?: ", "", module[0])] if module[0].startswith(name) else []
-    effect += [text for text in own if not text.startswith("Proof:")]
-    for each in kind.__mro__:
-        docs = [each.__dict__.get("__doc__"), inspect.getmodule(each).__doc__]  # type: ignore[union-attr]
-        for text in [text for doc in docs for text in _paragraphs(doc)]:
-            if text.startswith("Proof: "):
-                return _sentence(effect), text.removeprefix("Proof: ")
-    return _sentence(effect), "nothing; it has no effect to confirm."
-
-
-def _sentence(texts: Sequence[str]) -> str:
-    text = " ".join(texts)
-    return text[:1].upper() + text[1:]
-
-
-def _paragraphs(doc: str | None) -> list[str]:
-    return [" ".join(text.split()) for text in inspect.cleandoc(doc or "").split("\n\n")]
+def _option(name: str, default: Any) -> str:
+    return f"`{name}`" if default is None else f"`{name}: {default}`"
 
 
 def _targets() -> str:
@@ -212,7 +178,7 @@ def _targets() -> str:
 def _options() -> str:
     fields = {field.alias or name: field.description for name, field in FaultStep.model_fields.items()}
     rows = (
-        (f"`{key}`", about or "", ", ".join(name for name in OPTIONS if key in _taken(name)) or "all")
+        (f"`{key}`", about or "", ", ".join(name for name in OPTIONS if key in options_of(name)) or "all")
         for key, about in fields.items()
     )
     return _table(("key", "meaning", "faults"), rows)

@@ -1,12 +1,15 @@
 """Workers share the tests (`make test`): of those without brokers, one judges with Spark, in one session.
 
-Tests of brokers run before them, a file at a time in each worker; those marked `alone`, in which a fault that
-is late on a busy machine finds nothing to lose, by themselves.
+Tests of brokers run at the same time, a file at a time in each worker; those marked `alone`, in which a fault
+that is late on a busy machine finds nothing to lose, one by one before the rest of them. The others have low
+priority then: they take what CPU time is left (LOW_PRIORITY).
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +49,22 @@ _SLOW = (
 _SLOW_FILES = {f"test_{name}.py" for name in _SLOW}
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Two files of one name would be one module to pytest, which says so only when it meets the second."""
+    if os.environ.get("LOW_PRIORITY") and hasattr(config, "workerinput"):
+        _lower_priority()
     names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
     if twice := sorted(name for name, times in names.items() if times > 1):
         raise pytest.UsageError(f"more than one file in tests/ is called {', '.join(twice)}")
     if gone := sorted(_SLOW_FILES - names.keys()):
         raise pytest.UsageError(f"tests/conftest.py calls slow what is not there: {', '.join(gone)}")
+
+
+def _lower_priority() -> None:
+    """This worker gets a core if no other session wants it, where the kernel groups processes by session."""
+    with suppress(OSError):
+        os.setsid()
+        Path("/proc/self/autogroup").write_text("19")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pyarrow.dataset as ds
 
-from fakes.spark import shared_context
+from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
@@ -22,6 +22,7 @@ from kaput.evidence.reading import check
 KAPUT = [str(Path(sys.executable).with_name("kaput"))]
 # The same, judging without a JVM: for tests of what is found, where how it is started is not the question.
 WITHOUT_JVM = [sys.executable, str(Path(__file__).with_name("fakes") / "kaput_without_jvm.py")]
+COLD = ["--set", "workload.warm-up=0s"]
 RUN_TIMEOUT_S = 240
 STANDING_TIMEOUT_S = 180
 # Before a command: the owner of the files without root's capabilities, as good as any user, and able to read
@@ -87,15 +88,16 @@ class Kaput:
         self.runs = runs
 
     def run(self, scenario: str, *options: str, jvm: bool = False) -> Result:
-        """`kaput run SCENARIO --json`; fails the test when stdout is not one JSON document.
+        """`kaput run SCENARIO --json`; fails if stdout is not one JSON document. Brokers stay cold:
+        most tests don't look at latencies.
 
-        `jvm`: judged as users' runs are, with Spark's JVM started behind the load. Else the findings are of
-        a Spark played in kaput's process, and the real one that all tests share must find the same.
+        `jvm`: judged as users' runs are, with Spark's JVM started behind the load. Spark played in this
+        process must find the same. Else the findings are of a Spark played in kaput's process.
         """
         kaput = KAPUT if jvm else WITHOUT_JVM
         done = subprocess.run(
             # Most tests don't look at the page, which takes seconds; `--page` among the options has it again.
-            [*kaput, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *options],
+            [*kaput, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *COLD, *options],
             capture_output=True,
             text=True,
             timeout=RUN_TIMEOUT_S,
@@ -106,10 +108,9 @@ class Kaput:
         (folder,) = [
             p.parent for p in self.runs.glob("*/manifest.json") if findings["run"]["id"] in p.read_text()
         ]
-        if not jvm:
-            assert analyse(check(RunFolder(folder)), shared_context()) == read_findings(
-                folder / "findings.json"
-            )
+        if jvm:
+            again = analyse(check(RunFolder(folder)), InProcess())  # type: ignore[arg-type]
+            assert again == read_findings(folder / "findings.json")
         return Result(done.returncode, findings, done.stderr, folder)
 
     def analyze(self, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -1,11 +1,12 @@
-"""The user's cache: where jars, archives and templates are kept, and how several kaputs share it."""
+"""The user's cache: what kaput keeps there, how several processes share it, and how it is cleared."""
 
 from __future__ import annotations
 
 import fcntl
+import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import platformdirs
@@ -13,11 +14,45 @@ import platformdirs
 from kaput.errors import LabError
 
 _POLL_S = 0.1
+# Its directories. All of it is made again when needed.
+CONTENTS: Mapping[str, str] = {
+    "jars": "Kafka's jars",
+    "locks": "lock files of Kafka versions that kaput does not come with",
+    "cds": "archives of loaded classes, for quick starts of brokers and Spark",
+    "spark": "Spark's command line, for quick starts",
+    "storage": "templates of formatted log directories",
+    "charts": "the chart library of HTML reports",
+}
+
+
+def cache_root() -> Path:
+    """Where it is; nothing is created."""
+    return Path(platformdirs.user_cache_dir("kaput"))
+
+
+def cached_bytes(name: str) -> int:
+    """The size of the files in a directory of the cache."""
+    sizes = 0
+    for path in (cache_root() / name).rglob("*"):
+        with suppress(OSError):  # removed meanwhile
+            sizes += path.lstat().st_size if not path.is_dir() else 0
+    return sizes
+
+
+def clear(name: str) -> None:
+    """Deletes a directory of the cache. Raises LabError when it cannot be deleted."""
+    path = cache_root() / name
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise LabError(f"cannot delete {error.filename or path}: {error.strerror}") from None
 
 
 def cache_dir(name: str) -> Path:
     """A directory of the cache, made if need be. Raises LabError when it cannot be."""
-    path = Path(platformdirs.user_cache_dir("kaput")) / name
+    path = cache_root() / name
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

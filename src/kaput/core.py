@@ -1,12 +1,14 @@
-"""The vocabulary every layer shares: a topic's partition, nanoseconds, and the limits of 64-bit columns.
+"""The vocabulary every layer shares: a topic's partition, nanoseconds, the limits of 64-bit columns, runs/.
 
 Nothing here imports anything of kaput, or any library.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
+DEFAULT_RUNS = Path("runs")  # where run folders are, unless --runs says otherwise
 # Durations and times are int nanoseconds; divide by these to show them.
 US = 1_000
 MS = 1_000_000

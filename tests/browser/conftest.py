@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from browser.chromium import Missing, check_driver, launched
 from fakes.isolation import judged
-from kaput.report.page import to_html
+from kaput.report.run_report import to_html
 
 READY_MS = 60_000  # a bound for a machine that is busy
 
@@ -109,4 +109,4 @@ def wide(_wide: Opened) -> Iterator[Opened]:
     page.locator(".chartarea").focus()
     page.keyboard.press("Escape")
     page.evaluate("document.activeElement.blur(); scrollTo(0, 0); getSelection().empty();")
-    page.wait_for_function("document.querySelector('#chart-done').textContent.includes('60')")
+    page.wait_for_function("document.querySelector('#chart-faults').textContent.includes('60')")

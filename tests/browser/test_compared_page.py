@@ -12,8 +12,8 @@ from playwright.sync_api import expect
 from browser.conftest import READY_MS, Opened, Opens
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report.compared_page import to_html
 from kaput.report.comparison import Entry
+from kaput.report.comparison_report import to_html
 
 expect.set_options(timeout=READY_MS)
 
@@ -37,12 +37,12 @@ def test_timelines_lie_below_each_other(compared: Opened) -> None:
     """Every chart is drawn, and the same second of each run lies at the same place."""
     page = compared.page
     assert compared.complaints == [] and len(compared.asked) == 1
-    names = [f"{run}-{row}" for run in (0, 1) for row in ("done", "rates", "ack")]
+    names = [f"{run}-{row}" for run in (0, 1) for row in ("faults", "rates", "ack")]
     boxes = [page.locator(f"#chart-{name} .background").first.bounding_box() for name in names]
     assert len({(round(box["x"]), round(box["width"])) for box in boxes if box}) == 1
     seconds = page.locator("#chart-1-ack .role-axis-label text").all_text_contents()
     assert "0" in seconds and "−10" in seconds
-    assert page.locator("#chart-strip-0 .mark-symbol path").count() == 2
+    assert page.locator("#chart-dots-0 .mark-symbol path").count() == 2
 
 
 def test_one_moment_is_read_in_every_run(compared: Opened) -> None:

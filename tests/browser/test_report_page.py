@@ -13,19 +13,19 @@ from playwright.sync_api import Page, expect
 from browser.conftest import READY_MS, Opened, Opens
 
 expect.set_options(timeout=READY_MS)
-CHARTS = ("done", "rates", "ack", "end_to_end", "leaders", "isr", "owners", "lag", "recovery-0")
+CHARTS = ("faults", "rates", "ack", "end_to_end", "leaders", "isr", "owners", "lag", "recovery-0")
 _MARKS = ".mark-rect path, .mark-line path, .mark-area path, .mark-rule line, .mark-symbol path"
-_CLOSE = "!document.querySelector('#chart-done').textContent.includes('60')"
-_WHOLE = "document.querySelector('#chart-done').textContent.includes('60')"
+_CLOSE = "!document.querySelector('#chart-faults').textContent.includes('60')"
+_WHOLE = "document.querySelector('#chart-faults').textContent.includes('60')"
 _COLORS = """() => [getComputedStyle(document.body).backgroundColor,
-    getComputedStyle(document.querySelector('#chart-done .role-axis-label text')).fill]"""
+    getComputedStyle(document.querySelector('#chart-faults .role-axis-label text')).fill]"""
 _FIGURES = """[...document.querySelectorAll('figure')].map(
     (one) => [getComputedStyle(one).breakInside, one.offsetHeight])"""
 
 
 def _seconds(page: Page) -> list[float]:
     """What is written to the axis of time of the first row."""
-    texts = page.locator("#chart-done .role-axis-label text").all_text_contents()
+    texts = page.locator("#chart-faults .role-axis-label text").all_text_contents()
     return [float(text) for text in texts if re.fullmatch(r"[\d.]+", text)]
 
 
@@ -79,12 +79,12 @@ def test_ten_seconds_suffice(wide: Opened) -> None:
     for said in (
         "HELD, with permitted loss",
         "750 acknowledged messages lost",
-        "Broker 1 alone acknowledged what is lost, as leader of orders/0, until 45.0 s",
+        "Broker 1 alone acknowledged every message lost, as leader of orders/0, until 45.0 s",
         "broker 2 was elected at 24.0 s without them",
-        "isolate of leader-of orders/0 (broker 1) at 15.0 s for 30.0 s: bit",
+        "isolate of leader-of orders/0 (broker 1) at 15.0 s for 30.0 s: confirmed",
     ):
         assert said in top
-    timeline = wide.page.locator("#chart-done").bounding_box()
+    timeline = wide.page.locator("#chart-faults").bounding_box()
     assert timeline is not None and timeline["y"] + timeline["height"] < 900
 
 
@@ -154,9 +154,9 @@ def test_the_keyboard_alone_does_it_all(wide: Opened) -> None:
 def test_cells_open_their_stories(wide: Opened) -> None:
     """By keyboard: each of ten messages has its own."""
     page = wide.page
-    page.locator(".ledger td.loss summary").focus()
+    page.locator("#fates td.bad summary").focus()
     page.keyboard.press("Enter")
-    stories = page.locator(".ledger td.loss .stories li")
+    stories = page.locator("#fates td.bad .stories li")
     expect(stories.first).to_contain_text("producer 0's message 750 was acknowledged")
     assert stories.count() == 10
     page.keyboard.press("Enter")
@@ -190,12 +190,12 @@ def test_dark_is_dark(wide: Opened) -> None:
 def test_it_prints_on_a4(wide: Opened) -> None:
     """On four pages or so; no chart is cut or wider than the paper, and the screen is as it was then."""
     page = wide.page
-    width = page.locator("#chart-done svg").evaluate("(svg) => svg.clientWidth")
+    width = page.locator("#chart-faults svg").evaluate("(svg) => svg.clientWidth")
     pdf = page.pdf(prefer_css_page_size=True)
     sizes = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", pdf)
     assert len(re.findall(rb"/Type ?/Page\b", pdf)) in (3, 4, 5)
     assert {(round(float(wide)), round(float(high))) for wide, high in sizes} == {(595, 842)}
-    again = f"document.querySelector('#chart-done svg').clientWidth === {width}"
+    again = f"document.querySelector('#chart-faults svg').clientWidth === {width}"
     page.wait_for_function(again)
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 703, "height": 1000})
@@ -212,7 +212,7 @@ def test_without_scripts_the_tables_are_there(report: Path, opens: Opens) -> Non
     opened = opens(report, ready=False, java_script_enabled=False)
     page = opened.page
     expect(page.locator("h1")).to_contain_text("HELD")
-    expect(page.locator("p.note", has_text="switched off")).to_be_visible()
+    expect(page.locator("p.note", has_text="need JavaScript")).to_be_visible()
     page.locator("summary", has_text="The timeline as a table").click()
     expect(page.locator(".table tfoot").first).to_contain_text("3,000")
     assert opened.complaints == []

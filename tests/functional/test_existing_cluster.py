@@ -101,7 +101,7 @@ def test_a_run_on_it_is_judged_and_leaves_nothing(kaput: Kaput, keeper: Standing
 
 @pytest.mark.tools
 def test_what_a_killed_run_leaves_can_be_undone(kaput: Kaput, keeper: Standing, tmp_path: Path) -> None:
-    """A broker that is down, a topic, a group: nobody else touches them, and `kaput cleanup` undoes them."""
+    """A broker that is down, a topic, a group: nobody else touches them, and `kaput undo` undoes them."""
     path = scenario(tmp_path / "stop.yaml", keeper, **{"for": "1h"})
     command = [*KAPUT, "run", str(path), *cluster(keeper), "--runs", str(kaput.runs)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
@@ -112,8 +112,8 @@ def test_what_a_killed_run_leaves_can_be_undone(kaput: Kaput, keeper: Standing, 
     (folder,) = kaput.runs.iterdir()
     again = kaput.call(*command[1:])
     assert again.returncode == 2 and "topic orders already exists" in again.stderr
-    assert "group billing already exists" in again.stderr and "kaput cleanup RUN_DIR" in again.stderr
-    done = kaput.call("cleanup", str(folder))
+    assert "group billing already exists" in again.stderr and "kaput undo RUN_DIR" in again.stderr
+    done = kaput.call("undo", str(folder))
     assert (done.returncode, done.stdout) == (0, "nothing is left of the run\n"), done.stderr
     assert left(keeper) == ([], []) and _states(keeper) == {"running"}
 

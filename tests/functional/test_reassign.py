@@ -23,6 +23,7 @@ from waiting import answered, eventually
 
 TIMEOUT_S = 180
 SLOW, FAST = "2MB", "500MB"
+MIN_ISR = "min.insync.replicas"
 PARTITIONS, RECORDS, PAYLOAD = 4, 1200, 10_000  # 12 MB, twice
 
 
@@ -121,13 +122,15 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentCl
     for broker in "123":
         assert set(cluster.configs("broker", [broker], RATES)[broker].values()) == {None}
     assert stored(lab) == list(range(RECORDS))
+    shown = call("doctor", "--fix", "--dry-run", "--fail-on", "never")
+    assert "topic orders: min.insync.replicas=2" in shown and "after the fixes" not in shown
+    assert cluster.configs("topic", ["orders"], [MIN_ISR])["orders"] == {MIN_ISR: None}
     fixed = json.loads(call("doctor", "--fix", "--yes", "--json", "--fail-on", "never"))
     assert "min.insync.replicas=2 for orders" in fixed["fixed"]
     assert not {each["id"] for each in fixed["findings"]} & {"KP001", "KP002"}
 
     def mended() -> bool:
-        key = "min.insync.replicas"
-        return cluster.configs("topic", ["orders"], [key])["orders"] == {key: "2"}
+        return cluster.configs("topic", ["orders"], [MIN_ISR])["orders"] == {MIN_ISR: "2"}
 
     assert eventually(mended, 60)
     call("reassign", "--rollback", said["rollback"], "--yes")

@@ -30,13 +30,10 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import needs_sealing, parquet_writer, seal
-from kaput.report.compared_page import to_html as compared
 from kaput.report.comparison import Entry
+from kaput.report.comparison_report import to_html as compared
 from kaput.report.junit import to_junit
-from kaput.report.manifest import scenario_of
-from kaput.report.markdown import to_markdown
-from kaput.report.page import to_html
-from kaput.report.terminal import render
+from kaput.report.run_report import scenario_of, to_html, to_markdown, to_text
 
 _MEMORY = 6 << 30  # a folder of a few KB that wants more is a failure
 
@@ -105,7 +102,7 @@ def judged(folder: RunFolder, spark: Any) -> str:
             raise
         return "refused"
     console = Console(file=open("/dev/null", "w"), highlight=False)  # noqa: PTH123, SIM115
-    console.print(render(findings, folder.title))
+    console.print(to_text(findings, folder.title))
     entries = [Entry(run, run, "history", {}, findings) for run in ("a", "b")]
     for document in (
         findings.to_json(),

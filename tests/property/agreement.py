@@ -46,13 +46,15 @@ def by_pipeline(spark: Any) -> Judge:
     return judge
 
 
-def disagreement(parts: Sequence[Part], judge: Judge) -> Told:
-    """Where findings differ from what the oracle expects of each part: empty where they don't."""
+def disagreement(parts: Sequence[Part], judge: Judge, apart: bool = True) -> Told:
+    """Where findings differ from what the oracle expects: empty where they don't. `apart`: of each part by
+    itself, else of all parts as one history.
+    """
     history = together(parts)
     with tempfile.TemporaryDirectory(prefix="kaput-soak-") as path:
         folder = history.write(Path(path))
         found = summary(judge(folder)) | tables(folder, _modelled(parts))
-    return differences(found, expected(parts))
+    return differences(found, expected(parts) if apart else of_history(history) | {"causes": {}})
 
 
 def _modelled(parts: Sequence[Part]) -> set[int]:

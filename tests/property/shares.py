@@ -55,14 +55,16 @@ class Queue:
 
 class Depot(Queue):
     """A queue whose members are killed, and do not always record what they were delivered. Its group is its
-    own: in a folder with others, their kills would be its group's as well.
+    own: in a folder with others, their kills would otherwise be its group's as well.
     """
 
     def __init__(self, seed: int, number: int) -> None:
         super().__init__(seed, number)
-        self.groups = {"depot": True}
+        self.group = f"depot{number}"
+        self.groups = {self.group: True}
         config = {"share.delivery.count.limit": 4, "share.record.lock.duration.ms": 3}
-        self.blocks = {"depot": {"type": "share", "group-config": config}}
+        self.blocks = {self.group: {"type": "share", "group-config": config}}
+        self.subscriptions = {self.group: self.ledger}
 
     def play(self, history: History, first: int) -> None:
         """Adds this depot's rows."""
@@ -70,7 +72,7 @@ class Depot(Queue):
         for offset in range(3):
             history.acked(first, offset, offset, **where, partition=0)
         for _ in range(random.randint(0, 12)):
-            who = {"group": "depot", "member": _name(self, random)}
+            who = {"group": self.group, "member": _name(self, random)}
             kind = random.choice(("acquired", "acquired", "releasing", "released", "failed", "accepting"))
             count = random.choice((1, 2, 3, 3)) if kind == "acquired" else None
             history.shared(kind, random.randint(0, 2), random.randint(0, 8), count, **who, **where)
@@ -78,8 +80,8 @@ class Depot(Queue):
                 history.rows["deliveries"].pop()
         for _ in range(random.randint(0, 3)):
             kind = random.choice(("killed", "killed", "left"))
-            who = {"group": "depot", "member": random.choice((_name(self, random), f"{self.number}-three"))}
-            history.event(kind, random.randint(0, 12), **who, **_ALL)
+            member = random.choice((_name(self, random), f"{self.number}-three"))
+            history.event(kind, random.randint(0, 12), group=self.group, member=member, **_ALL)
         history.add("end_offsets", **where, partition=0, end_offset=3, drained_to=3)
         history.add("end_offsets", **where, partition=1, end_offset=0, drained_to=0)
 

@@ -10,7 +10,7 @@ from kaput.analysis import pipeline
 from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned
 from kaput.evidence.reading import check
-from kaput.report.leaders import leader_sentences
+from kaput.report.sections.leaders import leader_sentences
 
 
 def _split() -> History:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,6 +11,7 @@ from pyspark import SparkContext
 
 from fakes.comparing import comparable, differences
 from fakes.everything import everything
+from fakes.in_process import InProcess
 from fakes.writers import WRITERS, Writer, by_spark
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import RunFolder
@@ -26,15 +26,15 @@ SPARKS = {
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory, spark: SparkContext) -> Iterator[_Plain]:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> _Plain:
     """The folder as kaput's own schema has it, and what is found in it."""
-    yield _Plain(everything().write(tmp_path_factory.mktemp("plain")), spark)
+    return _Plain(everything().write(tmp_path_factory.mktemp("plain")))
 
 
 class _Plain:
-    def __init__(self, folder: RunFolder, spark: SparkContext) -> None:
+    def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self.findings = analyse(check(folder), spark)
+        self.findings = analyse(check(folder), InProcess())  # type: ignore[arg-type]
 
     def rewritten(self, path: Path, writer: Writer) -> RunFolder:
         """The same rows in another's files, in every table."""
@@ -50,11 +50,18 @@ class _Plain:
         return RunFolder(path)
 
 
-@pytest.mark.parametrize("name", [*WRITERS, *SPARKS])
-def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path, spark: SparkContext) -> None:
+@pytest.mark.parametrize("name", WRITERS)
+def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path) -> None:
     """All tables by one writer in one encoding: what is found."""
-    writer = WRITERS.get(name) or by_spark(spark, **SPARKS[name])
-    folder = plain.rewritten(tmp_path / "plain", writer)
+    folder = plain.rewritten(tmp_path / plain.folder.path.name, WRITERS[name])
+    found = analyse(check(folder), InProcess())  # type: ignore[arg-type]
+    assert differences(comparable(found), comparable(plain.findings)) == {}
+
+
+@pytest.mark.parametrize("name", SPARKS)
+def test_findings_of_what_spark_wrote(name: str, plain: _Plain, tmp_path: Path, spark: SparkContext) -> None:
+    """The same of Spark's files, which are read by Spark's tasks."""
+    folder = plain.rewritten(tmp_path / plain.folder.path.name, by_spark(spark, **SPARKS[name]))
     found = analyse(check(folder), spark)
     assert differences(comparable(found), comparable(plain.findings)) == {}
 

@@ -34,7 +34,8 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
         run=run_of(run),
         verdict=judgement.verdict,
         reasons=judgement.reasons,
-        notes=[*judgement.notes, *_ignored(run)],
+        notes=[*judgement.notes, *_suspected(sections), *_ignored(run)],
+        expectations=list(judgement.expectations),
         groups=[GroupFindings(**sections["group", index]) for index in run.groups],
         anomalies=_anomalies(run, facts, judgement, _stories(questions)),
         faults=[
@@ -113,6 +114,7 @@ def run_of(run: Run) -> RunFindings:
     manifest, scenario = run.given.manifest, run.given.scenario
     return RunFindings(
         id=str(manifest.run_id),
+        folder=run.given.evidence.folder.name,
         scenario=manifest.scenario,
         title=scenario.title if scenario else "",
         varied=manifest.varied,
@@ -177,6 +179,11 @@ def _added(kinds: Sequence[Loss | Displaced]) -> dict[str, int]:
     for kind in kinds:
         found[kind.cause] += kind.count
     return dict(sorted(found.items()))
+
+
+def _suspected(sections: Sections) -> Iterator[str]:
+    """Which client programs are to be looked at."""
+    return (suspect.story for suspect in sections["findings", None]["suspects"])
 
 
 def _ignored(run: Run) -> Iterator[str]:

@@ -32,9 +32,9 @@ class Findings(document.Findings):
         return self._folder
 
     def __str__(self) -> str:
-        from kaput.report.terminal import render
+        from kaput.report.run_report import to_text
 
-        return render(self, self._folder).plain
+        return to_text(self, self._folder).plain
 
     def __repr__(self) -> str:
         from kaput.report.sentences import verdict_sentence

@@ -80,7 +80,7 @@ def keep_report(folder: RunFolder, findings: Findings, note: Note = warn) -> Non
     if folder.unkept is not None or not folder.findings_path.is_file():
         return
     try:
-        from kaput.report.page import to_html
+        from kaput.report.run_report import to_html
 
         replace_text(folder.path / "report.html", to_html(folder, findings))
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli.baseline import Baseline, ToleranceOption, read_baselines
 from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def analyze_command(
             metavar="RUN_DIR", help="Run folders: paths, or URLs that Spark can read (s3a://...)."
         ),
     ],
+    *,
     master: Annotated[
         str | None,
         typer.Option(
@@ -65,6 +67,8 @@ def analyze_command(
         bool,
         typer.Option("--page/--no-page", help="Write report.html after the verdict."),
     ] = True,
+    baseline: Baseline = None,
+    tolerance: ToleranceOption = None,
     scratch: Annotated[
         Path | None,
         typer.Option(
@@ -91,6 +95,7 @@ def analyze_command(
     from kaput.processes.signals import interrupts
 
     settings = pairs("--set", set_)
+    baselines = read_baselines(baseline, tolerance)
     _check_master(master)
     with interrupts(), ExitStack() as stack:
         space = stack.enter_context(Scratch(scratch))
@@ -100,8 +105,9 @@ def analyze_command(
         spark = stack.enter_context(Background(master, settings))
         spark.begin()
         found = [local[text] if text in local else _fetched(text, spark, space) for text in run_dir]
+        baselines.check(evidence.manifest.scenario for evidence in found)
         results = _judge(found, spark, space, ledger.value, page)
-        show(results, json, page)
+        show(results, json, page, baselines)
 
 
 def _is_url(text: str) -> bool:

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli.verbs import DEFAULT_RUNS, Runs
+from kaput.cli.verbs import Runs
+from kaput.core import DEFAULT_RUNS
 
 
 def dashboard_command(

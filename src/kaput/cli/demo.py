@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli.verbs import DEFAULT_RUNS, Runs
+from kaput.cli.verbs import Runs
+from kaput.core import DEFAULT_RUNS
 
 PAIR = ["leader-kill-lagging-acks-1", "leader-kill-lagging-acks-all"]
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
-from kaput.cli.verbs import DEFAULT_RUNS, Runs
+from kaput.cli.verbs import Runs
+from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from kaput.operate.doctor.diagnosis import Finding
@@ -38,6 +39,7 @@ CheckIds = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID", help="With --prove: only these checks, for example KP003."),
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="With --fix: show the fixes and change nothing.")]
 Prove = Annotated[
     bool,
     typer.Option("--prove", help="Reproduce each finding on a scratch cluster, with and without the fix."),
@@ -66,6 +68,7 @@ def doctor_command(
         bool, typer.Option("--fix", help="Apply the fixes; each is shown and confirmed first.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask for confirmation.")] = False,
+    dry_run: DryRun = False,
     prove: Prove = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> int:
@@ -77,7 +80,7 @@ def doctor_command(
 
     Example: kaput doctor --prove KP002
     """
-    _refuse(check, prove, fix)
+    _refuse(check, prove, fix, dry_run)
     from kaput.cli.cluster_options import config_of, servers_of
     from kaput.cli.doctor_fix import apply, resume
     from kaput.cli.doctor_prove import prove as prove_findings
@@ -92,7 +95,8 @@ def doctor_command(
     command_config = config_of(bootstrap_servers, cluster, command_config)
 
     def look() -> tuple[Snapshot, list[Finding]]:
-        return (seen := read_snapshot(servers, command_config, client_config)), diagnose(seen, known)
+        seen = read_snapshot(servers, command_config, client_config)
+        return seen, diagnose(seen, known, own=bootstrap_servers is None)
 
     snapshot, findings = look()
     if prove:
@@ -104,30 +108,34 @@ def doctor_command(
             _show(shown, findings, snapshot.unknown)
         fixed = list[str]()
         if snapshot.interrupted is not None:
-            fixed = resume(snapshot, servers, command_config, yes=yes, quiet=quiet)
+            fixed = resume(snapshot, servers, command_config, yes=yes, dry_run=dry_run, quiet=quiet)
             snapshot, findings = look()
-        fixed += apply(snapshot, findings, servers, command_config, yes=yes, quiet=quiet)
+        fixed += apply(snapshot, findings, servers, command_config, yes=yes, dry_run=dry_run, quiet=quiet)
+        if dry_run and not quiet:
+            return _status(findings, fail_on)
         snapshot, findings = look()
         typer.echo("\nafter the fixes:", err=quiet)
     _show(shown, findings, snapshot.unknown, fixed)
     return _status(findings, fail_on)
 
 
-def _refuse(check: Sequence[str] | None, prove: bool, fix: bool) -> None:
+def _refuse(check: Sequence[str] | None, prove: bool, fix: bool, dry_run: bool) -> None:
     """Raises BadParameter for options that do not go together."""
     if check and not prove:
         raise typer.BadParameter("check IDs require --prove")
     if prove and fix:
         raise typer.BadParameter("--prove and --fix cannot be combined")
+    if dry_run and not fix:
+        raise typer.BadParameter("--dry-run requires --fix")
 
 
 def _show(
     shown: Format, findings: Sequence[Finding], unknown: Sequence[str], fixed: Sequence[str] | None = None
 ) -> None:
+    from kaput.cli.doctor_text import render
     from kaput.console import Console
     from kaput.operate.doctor.diagnosis import as_json
     from kaput.operate.doctor.sarif import as_sarif
-    from kaput.report.doctor import render
 
     if shown is Format.JSON:
         typer.echo(as_json(findings, unknown, fixed))

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def resume(
-    snapshot: Snapshot, servers: str, command_config: Path | None, *, yes: bool, quiet: bool
+    snapshot: Snapshot, servers: str, command_config: Path | None, *, yes: bool, dry_run: bool, quiet: bool
 ) -> list[str]:
-    """Finishes an interrupted reassignment; a sentence for the user, or nothing if the user declined. Raises
-    UsageError, LabError.
+    """Finishes an interrupted reassignment; a sentence for the user, or nothing if the user declined or for a
+    dry run. Raises UsageError, LabError.
     """
     from kaput.cli.reassign_steps import Reassignment
     from kaput.cluster.access import OPEN, Access
@@ -29,6 +29,8 @@ def resume(
 
     assert snapshot.interrupted is not None
     typer.echo("\nfix KP023: resume the interrupted reassignment", err=quiet)
+    if dry_run:
+        return []
     access = OPEN if command_config is None else Access.read(command_config)
     with reassignment_client(servers, access) as connection:
         done = Reassignment(connection, connection.view(), Folder(), quiet, yes).resume(None, False)
@@ -42,9 +44,10 @@ def apply(
     command_config: Path | None,
     *,
     yes: bool,
+    dry_run: bool,
     quiet: bool,
 ) -> list[str]:
-    """A sentence for each fix that was applied. `quiet`: nothing on stdout.
+    """A sentence for each fix that was applied: none for a dry run. `quiet`: nothing on stdout.
 
     Raises UsageError, LabError; fixes that were applied before stay applied.
     """
@@ -64,11 +67,11 @@ def apply(
             work = Reassignment(connection, connection.view(), Folder(), quiet, yes)
             if each.goal is None:
                 _show(each, quiet)
-                if confirmed("Set this?", yes):
+                if not dry_run and confirmed("Set this?", yes):
                     connection.configure("broker", each.brokers)
                     connection.configure("topic", each.configs)
                     done.append(each.title)
-            elif _moved(work, connection, each):
+            elif _moved(work, connection, each, dry_run):
                 done.append(each.title)
     for finding, why in found.cannot:
         typer.echo(f"not fixed: {finding.id} {finding.resource}: {why}", err=quiet)
@@ -85,14 +88,14 @@ def _show(fix: Fix, quiet: bool) -> None:
         typer.echo(f"  and {len(every) - 30:,} more", err=quiet)
 
 
-def _moved(work: Reassignment, connection: ReassignmentClient, fix: Fix) -> bool:
+def _moved(work: Reassignment, connection: ReassignmentClient, fix: Fix, dry_run: bool) -> bool:
     from kaput.cli.reassign_steps import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, rate_of
     from kaput.operate.reassign.applying import elect_all
 
     assert fix.goal is not None
     moves = work.plan(fix.goal, list(fix.topics))
     work.show(moves, None)
-    if not work.confirmed():
+    if dry_run or not work.confirmed():
         return False
     if moves:
         work.apply(moves, rate_of(DEFAULT_THROTTLE), DEFAULT_IN_FLIGHT)

@@ -17,7 +17,7 @@ from typing import Any
 
 import typer
 
-from kaput.cli.verbs import VerbGroup
+from kaput.cli.verbs import VerbGroup, current_verb
 from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError
 from kaput.printable import printable_lines
 
@@ -50,6 +50,10 @@ class _Raised(Exception):
 
 class RootGroup(VerbGroup):
     """The program's verbs; their exceptions reach `status_of` unchanged."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb of that name, or of the name it had in the last release."""
+        return super().get_command(ctx, current_verb(cmd_name))
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the verb. Raises _Raised for OSError, EOFError and Interrupted."""

@@ -1,4 +1,4 @@
-"""`kaput fault inject`, `heal` and `list`: faults on a running cluster (kaput up), confirmed as in runs."""
+"""`kaput fault`: faults on a running cluster (kaput up), confirmed as in runs; what faults there are."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ app = group(
 @app.command("inject", cls=Verb)
 def inject_command(
     fault: Annotated[
-        str, typer.Argument(metavar="FAULT", help="As in a scenario: kill, stop, pause, isolate, delay, ...")
+        str,
+        typer.Argument(
+            metavar="FAULT", help="As in a scenario: kill, pause, isolate, ... (see kaput fault kinds)."
+        ),
     ],
     *,
     target: Annotated[
-        str, typer.Option(metavar="TARGET", help="As in a scenario: broker 1, leader-of T/P, any, ...")
+        str,
+        typer.Option(
+            metavar="TARGET", help="As in a scenario: broker 1, any, ... (see kaput fault targets)."
+        ),
     ] = "any",
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Heal the fault after this time: 30s.")
@@ -84,6 +90,58 @@ def list_command(*, cluster: ClusterName = None, json: Json = False) -> None:
     Example: kaput fault list --json
     """
     _show(_call(cluster, {"do": "faults"}), json, "")
+
+
+@app.command("kinds", cls=Verb)
+def kinds_command(
+    fault: Annotated[
+        str | None, typer.Argument(metavar="FAULT", help="Only this fault (default: all faults).")
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """List the faults: what each does, what it hits and its options.
+
+    Example: kaput fault kinds delay
+    """
+    import json as library
+
+    from kaput.errors import UsageError
+    from kaput.faults.descriptions import descriptions
+    from kaput.scenario.nearest import hint
+
+    found = [each for each in descriptions() if fault in (None, each.fault)]
+    if not found:
+        raise UsageError(f"no fault {fault}; {hint(str(fault), {each.fault for each in descriptions()})}")
+    if json:
+        typer.echo(library.dumps([each._asdict() for each in found], indent=2))
+        return
+    for each in found:
+        typer.echo(f"{each.fault}: {each.hits}\n  {each.effect}\n  Confirmed by: {each.proof}")
+        if each.options:
+            typer.echo(f"  Options: {', '.join(_option(*option) for option in each.options.items())}")
+
+
+@app.command("targets", cls=Verb)
+def targets_command(json: Json = False) -> None:
+    """List what faults can hit, as written in --target and in scenarios.
+
+    Example: kaput fault targets
+    """
+    import json as library
+
+    from kaput.scenario.values import TARGETS
+
+    if json:
+        typer.echo(library.dumps([{"target": form, "meaning": text} for form, text in TARGETS.values()]))
+        return
+    width = max(len(form) for form, _ in TARGETS.values())
+    for form, text in TARGETS.values():
+        typer.echo(f"{form:{width}}  {text}")
+
+
+def _option(name: str, default: Any) -> str:
+    return name if default is None else f"{name}={default}"
 
 
 def _call(cluster: str | None, request: dict[str, object]) -> Any:

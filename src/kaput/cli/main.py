@@ -11,7 +11,7 @@ import typer
 from kaput.cli import (
     analyze,
     bench,
-    cleanup,
+    cache,
     dashboard,
     demo,
     doctor,
@@ -27,6 +27,7 @@ from kaput.cli import (
     scenarios,
     sequence,
     tool,
+    undo,
     up,
 )
 from kaput.cli.exit_status import VERDICTS, RootGroup, status_of
@@ -51,7 +52,8 @@ for group, name, command, settings in (
     (EXPERIMENTS, "run", run.run_command, None),
     (EXPERIMENTS, "demo", demo.demo_command, None),
     (EXPERIMENTS, "scenarios", scenarios.app, None),
-    (EXPERIMENTS, "cleanup", cleanup.cleanup_command, None),
+    (EXPERIMENTS, "undo", undo.undo_command, None),
+    (EXPERIMENTS, "cache", cache.app, None),
     (CLUSTERS, "up", up.up_command, None),
     (CLUSTERS, "status", running_clusters.status_command, None),
     (CLUSTERS, "fault", fault.app, None),

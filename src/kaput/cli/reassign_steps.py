@@ -64,10 +64,10 @@ class Reassignment:
         """Prints the plan as a table (to stderr with --json) and writes the plan file. Raises UsageError."""
         import json
 
+        from kaput.cli.reassign_text import render
         from kaput.console import Console
         from kaput.errors import UsageError
         from kaput.operate.reassign.moves import to_kafka_json
-        from kaput.report.reassignment import render
 
         document = to_kafka_json(
             ((move.topic_partition, move.after) for move in moves), self._view.cluster_id

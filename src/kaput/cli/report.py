@@ -59,11 +59,11 @@ def report_command(
 
             sys.stdout.write(to_junit(*(result.findings for result in results)).rstrip() + "\n")
         case Format.HTML if len(results) > 1:
-            from kaput.report.compared_page import to_html as compared
+            from kaput.report.comparison_report import to_html as compared
 
             sys.stdout.write(compared(_pairs(results), entries(results)).rstrip() + "\n")
         case Format.HTML:
-            from kaput.report.page import to_html
+            from kaput.report.run_report import to_html
 
             sys.stdout.write(to_html(results[0].folder, results[0].findings).rstrip() + "\n")
         case Format.SVG:
@@ -75,24 +75,23 @@ def report_command(
 
             sys.stdout.buffer.write(to_png(_pairs(results), entries(results)))
         case Format.MARKDOWN if len(results) == 1:
-            from kaput.report.manifest import scenario_of
-            from kaput.report.markdown import to_markdown
+            from kaput.report.run_report import scenario_of, to_markdown
 
             sys.stdout.write(to_markdown(results[0].findings, scenario_of(results[0].folder)))
         case Format.MARKDOWN:
             from kaput.report.comparison import compare
-            from kaput.report.tables import as_markdown
+            from kaput.report.comparison_report import to_markdown as compared_markdown
 
-            sys.stdout.write(as_markdown(compare(entries(results))))
+            sys.stdout.write(compared_markdown(compare(entries(results))))
         case Format.TEXT:
             from kaput.console import Console
-            from kaput.report.terminal import render
+            from kaput.report.run_report import to_text
 
             console = Console(soft_wrap=True)
             if len(results) > 1:
                 console.print(table(results, width=width_of(console)), end="")
             else:
-                console.print(render(results[0].findings, results[0].folder.path), end="")
+                console.print(to_text(results[0].findings, results[0].folder.path), end="")
 
 
 def _pairs(results: list[Result]) -> list[tuple[RunFolder, Findings]]:

@@ -15,21 +15,27 @@ from kaput.cli.series import Result, Series
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from kaput.cli.baseline import Baselines
     from kaput.console import Console
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.report.comparison import Entry
 
 
-def show_series(series: Series, as_json: bool, as_list: bool, pages: bool = True) -> None:
+def show_series(
+    series: Series, as_json: bool, as_list: bool, pages: bool = True, baselines: Baselines | None = None
+) -> None:
     """Prints every result, writes the report.html files (`pages`), then ends the program with the exception
     that ended the series, or the worst exit status.
 
-    From worst to best: violated, failed by the lab, inconclusive, held.
+    From worst to best: violated (or worse than its baseline), failed by the lab, inconclusive, held.
     """
+    worse = False
     try:
         if series.results or series.failed or (as_json and as_list):
             _print(series, as_json, as_list)
+            if baselines is not None:
+                worse = baselines.show([r.findings for r in series.results], to_stderr=as_json)
             sys.stdout.flush()
     finally:
         # Last, so that the text is shown first; also if printing failed.
@@ -38,12 +44,15 @@ def show_series(series: Series, as_json: bool, as_list: bool, pages: bool = True
                 keep_report(result.folder, result.findings)
     if series.ended is not None:
         raise series.ended
-    raise typer.Exit(exit_status([r.findings.verdict for r in series.results], failed=bool(series.failed)))
+    verdicts = [*(r.findings.verdict for r in series.results), *(["violated"] if worse else [])]
+    raise typer.Exit(exit_status(verdicts, failed=bool(series.failed)))
 
 
-def show(results: list[Result], as_json: bool, pages: bool = True) -> None:
+def show(
+    results: list[Result], as_json: bool, pages: bool = True, baselines: Baselines | None = None
+) -> None:
     """The same for runs that were judged now but recorded at any time."""
-    show_series(Series(results), as_json, as_list=len(results) > 1, pages=pages)
+    show_series(Series(results), as_json, len(results) > 1, pages, baselines)
 
 
 def _print(series: Series, as_json: bool, as_list: bool) -> None:
@@ -51,11 +60,11 @@ def _print(series: Series, as_json: bool, as_list: bool) -> None:
         print_json([result.findings.to_json() for result in series.results], as_list)
         return
     from kaput.console import Console
-    from kaput.report.terminal import render
+    from kaput.report.run_report import to_text
 
     console = Console(soft_wrap=True)
     for result in series.results:
-        console.print(render(result.findings, result.folder.title))
+        console.print(to_text(result.findings, result.folder.title))
     if len(series.results) + len(series.failed) > 1:
         console.print(table(series.results, series, width_of(console)))
 
@@ -68,11 +77,11 @@ def print_json(documents: Sequence[str], as_list: bool) -> None:
 def table(results: Sequence[Result], series: Series | None = None, width: int | None = None) -> Text:
     """The runs side by side; for repetitions of a single variant also their statistics."""
     from kaput.report.comparison import compare
-    from kaput.report.tables import as_text, render_statistics
+    from kaput.report.comparison_report import statistics_text, to_text
 
-    text = as_text(compare(entries(results, series)), width)
+    text = to_text(compare(entries(results, series)), width)
     if len(results) > 1 and len({result.variant for result in results}) == 1:
-        text.append("\n").append_text(render_statistics([result.findings for result in results]))
+        text.append("\n").append_text(statistics_text([result.findings for result in results]))
     return text
 
 

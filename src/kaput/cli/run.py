@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli.baseline import Baseline, ToleranceOption, read_baselines
 from kaput.cli.cluster_options import CommandConfig
 from kaput.cli.new_cluster import (
     BrokerConfig,
@@ -23,7 +24,8 @@ from kaput.cli.new_cluster import (
     cluster_block,
     naming,
 )
-from kaput.cli.verbs import DEFAULT_RUNS, Runs
+from kaput.cli.verbs import Runs
+from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from kaput.api.existing_cluster import ExistingClusterOptions
@@ -91,6 +93,8 @@ def run_command(
     bootstrap_servers: OwnCluster = None,
     command_config: CommandConfig = None,
     use_existing_topic: UseExistingTopic = False,
+    baseline: Baseline = None,
+    tolerance: ToleranceOption = None,
     runs: Runs = DEFAULT_RUNS,
     json: Annotated[
         bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
@@ -112,6 +116,7 @@ def run_command(
     from kaput.cli.run_scenarios import run_all
     from kaput.cli.scenario_choice import choose
 
+    baselines = read_baselines(baseline, tolerance)
     cluster = cluster_block(
         brokers=brokers,
         controllers=controllers,
@@ -128,8 +133,9 @@ def run_command(
         choices = choose(
             scenario or [], tag or [], [*(set_ or []), *options], vary or [], existing=existing is not None
         )
+    baselines.check(choice.name for choice in choices)
     with run_all(choices, seed, repeat, runs, kafka_home, dashboard, page, existing) as series:
-        show_series(series, json, as_list=repeat > 1 or len(choices) > 1, pages=page)
+        show_series(series, json, repeat > 1 or len(choices) > 1, page, baselines)
 
 
 def _existing(

@@ -57,7 +57,7 @@ def _watch(look: Any) -> None:
 
 
 def _text(status: dict[str, Any]) -> Text:
-    from kaput.report.cluster_status import render
+    from kaput.cli.status_text import render
 
     return render(status)
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-DEFAULT_RUNS = Path("runs")
 Runs = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the run folders.")]
 
 
@@ -34,6 +33,8 @@ RENAMED = {
     "--no-detach": Renamed("--detach", ()),
     "--no-watch": Renamed("--watch", ()),
 }
+# The same for verbs.
+RENAMED_VERBS = {"cleanup": "undo"}
 # In the order of `kaput --help`.
 GROUPS = ("Experiments", "Clusters", "Clients and data", "Evidence")
 
@@ -86,6 +87,14 @@ class VerbGroup(TyperGroup):
 def group(help_text: str, *, no_args_is_help: bool = True) -> typer.Typer:
     """Verbs below one name."""
     return typer.Typer(cls=VerbGroup, rich_markup_mode=None, no_args_is_help=no_args_is_help, help=help_text)
+
+
+def current_verb(name: str) -> str:
+    """The verb's name; for its name in the last release the new one, with a warning."""
+    if (new := RENAMED_VERBS.get(name)) is None:
+        return name
+    sys.stderr.write(f"kaput: {name} is deprecated and goes away in the next release; use {new}\n")
+    return new
 
 
 def pairs(option: str, given: list[str] | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a replay is played from: the course of a run that was judged, in one document of bounded size.
+"""What a replay is played from: the timeline of a judged run, in one document of bounded size.
 
 Seconds count from the begin of the load.
 """
@@ -6,6 +6,7 @@ Seconds count from the begin of the load.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from kaput.dashboard.reports import READ_BY_PATH
@@ -14,68 +15,79 @@ from kaput.dashboard.watching.reader import verdict_of
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_file import read_findings
-from kaput.report.bars import Bar
-from kaput.report.course import Course, read_course
-from kaput.report.manifest import manifest_of
+from kaput.report.document import Timelines
+from kaput.report.timeline.bars import Bar
+from kaput.report.timeline.reading import Timeline, read_timeline
 
 MOST_BARS = 5_000
 _MOST_LAGS = 2_000  # moments
 _COUNTS = ("sent", "acked", "failed", "unknown", "delivered")
-_NO_COURSE = "the analysis of this run holds no timeline: kaput analyze {} makes one"
+_NO_TIMELINE = "the analysis of this run has no timeline: kaput analyze {} makes one"
 
 
-def course_of(runs: Runs, name: str) -> tuple[Course, Findings]:
-    """The course of a run. Raises KaputError with a sentence where there is none, OSError."""
+def timeline_of(runs: Runs, name: str) -> tuple[Timeline, Findings]:
+    """The timeline of a run. Raises KaputError with a sentence where there is none, OSError."""
     for part in READ_BY_PATH:
         runs.check(name, part)
     folder = runs.folder(name)
     findings = read_findings(folder.findings_path)
-    course = read_course(folder, findings, manifest_of(folder))
-    if course is None:
-        raise KaputError(_NO_COURSE.format(folder.path))
-    return course, findings
+    timeline = read_timeline(folder, findings)
+    if timeline is None:
+        raise KaputError(_NO_TIMELINE.format(folder.path))
+    return timeline, findings
 
 
 def replay_of(runs: Runs, name: str) -> dict[str, Any]:
-    """The document; `said` alone where there is nothing to be played."""
+    """The document; `error` alone if there is nothing to play."""
     try:
-        course, findings = course_of(runs, name)
+        timeline, findings = timeline_of(runs, name)
     except (KaputError, OSError) as error:
-        return {"said": str(error)}
+        return {"error": str(error)}
     return {
         "scenario": findings.run.scenario,
-        "end": course.end_s,
-        "width": course.fine.width_s,
-        "rows": [_row(row) for row in course.fine.rows],
+        "end": timeline.end_s,
+        "width": timeline.fine.width_s,
+        "rows": [_row(row) for row in timeline.fine.rows],
         "total": findings.totals.sent,
-        "bars": {name: _bars(bars) for name, bars in _all_bars(course).items()},
-        "lags": _lags(course),
-        "first_fault": first_fault_s(course, findings),
+        "bars": {name: _bars(bars) for name, bars in _all_bars(timeline).items()},
+        "lags": _lags(timeline),
         "verdict": verdict_of(findings),
     }
 
 
-def first_fault_s(course: Course, findings: Findings) -> float:
-    """When the first fault took effect; 0 of a run in which none did."""
-    moments = [fault.effective_ns for fault in findings.faults if fault.effective_ns is not None]
-    return (min(moments) - course.began_ns) / 1e9 if moments else 0.0
+def charts_of(runs: Runs, name: str) -> Timelines | None:
+    """The charts of its report; None where there is no timeline, of which the document says why."""
+    from kaput.report.sections.timeline import charts
+
+    try:
+        return charts(timeline_of(runs, name)[0])
+    except (KaputError, OSError):
+        return None
+
+
+@cache
+def live_charts() -> Timelines:
+    """The charts of every live page: their data come as events."""
+    from kaput.report.sections import timeline
+
+    return timeline.live_charts()
 
 
 def _row(row: Any) -> list[float | None]:
     return [row["s"], *(row[count] for count in _COUNTS), row["ack_p50_ms"], row["ack_p99_ms"]]
 
 
-def _all_bars(course: Course) -> dict[str, Sequence[Bar]]:
-    return {"faults": course.faults, "leaders": course.leaders, "isrs": course.isrs}
+def _all_bars(timeline: Timeline) -> dict[str, Sequence[Bar]]:
+    return {"faults": timeline.faults, "leaders": timeline.leaders, "isrs": timeline.isrs}
 
 
 def _bars(bars: Sequence[Bar]) -> list[dict[str, Any]]:
     return [bar._asdict() for bar in bars[:MOST_BARS]]
 
 
-def _lags(course: Course) -> dict[str, list[tuple[float, int]]]:
+def _lags(timeline: Timeline) -> dict[str, list[tuple[float, int]]]:
     """Of each group its lag, at the moments of its samples."""
     found: dict[str, list[tuple[float, int]]] = {}
-    for lag in course.lag:
+    for lag in timeline.lag:
         found.setdefault(lag.group, []).append((lag.at, lag.lag))
     return {group: moments[:: len(moments) // _MOST_LAGS + 1] for group, moments in found.items()}

@@ -15,6 +15,7 @@ from kaput.evidence.counts import RunCounts
 from kaput.evidence.findings_faults import FaultFindings, LeaderChange, Unavailability
 from kaput.evidence.findings_groups import Delivered, Fate, GroupFate, GroupFindings, Stored
 from kaput.evidence.findings_parts import (
+    LatencyAround,
     MeanRates,
     Part,
     PartitionTable,
@@ -24,6 +25,7 @@ from kaput.evidence.findings_parts import (
     Slump,
     TransactionFindings,
 )
+from kaput.evidence.findings_service import Availability, Expected, Standstill, Suspect
 from kaput.scenario.nearest import hint
 from kaput.scenario.vocabulary import Verdict
 
@@ -39,6 +41,8 @@ class Run(Part):
 
     id: str
     """The run's UUID."""
+    folder: str = ""
+    """Name of the run folder."""
     scenario: str
     """The scenario's short name."""
     title: str = ""
@@ -147,6 +151,8 @@ class Latency(Part):
     """From the attempt to the acknowledgement."""
     end_to_end: Percentiles
     """From the attempt to the first delivery, over all groups."""
+    around_faults: list[LatencyAround] = []
+    """The same before, during and after the faults; empty without faults."""
 
 
 class Rates(Part):
@@ -201,6 +207,16 @@ class Findings(RunCounts, Part):
     """Null without transactions."""
     unavailability: list[Unavailability]
     """The longest times without an acknowledgement."""
+    standstills: list[Standstill] = []
+    """Of all partitions together, of single ones, and the same for each group: of each the 100 longest."""
+    standstills_left_out: int = 0
+    """How many more there were."""
+    availability: list[Availability] = []
+    """Of acknowledgements, then of each group: of all partitions together, then of single ones."""
+    suspects: list[Suspect] = []
+    """Producers whose acknowledgements cannot be Kafka's."""
+    expectations: list[Expected] = []
+    """What the scenario expects, and what came of it."""
     latency_ms: Latency
     """Latencies of the run."""
     rates: Rates

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kaput.evidence.findings_parts import Learned, Part
+from kaput.evidence.findings_service import EndedBy
 from kaput.scenario import vocabulary
 
 
@@ -53,14 +54,20 @@ class FaultFindings(Part):
     """From effective to the first new leader; null without an election."""
     unavailable_ms: float | None = None
     """The longest time without an acknowledgement from a partition under load; null without load."""
+    unavailable_ended_by: EndedBy | None = None
+    """What ended that time; null if it lasted until the end of the load, or less than a second."""
     first_ack_after_ms: float | None = None
     """From effective to the new leader's first acknowledgement; null if there is none."""
     first_delivery_after_ms: float | None = None
     """From effective to the first delivery of what the new leader stored; null if there is none."""
     backlog_drained_ms: float | None = None
     """From effective until no group lags more than before; null if none did, or one still does."""
+    lag_ended_by: EndedBy | None = None
+    """What ended the growth of the lag, of the group that was behind the longest; null as above."""
     isr_restored_ms: float | None = None
     """From the heal to the full in-sync replica set; null if it never was full again, or never shrank."""
+    isr_ended_by: EndedBy | None = None
+    """What made it full again: heal, or unknown if it was full before the heal; null as above."""
     stuck: dict[str, int] = {}
     """By group: messages that it waited for until the heal. Groups without any are left out."""
 
@@ -130,3 +137,5 @@ class Unavailability(Part):
     """Since when."""
     to_ns: int
     """Until when."""
+    ended_by: EndedBy | None = None
+    """What ended it; null if it lasted until the end of the load, or less than a second."""

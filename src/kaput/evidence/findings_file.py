@@ -8,6 +8,7 @@ from typing import Any
 
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
+from kaput.evidence.folder import no_such_folder
 from kaput.scenario.schema import schema_of
 
 SCHEMA = Path(__file__).with_name("findings.schema.json")
@@ -21,6 +22,8 @@ def read_findings(path: Path) -> Findings:
     try:
         found = Findings.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
+        if not path.parent.is_dir():
+            raise UsageError(no_such_folder(path.parent)) from None
         raise UsageError(f"{path}: no findings yet; run `kaput analyze {path.parent}` first") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None

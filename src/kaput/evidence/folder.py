@@ -10,13 +10,15 @@ import os
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
-from kaput.errors import EvidenceError
+from kaput.core import DEFAULT_RUNS
+from kaput.errors import EvidenceError, UsageError
+from kaput.scenario.nearest import nearest
 from kaput.scenario.vocabulary import Isolation
 
 EVIDENCE_SCHEMA = "kaput.evidence/1"
@@ -91,6 +93,11 @@ class RunFolder:
         return self.origin or str(self.path)
 
     @property
+    def name(self) -> str:
+        """The last part of where the user knows it to be."""
+        return PurePath(self.origin or self.path.resolve()).name
+
+    @property
     def manifest_path(self) -> Path:
         """manifest.json"""
         return self.path / "manifest.json"
@@ -131,6 +138,8 @@ class RunFolder:
             # Stricter than Python's own reader: no half characters, no depth without end.
             document = from_json(self.manifest_path.read_bytes())
         except OSError as error:
+            if not self.path.exists():
+                raise EvidenceError(no_such_folder(self.path)) from None
             raise EvidenceError(
                 f"{self.manifest_path}: cannot be read ({error.strerror}); is this a run folder?"
             ) from None
@@ -150,6 +159,16 @@ class RunFolder:
             raise EvidenceError(f"{self.manifest_path}: {mistakes}") from None
 
 
+def create_directory(path: Path) -> None:
+    """Creates a directory for output, with its parents, unless it exists. Raises UsageError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be created ({error.strerror})") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: this user may not write there")
+
+
 def replace_text(path: Path, text: str) -> None:
     """Writes a whole file or nothing (write a temporary file, then rename). Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -161,3 +180,13 @@ def replace_text(path: Path, text: str) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def no_such_folder(path: Path) -> str:
+    """The sentence for a run folder that is not there, with the one that may be meant."""
+    beside = DEFAULT_RUNS / path
+    near = [str(beside)] if beside.is_dir() else []
+    if not near and path.parent.is_dir():
+        found = nearest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()])
+        near = [str(path.parent / name) for name in found]
+    return f"{path}: no such run folder" + (f"; did you mean {near[0]}?" if near else "")

@@ -1,6 +1,6 @@
 """Several runs in one table: a line for each run, or for each variant that was repeated.
 
-What differs stands first. Here the cells are made; tables.py renders them.
+Figures that differ come first. Here the cells are made; sections/compared.py makes the table.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pydantic import JsonValue
 
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
-from kaput.report.layout import NOTHING, number
-from kaput.report.leaders import LIBRDKAFKA
+from kaput.evidence.findings_service import Availability
+from kaput.report.formats import NOTHING, number
 from kaput.report.statistics import summarise
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.scenario.options import TOPIC_FAULTS
@@ -25,7 +25,7 @@ _FAILED = "failed"  # the lab did: there is nothing to judge
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a run: its name with the unit, and where it stands. None: not measured."""
+    """One figure of a run: its name with the unit, and how it is read from findings. None: not measured."""
 
     name: str
     of: Callable[[Findings], float | None]
@@ -61,7 +61,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`naming`: what tells the lines apart, and their verdicts; `figures`: those that differ come first."""
+    """`naming`: what distinguishes the lines, and their verdicts; `figures`: those that differ come first."""
 
     title: str
     naming: Sequence[Column]
@@ -91,7 +91,7 @@ def _took_ms(rebalance: RebalanceFindings) -> float | None:
 
 
 def _took_hold_ms(fault: FaultFindings) -> float | None:
-    """How long a topic took to have its partitions."""
+    """How long a resize took."""
     if fault.fault not in TOPIC_FAULTS or fault.effective_ns is None:
         return None
     return (fault.effective_ns - fault.injected_ns) / 1e6
@@ -105,9 +105,18 @@ def _known_ms(findings: Findings) -> float | None:
     """How long it took until the last producer knew of a new leader, where clients are compared."""
     compared = any(key.endswith((".client", ".client-version")) for key in findings.run.varied)
     learned = [known for change in findings.leader_changes for known in change.learned]
-    if not compared and all(known.client == LIBRDKAFKA for known in learned):
+    if not compared and all(known.client == "librdkafka" for known in learned):
         return None
     return _longest(known.last_ms for known in learned)
+
+
+def _service(findings: Findings) -> Iterator[Availability]:
+    """Of acknowledgements, over all partitions: one, or none where that was not analyzed."""
+    return (one for one in findings.availability if one.group is None and one.partition is None)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 FIGURES = (
@@ -118,6 +127,8 @@ FIGURES = (
     Figure("unseen", _count("unseen")),
     Figure("redelivered", _count("redelivered")),
     Figure("unavailable ms", lambda f: _longest(fault.unavailable_ms for fault in f.faults)),
+    Figure("standstill ms", lambda f: _longest(one.longest_standstill_ms for one in _service(f))),
+    Figure("acked in 1 s %", lambda f: _longest(_percent(one.within_1s_share) for one in _service(f))),
     Figure("election ms", lambda f: _longest(fault.election_ms for fault in f.faults)),
     Figure("loss window ms", lambda f: _longest(fault.loss_window_ms for fault in f.faults)),
     Figure("ack p99 ms", lambda f: f.latency_ms.ack.p99),
@@ -230,6 +241,9 @@ def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[Column]:
     if not columns or len(set(zip(*(column.cells for column in columns), strict=True))) < len(lines):
         columns.append(Column("run", [entry.run for entry in first], left=True))
     columns.append(Column("verdict", [_verdicts(line) for line in lines], left=True))
+    ends = [_ends_of_outages(line) for line in lines]
+    if any(ends):
+        columns.append(Column("outage ended by", [end or NOTHING for end in ends], left=True))
     if repeated:
         columns.append(Column("runs", [str(len(line)) for line in lines]))
     return columns
@@ -243,6 +257,19 @@ def _verdicts(line: Sequence[Entry]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
 
 
+def _ends_of_outages(line: Sequence[Entry]) -> str:
+    """What ended the longest unavailability of each run: `heal`; of several how many each."""
+    found: list[str] = []
+    for entry in line:
+        faults = [] if entry.findings is None else entry.findings.faults
+        longest = max(faults, key=lambda one: one.unavailable_ms or 0.0, default=None)
+        if longest is not None and longest.unavailable_ended_by is not None:
+            found.append(longest.unavailable_ended_by)
+    if len(line) == 1:
+        return "".join(found)
+    return ", ".join(f"{count} {by}" for by, count in Counter(found).items())
+
+
 def _word(varied: Mapping[str, JsonValue], key: str) -> str:
     if key not in varied:
         return NOTHING
@@ -251,7 +278,7 @@ def _word(varied: Mapping[str, JsonValue], key: str) -> str:
 
 
 def _short(keys: Sequence[str]) -> dict[str, str]:
-    """The keys by their ends, as long as it takes to tell them apart; what is below `config` is one end."""
+    """The keys by their ends, as long as it takes to distinguish them; what is below `config` is one end."""
     ends = {key: _ends(key) for key in keys}
     found = {}
     for key in keys:

@@ -1,89 +1,227 @@
-"""What every page is made of: the template, the project's own style and scripts, the charts and their data.
+"""A report as data: a head, and sections of paragraphs, lists, tables and charts.
 
-The templates escape all that comes from data; what this module marks as safe is the project's own script and
-style, the charts' bundle, and JSON in which no tag can end.
+sections/ make them from findings, render/ draw any of them as text, Markdown or HTML; neither imports the
+other. All text is plain: escaping is the renderers' part.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
-from markupsafe import Markup
-
-from kaput.report import charts, curves
-from kaput.report.course import Course, Steps
-from kaput.report.drawing import MOST_BARS
-from kaput.report.script import chart_script
-from kaput.report.words import WORDS
-
-SIGNS = {"held": "✓", "violated": "✗", "inconclusive": "?"}
-Spec = dict[str, Any]
+Phrase = str | tuple[str, ...]  # a text, or its parts where some are terms
+Spec = Mapping[str, Any]  # a chart in Vega-Lite
 
 
-def rendered(template: str, drawn: Mapping[str, Any] | None, context: Mapping[str, Any]) -> str:
-    """The whole document. `drawn`: what charts.js draws, None where there is nothing."""
-    environment = Environment(
-        loader=_Own(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    own = {
-        "words": WORDS,
-        "drawn": _as_script(drawn) if drawn else None,
-        "bundle": Markup(chart_script()) if drawn else "",
-        "style": Markup(_text("report.css")),
-        "charts_script": Markup(_text("charts.js")),
-        "words_script": Markup(_text("words.js")),
-    }
-    return environment.get_template(template).render({**own, **context})
+class Term(str):
+    """Text that the glossary explains under `word`: a page shows the explanation on hover."""
+
+    word: str
+
+    def __new__(cls, text: str, word: str = "") -> Term:
+        made = super().__new__(cls, text)
+        made.word = word or text
+        return made
 
 
-class _Own(BaseLoader):
-    """The templates beside this module."""
+@dataclass(frozen=True)
+class Paragraph:
+    """`tone`: lead (an introduction), fine (small print), or note (a warning)."""
 
-    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Any]:
-        try:
-            return _text(template), None, lambda: True
-        except OSError as error:
-            raise TemplateNotFound(template) from error
+    text: Phrase
+    tone: str = ""
 
 
-@cache
-def _text(name: str) -> str:
-    return (files("kaput.report") / "templates" / name).read_text(encoding="utf-8")
+@dataclass(frozen=True)
+class Bullets:
+    """A list."""
+
+    items: Sequence[str]
 
 
-def _as_script(document: Any) -> Markup:
-    """JSON that may stand between script tags: no `<` of its text can begin or end one."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+@dataclass(frozen=True)
+class Facts:
+    """Names with values, and a remark for those that need one."""
+
+    rows: Sequence[tuple[str, ...]]
 
 
-def without_legends(spec: Spec) -> Spec:
-    """Pages have legends of their own, which wrap and can be read aloud."""
-    for layer in spec["layer"]:
-        layer["encoding"].get("color", {})["legend"] = None
-    return spec
+@dataclass(frozen=True)
+class Cell:
+    """A cell with more than a text. `label`: what the count is called; `stories`: single cases behind it."""
+
+    text: str
+    label: str = ""
+    bad: bool = False
+    stories: Sequence[str] = ()
 
 
-def run_drawn(course: Course, rows: Sequence[curves.Row], label: str = "") -> dict[str, Any]:
-    """One run as charts.js reads it. `label`: what it is called where several are shown."""
-    return {
-        "label": label,
-        "key": course.key,
-        "charts": {row.name: without_legends(row.chart.to_dict(validate=False)) for row in rows},
-        "data": charts.data_of(course, rows),
-        "overview": _columns(course.overview, curves.steps(course)),
-        "fine": _columns(course.fine, curves.fine_steps(course)),
-        "faults": [bar._asdict() for bar in course.faults],
-        "leaders": [bar._asdict() for bar in course.leaders[:MOST_BARS]],
-    }
+@dataclass(frozen=True)
+class Table:
+    """`align`: l or r for each column, r for those after the last letter. `left_out`: so many rows are not
+    shown. `stories`: whether text shows the first stories of a row.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    align: str = "l"
+    sums: Sequence[str] = ()
+    caption: Phrase = ""
+    left_out: int = 0
+    stories: bool = True
 
 
-def _columns(steps: Steps, rows: Sequence[dict[str, float | None]]) -> dict[str, Any]:
-    """The rows by column, which takes a third of the room."""
-    names = list(rows[0])
-    return {"width": steps.width_s, "names": names, "columns": [[row[n] for row in rows] for n in names]}
+@dataclass(frozen=True)
+class Code:
+    """Commands."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of its own, for pages. `spec` makes it; `values`: the same figures to be read."""
+
+    name: str
+    title: str
+    about: str
+    spec: Callable[[], Spec]
+    remark: str = ""
+    values: Facts | None = None
+
+
+@dataclass(frozen=True)
+class ChartRow:
+    """One of several charts with the same seconds across. `about`: a sentence on what it shows."""
+
+    name: str
+    title: str
+    about: str
+    legend: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunCharts:
+    """The charts of one run from top to bottom. `drawn`: what charts.js draws them from; its key is the
+    beginning of their names.
+    """
+
+    rows: Sequence[ChartRow]
+    drawn: Mapping[str, Any]
+    title: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Timelines:
+    """Charts that are zoomed and read together, for pages. `windows`: parts worth a closer look, each a text
+    with begin and end.
+    """
+
+    runs: Sequence[RunCharts]
+    begin: float
+    end: float
+    windows: Sequence[tuple[str, float, float]] = ()
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks that a page shows when they are opened. `in_text`: whether text has them at all."""
+
+    summary: Phrase
+    blocks: Sequence[Block]
+    in_text: bool = True
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something with a name and blocks of its own: a fault, a group. `mark`: a word of judgement on it."""
+
+    title: str
+    text: str
+    blocks: Sequence[Block] = ()
+    mark: str = ""
+    good: bool = True
+
+
+Block = Paragraph | Bullets | Facts | Table | Code | Chart | Timelines | Folded | Item
+
+
+@dataclass(frozen=True)
+class Section:
+    """`key`: its anchor on a page. `detail`: Markdown folds it."""
+
+    title: Phrase
+    blocks: Sequence[Block]
+    key: str = ""
+    detail: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number that matters, with its name, and what it compares to."""
+
+    name: str
+    value: str
+    remark: str = ""
+    bad: bool = False
+
+
+@dataclass(frozen=True)
+class Head:
+    """The top: `verdict` in capitals, `answer` the rest of that sentence, `done` in a line what was done,
+    `why` in a sentence or two, `outages` when the service stood still, `about` which run of what. `tone`: a
+    verdict, or `loss`.
+    """
+
+    verdict: str
+    answer: str = ""
+    tone: str = ""
+    name: str = ""
+    title: str = ""
+    about: str = ""
+    done: str = ""
+    why: str = ""
+    outages: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole report. `foot`: a line below everything; `links`: text and address, on pages of a server."""
+
+    head: Head
+    sections: Sequence[Section]
+    foot: str = ""
+    links: Sequence[tuple[str, str]] = ()
+
+
+def plain(phrase: Phrase) -> str:
+    """Its text."""
+    return phrase if isinstance(phrase, str) else "".join(phrase)
+
+
+def parts(phrase: Phrase) -> tuple[str, ...]:
+    """Its parts; terms are Terms."""
+    return (phrase,) if isinstance(phrase, str) else phrase
+
+
+def text_of(cell: str | Cell) -> str:
+    """Its text, with its label."""
+    if isinstance(cell, str):
+        return cell
+    return f"{cell.text} {cell.label}" if cell.label else cell.text
+
+
+def limited(table: Table, most: int) -> Table:
+    """The same with at most so many rows."""
+    return replace(table, rows=table.rows[:most], left_out=max(0, len(table.rows) - most))
+
+
+def every_block(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Blocks, and those within them."""
+    for block in blocks:
+        yield block
+        if isinstance(block, Folded | Item):
+            yield from every_block(block.blocks)

@@ -1,7 +1,8 @@
-"""Findings as JUnit XML, for whatever collects test results: a suite a run.
+"""Findings as JUnit XML, for tools that collect test results: a suite for each run.
 
-One case for the verdict, one for each anomaly (of each group), one for each fault's proof. What is
-forbidden is a failure; what could not be judged is skipped or an error, with the reason.
+One case for the verdict, one for each expectation, one for each anomaly (of each group), one for each fault's
+proof. What is forbidden or exceeded is a failure; what could not be judged is skipped or an error, with the
+reason. The verdict's case has the time that the run took.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from datetime import UTC, datetime
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings
-from kaput.report.layout import plural
-from kaput.report.sentences import not_proven
+from kaput.evidence.findings_service import Expected
+from kaput.report.formats import number, plural
+from kaput.report.sentences import confirmation
 from kaput.scenario.anomalies import RUN_ANOMALIES
 
 # XML 1.0 has no place for these, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-_GONE = ("lost", "vanished")  # what is said of messages that are not found
+_GONE = ("lost", "vanished")  # anomalies of messages that are not found
 
 
 def to_junit(*runs: Findings) -> str:
@@ -39,6 +41,8 @@ def _suite(findings: Findings) -> TestSuite:
     for name, value in (("run", run.id), ("seed", run.seed), ("kafka", run.kafka), ("mode", run.mode)):
         suite.add_property(name, _clean(str(value)))
     suite.add_testcase(_verdict(findings))
+    for expected in findings.expectations:
+        suite.add_testcase(_expectation(expected, findings))
     for anomaly in findings.anomalies:
         suite.add_testcase(_anomaly(anomaly, findings))
     for fault in findings.faults:
@@ -52,11 +56,25 @@ def _case(findings: Findings, name: str, kind: str) -> TestCase:
 
 def _verdict(findings: Findings) -> TestCase:
     case = _case(findings, "verdict", "verdict")
+    if findings.run.ended_ns is not None:
+        case.time = max(0.0, (findings.run.ended_ns - findings.run.started_ns) / 1e9)
     reasons = _clean("\n".join(findings.reasons))
     if findings.verdict == "violated":
         case.result = [Failure(reasons, "violated")]
     elif findings.verdict == "inconclusive":
         case.result = [Error(reasons, "inconclusive")]
+    return case
+
+
+def _expectation(expected: Expected, findings: Findings) -> TestCase:
+    case = _case(findings, f"expect {expected.name}: {expected.wanted}", "expectation")
+    text = "not measured" if expected.found is None else f"{expected.name} is {number(expected.found)}"
+    if expected.met == "exceeded":
+        case.result = [Failure(text, "exceeded")]
+    elif expected.met == "unmet":
+        case.result = [Error(text, "unmet")]
+    else:
+        case.system_out = text
     return case
 
 
@@ -67,8 +85,8 @@ def _anomaly(anomaly: Anomaly, findings: Findings) -> TestCase:
     forbidden = anomaly.count - anomaly.permitted
     if forbidden:
         causes = ", ".join(f"{cause} {count:,}" for cause, count in anomaly.causes.items() if count)
-        said = f"{forbidden:,} forbidden of {anomaly.count:,} {anomaly.name}"
-        failure = Failure(f"{said} ({causes})" if causes else said, anomaly.name)
+        text = f"{forbidden:,} forbidden of {anomaly.count:,} {anomaly.name}"
+        failure = Failure(f"{text} ({causes})" if causes else text, anomaly.name)
         failure.text = _clean("\n".join(example.story for example in anomaly.examples))
         case.result = [failure]
     elif reason := _not_judged(anomaly, findings):
@@ -91,11 +109,11 @@ def _not_judged(anomaly: Anomaly, findings: Findings) -> str | None:
 
 
 def _fault(fault: FaultFindings, findings: Findings) -> TestCase:
-    case = _case(findings, f"{fault.id}: {fault.fault} {fault.target} bit", "fault")
+    case = _case(findings, f"{fault.id}: {fault.fault} {fault.target} took effect", "fault")
     if fault.proven:
         case.system_out = _clean(fault.proof)
     else:
-        case.result = [Error(_clean(f"{not_proven(fault)}: {fault.proof}"), "no-effect")]
+        case.result = [Error(_clean(f"{confirmation(fault)}: {fault.proof}"), "no-effect")]
     return case
 
 

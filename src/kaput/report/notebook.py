@@ -12,19 +12,20 @@ from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.printable import printable
-from kaput.report.headline import headline
-from kaput.report.terminal import render
+from kaput.report.run_report import to_text
+from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections.summary import head
 
 _COLORS = {"held": "#1a7f37", "violated": "#b42318", "inconclusive": "#9a6700"}
 
 
 def to_notebook(folder: RunFolder, findings: Findings) -> str:
     """The HTML of one run."""
-    head = headline(findings)
-    text = escape(render(findings, folder.path).plain)
+    top = head(JudgedRun(findings))
+    text = escape(to_text(findings, folder.path).plain)
     return (
-        f'<p><b style="color: {_COLORS[findings.verdict]}">{escape(printable(head.verdict))}</b>: '
-        f"{escape(printable(findings.run.scenario))}, {escape(printable(head.summary))}</p>"
+        f'<p><b style="color: {_COLORS[findings.verdict]}">{escape(printable(top.verdict))}</b>: '
+        f"{escape(printable(findings.run.scenario))}, {escape(printable(top.done))}</p>"
         f"{_timeline(folder, findings)}"
         f"<details><summary>The whole report</summary><pre>{text}</pre></details>"
     )

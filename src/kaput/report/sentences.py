@@ -1,9 +1,9 @@
-"""The sentences of a report: the verdict in one, and what high-watermark arithmetic would have said."""
+"""The sentences of a report: the verdict in one, and what high-watermark arithmetic gives."""
 
 from __future__ import annotations
 
 from kaput.evidence.findings import FaultFindings, Findings
-from kaput.report.layout import plural
+from kaput.report.formats import plural
 from kaput.scenario.vocabulary import UNSYNCED_DATA_FAULTS
 
 _PERMITTED_BECAUSE = {
@@ -40,41 +40,43 @@ def _lost(findings: Findings) -> str:
     permitted = sum(a.permitted for a in findings.anomaly("lost"))
     if not lost:
         return "no acknowledged message lost"
-    said = f"{plural(lost, 'acknowledged message')} lost"
+    text = f"{plural(lost, 'acknowledged message')} lost"
     if lost > permitted:
-        return f"{said} ({lost - permitted:,} forbidden)"
+        return f"{text} ({lost - permitted:,} forbidden)"
     causes = {cause for a in findings.anomaly("lost") for cause, count in a.causes.items() if count}
     why = " and ".join(_PERMITTED_BECAUSE.get(cause, cause) for cause in sorted(causes))
     if lost == sum(f.lost for f in findings.faults if f.fault in UNSYNCED_DATA_FAULTS):
         why = "replicas lost what they had not synced"
-    return f"{said} (permitted: {why})" if why else f"{said} (permitted)"
+    return f"{text} (permitted: {why})" if why else f"{text} (permitted)"
 
 
-def not_proven(fault: FaultFindings) -> str:
-    """What is to be said of a fault that is not shown to have bitten."""
+def confirmation(fault: FaultFindings) -> str:
+    """Whether a fault is confirmed to have taken effect; if not, what is known of it."""
+    if fault.proven:
+        return "confirmed"
     if fault.bit:
-        return "bit at an unknown time"
+        return "took effect at an unknown time"
     return "had no effect" if fault.effective_ns is None else "took effect, but is not proven in full"
 
 
 def arithmetic_sentence(findings: Findings) -> str:
-    """What subtracting end offsets says, beside the exact count, and what accounts for the difference."""
-    said = findings.high_watermark_arithmetic
+    """What subtracting end offsets gives, the exact count, and what accounts for the difference."""
+    sums = findings.high_watermark_arithmetic
     lost = findings.lost
     sentence = (
-        f"{said.acked:,} acknowledged less {said.end_offsets:,} in the end offsets says "
-        f"{said.difference:,} lost; the exact count is {lost:,}"
+        f"{sums.acked:,} acknowledged minus {sums.end_offsets:,} in the end offsets gives "
+        f"{sums.difference:,} lost; the exact count is {lost:,}"
     )
-    if lost == said.difference:
+    if lost == sums.difference:
         return sentence + "."
     behind = _stored_without_acknowledgement(findings)
-    if lost > said.difference and behind:
-        return f"{sentence}: {' and '.join(behind)} hide {lost - said.difference:,}."
-    return f"{sentence}: the difference of {abs(lost - said.difference):,} is no loss."
+    if lost > sums.difference and behind:
+        return f"{sentence}: {' and '.join(behind)} hide {lost - sums.difference:,}."
+    return f"{sentence}: the difference of {abs(lost - sums.difference):,} is no loss."
 
 
 def _stored_without_acknowledgement(findings: Findings) -> list[str]:
-    """What fills the log without an acknowledgement of its own, and so stands in for what is lost."""
+    """What is in the log without an acknowledgement of its own, and so hides what is lost."""
     counts = {name: findings.total(name) for name in ("recovered", "ghost", "phantom")}
     copies = sum(
         a.extra_copies if a.extra_copies is not None else a.count for a in findings.anomaly("duplicate")

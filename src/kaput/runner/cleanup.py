@@ -39,7 +39,7 @@ def clean_up(
     except LabError as error:
         failures.append(f"{_named(journal)} may be left in {created.bootstrap_servers}: {error}")
     if not created.nothing and created.topics | created.groups:
-        failures.append("the run folder lists what is left: kaput cleanup RUN_DIR tries again")
+        failures.append("the run folder lists what is left: kaput undo RUN_DIR tries again")
     return failures
 
 

@@ -1,6 +1,6 @@
 """What a run has created and broken in an existing cluster: recorded in its folder until it is undone.
 
-RUN_DIR/made.json is written before anything is created and after it was undone, so that `kaput cleanup
+RUN_DIR/made.json is written before anything is created and after it was undone, so that `kaput undo
 RUN_DIR` knows what is left however kaput ended (cleanup.py). Not here: creating and undoing.
 """
 

@@ -101,7 +101,7 @@ def check_unused(
     if not may_use:
         mistakes += [
             f"topic {name} already exists, and kaput did not create it: choose another name, or add "
-            "--use-existing-topic (if a killed run left it behind: kaput cleanup RUN_DIR)"
+            "--use-existing-topic (if a killed run left it behind: kaput undo RUN_DIR)"
             for name in there
         ]
     mistakes += [

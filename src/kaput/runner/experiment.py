@@ -22,13 +22,13 @@ from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
 from kaput.processes.ownership import Owner
 from kaput.runner.folder_setup import open_folder, resolved
-from kaput.runner.lag_sampler import LagSampler
-from kaput.runner.leader_sampler import LeaderSampler
 from kaput.runner.progress import Progress
 from kaput.runner.replica_log import ReplicaLog
 from kaput.runner.run_cluster import ClusterProvider, RunCluster
+from kaput.runner.samplers import start_samplers
 from kaput.runner.sampling import SAMPLE_S
-from kaput.runner.stable_offset_sampler import StableSampler
+from kaput.runner.warm_up import TOPIC as WARM_UP_TOPIC
+from kaput.runner.warm_up import warmed_up
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.pipes import pipes
 from kaput.scenario.timeline import timeline, total_messages
@@ -155,24 +155,10 @@ class Experiment:
             access=self._cluster.access,
             distribution=self._cluster.distribution,
         )
-        self._supervisor.start()
-        self._samplers(stack)
-
-    def _samplers(self, stack: ExitStack) -> None:
-        # The run's own admin waits for answers; a sample does not.
-        admin = stack.enter_context(self._cluster.admin(SAMPLE_S))
-        if self._topics:
-            recorder = stack.enter_context(Recorder(self.folder.path, "samples", "leaders"))
-            stack.enter_context(LeaderSampler(admin, self._topics, recorder))
-        if self._scenario.transactional:
-            recorder = stack.enter_context(Recorder(self.folder.path, "samples", "stable"))
-            stack.enter_context(StableSampler(admin, self._topics, recorder))
-        # A share group has no committed offsets: its records are acknowledged one by one.
-        reading = [group for group in self._scenario.workload.groups if group.type != "share"]
-        if reading:
-            groups = {group.id: list(group.topics) for group in reading}
-            recorder = stack.enter_context(Recorder(self.folder.path, "samples", "lag"))
-            stack.enter_context(LagSampler(admin, groups, recorder))
+        limit_ms = self._scenario.workload.warm_up
+        with warmed_up(self._cluster, owner, path / "clients", limit_ms, self._progress.note):
+            self._supervisor.start()
+        start_samplers(stack, self._cluster, self._scenario, path)
 
     def _inject(self) -> None:
         """Load and faults, until every attempt is made and every fault has ended."""
@@ -259,7 +245,8 @@ class Experiment:
         self._troubles += self._cluster.troubles() + self._supervisor.troubles()
         with Recorder(self.folder.path, "cluster_events", "collect") as table:
             for event in self._events:
-                table.row(*event)
+                if event.topic != WARM_UP_TOPIC:
+                    table.row(*event)
             for kind, broker, at_ns in self._cluster.lifecycle():
                 table.row(kind, broker, None, None, None, None, None, at_ns, "kaput")
         self._update(groups=groups, ended_ns=time.time_ns(), troubles=self._troubles)

@@ -1,7 +1,7 @@
 """Samples last stable offsets of runs with transactions: how far readers with read_committed may read.
 
 Each with the high watermark: records between the two are held back by an open transaction. The analysis finds
-stalls (analysis/questions/standstills.py).
+stalls (analysis/questions/hanging_transactions.py).
 """
 
 from __future__ import annotations

@@ -14,18 +14,30 @@ from kaput.scenario.block import Block
 from kaput.scenario.values import Comparison, no_share
 from kaput.scenario.vocabulary import Verdict
 
+Limit = Annotated[Comparison, AfterValidator(no_share)] | None  # of a number that is no count of messages
+
 
 class _Expect(Block):
     """The expected result; each anomaly is a number or a comparison (percentages of messages sent)."""
 
     verdict: Verdict | None = None
     """The verdict of the run."""
-    stuck: Annotated[Comparison, AfterValidator(no_share)] | None = None
+    stuck: Limit = None
     """Messages that groups waited for until a fault was healed; the maximum over faults."""
-    slump: Annotated[Comparison, AfterValidator(no_share)] | None = None
+    slump: Limit = None
     """Consecutive seconds in which less than 80 % of the configured rate was acknowledged or delivered."""
-    standstill: Annotated[Comparison, AfterValidator(no_share)] | None = None
+    standstill: Limit = None
     """The longest time in whole seconds that a last stable offset stalled below the high watermark."""
+    standstill_ms: Limit = None
+    """The longest time without any acknowledgement on all partitions, while messages waited for one."""
+    unavailable_ms: Limit = None
+    """The longest time without an acknowledgement on a partition that a fault hit; of all faults."""
+    election_ms: Limit = None
+    """From a fault's effect to the first new leader; the longest of all faults."""
+    ack_p99_ms: Limit = None
+    """The 99th percentile of the time from the attempt to the acknowledgement."""
+    end_to_end_p99_ms: Limit = None
+    """The 99th percentile of the time from the attempt to the first delivery, over all groups."""
 
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 Not here: groups (groups.py), faults (steps.py), the values' own forms (values.py), reading files (loader.py),
 what must agree between blocks (checks/scenario.py), turning times into steps (timeline.py).
-Field names are those of the file (kebab-case there, snake_case here); unknown keys are mistakes.
-The text below a field is its description in the JSON Schema.
+Field names are those of the file, in snake_case; the text below one is its description in the JSON Schema.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from kaput.scenario.values import (
     Config,
     Count,
     DurationMs,
+    DurationOrZeroMs,
     Positive,
     RackName,
     Rate,
@@ -208,6 +208,8 @@ class Workload(Block):
     """The consumer groups."""
     drain: Drain = Drain()
     """The final read after the last heal."""
+    warm_up: DurationOrZeroMs = 10_000
+    """The longest that new brokers are warmed up before the timeline begins. 0s: not at all."""
 
 
 class Scenario(Block):

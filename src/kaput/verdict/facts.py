@@ -136,7 +136,8 @@ class Facts:
     losses; `hanging_within_grace`: last stable offsets that stood still no longer than
     the coordinator may take, `hanging_perhaps`: no longer than that if it was down for as long as it may have
     been; `standstill_s`: the longest of them. `polled_ns`: how late changes of leader and ISR may have been
-    seen, None where the cluster recorded them.
+    seen, None where the cluster recorded them. `standstill_ms` to `end_to_end_p99_ms`: what `expect` can
+    limit, None where there was nothing to measure.
     """
 
     state: State
@@ -160,6 +161,11 @@ class Facts:
     standstill_s: int | None = None
     polled_ns: int | None = None
     slump_s: int | None = None
+    standstill_ms: float = 0.0
+    unavailable_ms: float | None = None
+    election_ms: float | None = None
+    ack_p99_ms: float | None = None
+    end_to_end_p99_ms: float | None = None
     stuck: int = 0
     end_offsets: int = 0
     end_offsets_known: bool = False

@@ -7,9 +7,10 @@ scenario expects in expectations.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from kaput.evidence.findings_service import Expected
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES, Anomaly
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import Verdict
@@ -46,6 +47,7 @@ class Judgement:
     reasons: list[str]
     notes: list[str]
     permitted: Mapping[tuple[str, str | None], int]
+    expectations: Sequence[Expected] = ()
 
 
 def _severity(ruling: Ruling) -> int:
@@ -101,10 +103,10 @@ def judge(facts: Facts, scenario: Scenario | None) -> Judgement:
     for group in facts.groups:
         _judge_group(bench, group, facts, scenario, limits)
     bench.doubts += doubts(facts, scenario)
-    exceeded, unmet = compare(scenario.expect, _totals(facts), facts.sent)
-    bench.violations += exceeded
-    bench.doubts += unmet
-    return _conclude(bench, facts, scenario, limits)
+    expected = compare(scenario.expect, _figures(facts), facts.sent)
+    bench.violations += expected.exceeded
+    bench.doubts += expected.unmet
+    return replace(_conclude(bench, facts, scenario, limits), expectations=expected.every)
 
 
 def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits) -> None:
@@ -209,13 +211,20 @@ def _too_early(group: GroupFacts, scenario: Scenario) -> list[tuple[Ruling, int]
     ]
 
 
-def _totals(facts: Facts) -> dict[str, int]:
-    """Counts by anomaly, those of groups added up over the groups."""
+def _figures(facts: Facts) -> dict[str, float | None]:
+    """What `expect` can limit: counts by anomaly, those of groups added up over the groups, and times."""
     totals = Counter(facts.counts)
     for group in facts.groups:
         totals.update({name: group.counts.get(name, 0) for name in GROUP_ANOMALIES})
     seconds = {"slump": facts.slump_s or 0, "standstill": facts.standstill_s or 0}
-    return {**totals, **seconds, "stuck": facts.stuck}
+    times = {
+        "standstill-ms": facts.standstill_ms,
+        "unavailable-ms": facts.unavailable_ms,
+        "election-ms": facts.election_ms,
+        "ack-p99-ms": facts.ack_p99_ms,
+        "end-to-end-p99-ms": facts.end_to_end_p99_ms,
+    }
+    return {**totals, **seconds, **times, "stuck": facts.stuck}
 
 
 def _conclude(bench: _Bench, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits) -> Judgement:

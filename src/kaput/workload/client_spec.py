@@ -21,8 +21,9 @@ from kaput.scenario.vocabulary import GroupType
 # done: every outcome is known and recorded. trouble: the client cannot continue.
 # owns: a member's partitions from now on. pace: how long its records take. finding: an error of a client
 # that is the user's own program; the run continues. client-pid: the child process that sends or reads.
+# warm: the brokers are warm, after `seconds`, with acknowledgements within `p99_ms`.
 ClientMessage = Literal[
-    "ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace", "client-pid"
+    "ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace", "client-pid", "warm"
 ]
 Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as share_events has them
 # What a member gets on its stdin, one JSON object per line. pace: each record takes `ms`.
@@ -80,6 +81,17 @@ class JavaProducerSpec(ProducerSpec):
 
     command: list[str]
     patience_ms: int
+
+
+@dataclass(frozen=True)
+class WarmUpSpec:
+    """For librdkafka/warm_up.py. `limit_ms`: the longest it takes; `topic`: one of its own."""
+
+    topic: str
+    partitions: int
+    limit_ms: int
+    config: dict[str, Any]
+    access: str | None = None
 
 
 @dataclass(frozen=True)
@@ -168,7 +180,7 @@ def file_name(text: str) -> str:
     return f"{kept or 'x'}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
-def client_settings(spec: ProducerSpec | MemberSpec) -> dict[str, Any]:
+def client_settings(spec: ProducerSpec | MemberSpec | WarmUpSpec) -> dict[str, Any]:
     """All librdkafka settings. Secrets are only in the file `access` (Java properties), not in the spec,
     which stays in the run folder. Raises UsageError.
     """
@@ -181,7 +193,7 @@ def client_properties(spec: ProducerSpec | MemberSpec) -> dict[str, str]:
     return {} if spec.access is None else {"client_properties": spec.access}
 
 
-def write_spec(path: Path, spec: ProducerSpec | MemberSpec) -> None:
+def write_spec(path: Path, spec: ProducerSpec | MemberSpec | WarmUpSpec) -> None:
     """Writes the spec as a JSON file."""
     path.write_text(json.dumps(asdict(spec)))
 

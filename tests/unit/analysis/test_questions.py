@@ -147,6 +147,13 @@ def test_a_jump_counts_where_something_was_jumped_over() -> None:
     assert not torn(in_time(delivered))
 
 
+def test_a_record_polled_twice_at_one_moment_overlaps_nothing() -> None:
+    """Of two runs that begin alike, the one that lasts longer comes second, whatever row came first."""
+    twice = (0, 0, 7, 10, 1, 1, 1), (0, 0, 7, 10, 2, 1, 5)
+    assert not torn(in_time(_delivered(*twice)))
+    assert not torn(in_time(_delivered(*twice[::-1])))
+
+
 def test_deliveries_that_overlap_in_time_tell_no_steps() -> None:
     """Runs of two files with rows in no order of time; what meets at one moment in order is sound."""
     assert torn(in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 4, 7, 14, 2, 3, 7))))

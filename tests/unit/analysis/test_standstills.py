@@ -1,173 +1,155 @@
-"""Last stable offsets that stood still: which were too long, whose timeout counts, and when none does."""
+"""When the service stood still, what ended it, what happened meanwhile; histories by hand."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
+from fakes.judging import judged
+from kaput.analysis.facts.endings import Moments, ended_by
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
-from kaput.scenario.coordinators import partition_of
+from kaput.evidence.findings_service import EndedBy, Standstill
 
-TEN_SECONDS = {"transaction.timeout.ms": 10_000}
-
-
-def paid(**transactional: Any) -> History:
-    """A message of a transaction that was committed, and the first one of another, which is not."""
-    spec = {"topic": "orders", "transactions": {"size": 2}} | transactional
-    history = History(producers=[spec])
-    return history.acked(0, 0, 0).transaction(0, 0, 0).hidden(0, 1, 2).transaction(1, 1, 1, "unknown")
+S = 1_000_000_000
 
 
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
+def _history(until: dict[int, int], begin: int = 3_000) -> History:
+    """Ten messages a second for 20 s to two partitions in turn, delivered as they are acknowledged; from
+    `begin` on none is, until as many ms as given for each partition.
+    """
+    history = History(topics=[{"name": "orders", "partitions": 2}], groups={"billing": True})
+    for seq in range(200):
+        ms, partition = 100 * seq, seq % 2
+        done = until.get(partition, 0) if begin <= ms < until.get(partition, 0) else ms + 5
+        row = {"partition": partition, "attempt_ns": at(ms), "done_ns": at(done)}
+        history.acked(0, seq, seq // 2, **row).handed(seq // 2, 0, seq, done + 1, partition=partition)
+    for partition in range(2):
+        history.led(1 + partition, 0, -100, [1, 2, 3], partition=partition)
+    return history
 
 
-def hanging(findings: Findings) -> tuple[int, int, str]:
-    """How many there are, how many are permitted, and the verdict."""
-    (found,) = findings.anomaly("hanging-transaction")
-    assert len(found.examples) == found.count
-    return found.count, found.permitted, findings.verdict
+def _scope(found: Findings, group: str | None = None, partition: int | None = None) -> list[Standstill]:
+    return [one for one in found.standstills if (one.group, one.partition) == (group, partition)]
 
 
-def test_a_plain_producer_has_no_say_in_how_long_a_transaction_may_be_open(tmp_path: Path) -> None:
-    """10 s is what the only transactional one asks for; the other one's minute is nobody's."""
-    history = paid(config=TEN_SECONDS).stable(2, 5, 0).stable(2, 5, 50_000)
-    history.producers.append({"topic": "orders"})
-    assert hanging(judged(history, tmp_path)) == (1, 0, "violated")
+def test_the_whole_service_stands_still_only_while_every_partition_does(tmp_path: Path) -> None:
+    """From the last acknowledgement of any to the next one; each partition for as long as it took."""
+    found = judged(_history({0: 9_000, 1: 6_000}).fault(1, 3_000, 8_900), tmp_path)
+    (service,), (first,), (second,) = (_scope(found, partition=p) for p in (None, 0, 1))
+    assert (service.from_ns, service.to_ns, service.length_ms) == (at(2_905), at(6_000), 3_095)
+    assert (first.length_ms, second.length_ms) == (9_000 - 2_805, 6_000 - 2_905)
+    assert (first.ended_by, second.ended_by) == ("heal", "unknown")
+    (group,) = _scope(found, "billing")
+    assert (group.from_ns, group.to_ns) == (at(2_906), at(6_001))
 
 
-def test_who_has_transactions_on_record_is_transactional(tmp_path: Path) -> None:
-    """Though the scenario does not say so, as that of a client of one's own may not."""
-    history = paid(transactions=None, config=TEN_SECONDS).stable(2, 5, 0).stable(2, 5, 50_000)
-    history.producers.append({"topic": "orders"})
-    assert hanging(judged(history, tmp_path)) == (1, 0, "violated")
+def test_what_happened_meanwhile_is_listed_in_order(tmp_path: Path) -> None:
+    """Of a partition its own changes, of all the changes of each, those of one moment together."""
+    history = _history({0: 9_000, 1: 9_000}).fault(1, 3_000, 15_000)
+    for partition in range(2):
+        history.led(3, 1, 8_000, [2, 3], partition=partition)
+    history.add("cluster_events", kind="fenced", broker=1, at_ns=at(7_999), source="history")
+    found = judged(history, tmp_path)
+    (service,), (first,) = _scope(found), _scope(found, partition=0)
+    assert [(one.kind, one.what) for one in service.happened] == [
+        ("fault", "1-kill (broker 1) took effect"),
+        ("fenced", "broker 1 fenced"),
+        ("election", "orders/0, orders/1: broker 3 was elected"),
+    ]
+    assert [one.what for one in first.happened][-1] == "orders/0: broker 3 was elected"
+    assert (service.ended_by, first.ended_by) == ("election", "election")
+    assert first.cause == "1-kill (broker 1) was in effect; broker 1 led orders/0"
+    (second,) = _scope(found, partition=1)
+    assert second.cause == (
+        "1-kill (broker 1) was in effect; broker 1 was in the ISR of orders/1, which acks=all waits for"
+    )
 
 
-def test_a_pipe_has_a_timeout_as_well(tmp_path: Path) -> None:
-    """Of a pipe and a plain producer the pipe's own is the longest that any transaction may take."""
-    history = History(topics=[{"name": "orders"}, {"name": "bills"}], groups={"billing": True})
-    history.blocks["billing"] = {"produces": {"topic": "bills", "config": TEN_SECONDS}}
-    history.subscriptions["billing"] = ["orders"]
-    history.stable(2, 5, 0, topic="bills").stable(2, 5, 50_000, topic="bills")
-    assert hanging(judged(history.acked(0, 0, 0).handed(0, 0, 0, 5), tmp_path))[:2] == (1, 0)
+def test_the_silence_of_a_fault_says_what_ended_it(tmp_path: Path) -> None:
+    """As does the longest one of each producer; a short one says nothing."""
+    found = judged(_history({0: 9_000}).fault(1, 3_000, 8_000), tmp_path)
+    (fault,) = found.faults
+    assert (fault.unavailable_ms, fault.unavailable_ended_by) == (6_000, "heal")
+    assert [(one.partition, one.ended_by) for one in found.unavailability] == [(0, "heal"), (1, None)]
 
 
-@pytest.mark.parametrize("dip", [(2, 2), (2, 1), (1, 1)])
-def test_a_dip_of_the_watermark_ends_no_standstill(dip: tuple[int, int], tmp_path: Path) -> None:
-    """A new leader knows of less at first, and the last stable offset is never above what it knows of."""
-    history = paid().stable(2, 5, 0).stable(2, 5, 80_000).stable(*dip, 90_000)
-    history.stable(2, 5, 100_000).stable(2, 5, 180_000).stable(6, 6, 181_000)
-    findings = judged(history, tmp_path)
-    assert hanging(findings) == (1, 0, "violated")
-    assert findings.transactions is not None
-    assert findings.transactions.longest_standstill_ms == 180_000
+def test_a_silence_that_lasts_until_the_end_was_ended_by_nothing(tmp_path: Path) -> None:
+    """Its messages were given up."""
+    history = _history({})
+    for seq in range(200, 203):
+        history.sent(0, seq, outcome="unknown", attempt_ns=at(20_000), done_ns=at(25_000))
+    found = judged(history, tmp_path)
+    (service,) = _scope(found)
+    assert (service.length_ms, service.ended_by) == (5_095, None)
+    assert {one.ended_by for one in found.unavailability} == {None}
 
 
-def test_two_halves_of_one_standstill_are_one(tmp_path: Path) -> None:
-    """Neither of them would have been too long."""
-    history = paid().stable(2, 5, 0).stable(2, 5, 40_000).stable(2, 2, 41_000).stable(2, 5, 80_000)
-    assert hanging(judged(history, tmp_path)) == (1, 0, "violated")
+def test_shares_within_a_second_and_within_the_timeout(tmp_path: Path) -> None:
+    """In all, of each partition and of the group; seconds at a standstill add up."""
+    history = _history({0: 9_000, 1: 6_000})
+    history.producers = [{"topic": "orders", "acks": "all", "config": {"message.timeout.ms": 5_000}}]
+    every, first, second, group, *_ = judged(history, tmp_path).availability
+    assert (every.messages, first.messages, second.messages, group.messages) == (200, 100, 100, 200)
+    # Late are the attempts from 3,000 ms up to a second before the end.
+    assert (first.within_1s, second.within_1s) == (100 - 25, 100 - 10)
+    assert every.within_1s == 165 and every.within_1s_share == 165 / 200
+    assert first.within_timeout == 100 - 5 and every.within_timeout == 200 - 5
+    assert (group.within_1s, group.within_timeout) == (164, None)
+    assert (every.standstill_s, every.standstills) == (3.095, 1)
 
 
-def test_an_offset_that_another_sample_came_between_is_counted_once(tmp_path: Path) -> None:
-    """A deposed leader may answer with what it knows."""
-    history = paid().stable(2, 5, 0).stable(2, 5, 80_000).stable(1, 5, 90_000)
-    history.stable(2, 5, 100_000).stable(2, 5, 190_000)
-    assert hanging(judged(history, tmp_path)) == (1, 0, "violated")
+def test_a_slow_producer_is_no_standstill(tmp_path: Path) -> None:
+    """Nothing waits between its messages."""
+    history = History()
+    for seq in range(10):
+        history.acked(0, seq, seq, attempt_ns=at(5_000 * seq), done_ns=at(5_000 * seq + 300))
+    found = judged(history, tmp_path)
+    assert found.standstills == []
+    assert [one.standstill_s for one in found.availability] == [0, 0]
 
 
-def stood(history: History, ms: float = 90_000) -> History:
-    """A last stable offset that stood still for so long, in the middle of which nothing else was seen."""
-    return history.stable(2, 5, 0).stable(2, 5, ms)
+def test_a_clock_that_was_far_off_costs_no_time(tmp_path: Path) -> None:
+    """One attempt of 1970: a wait of decades, and no loop over it."""
+    history = _history({}).acked(0, 200, 100, attempt_ns=0, done_ns=at(20_000))
+    begin = time.monotonic()
+    (service,) = _scope(judged(history, tmp_path))
+    assert service.from_ns == 0 and service.to_ns == at(5)
+    assert time.monotonic() - begin < 20
 
 
-def test_nothing_hangs_while_its_coordinator_is_down(tmp_path: Path) -> None:
-    """The fault's target says whose coordinator it hit; what is left of the time is less than a minute."""
-    target = "transaction-coordinator-of producer 0"
-    history = stood(paid()).fault(1, 1_000, 71_000, target=target)
-    assert hanging(judged(history, tmp_path / "down")) == (0, 0, "held")
-    history = stood(paid(), 140_000).fault(1, 1_000, 71_000, target=target)
-    assert hanging(judged(history, tmp_path / "up"))[:2] == (1, 1)
-    history = stood(paid(), 160_000).fault(1, 1_000, 71_000, target=target)
-    assert hanging(judged(history, tmp_path / "late")) == (1, 0, "violated")
+@pytest.mark.parametrize(
+    ("moments", "expected"),
+    [
+        (Moments(), "unknown"),
+        (Moments(heals=[5 * S]), "heal"),
+        (Moments(heals=[4 * S], elections=[(2 * S, 2 * S)]), "client"),
+        (Moments(heals=[4 * S]), "heal"),  # nothing but the heal can have ended it
+        (Moments(heals=[5 * S], elections=[(2 * S, 2 * S)]), "heal"),
+        (Moments(heals=[12 * S], elections=[(9 * S, 9 * S)]), "election"),
+        (Moments(heals=[12 * S]), "heal"),  # confirmed a little after it worked
+        (Moments(heals=[12 * S + 1]), "unknown"),
+        (Moments(elections=[(4 * S, 4 * S)]), "client"),
+        (Moments(elections=[(9 * S, 14 * S)]), "election"),  # recorded late
+        (Moments(isrs=[(6 * S, 6 * S)], elections=[(2 * S, 2 * S)]), "isr"),
+        (Moments(isrs=[(6 * S, 6 * S)], rebalances=[7 * S]), "rebalance"),
+        (Moments(given_up=[(3 * S, 3 * S)]), "client"),
+        (Moments(given_up=[(11 * S, 12 * S)]), "unknown"),
+    ],
+)
+def test_what_ended_ten_seconds(moments: Moments, expected: EndedBy) -> None:
+    """By what happened in them, and when."""
+    assert ended_by(0, 10 * S, moments) == expected
 
 
-def test_a_coordinator_that_is_not_known_may_have_been_down(tmp_path: Path) -> None:
-    """Some broker was down for so long; whether it mattered nobody can tell."""
-    findings = judged(stood(paid()).fault(1, 1_000, 71_000), tmp_path / "perhaps")
-    assert hanging(findings) == (1, 0, "inconclusive")
-    assert "whether that was their coordinator is not known" in " ".join(findings.reasons)
-    history = stood(paid()).fault(1, 1_000, 11_000)
-    assert hanging(judged(history, tmp_path / "not for long")) == (1, 0, "violated")
-
-
-def test_the_coordinator_of_another_may_be_its_own(tmp_path: Path) -> None:
-    """Two producers may have one coordinator or two."""
-    history = paid()
-    history.producers.append({"topic": "orders", "transactions": {"size": 2}})
-    stood(history).fault(1, 1_000, 71_000, target="transaction-coordinator-of producer 1")
-    assert hanging(judged(history, tmp_path)) == (1, 0, "inconclusive")
-
-
-def state(history: History, leader: int, ms: float, isr: list[int] | None = None) -> History:
-    """A leader event of the partition that keeps the state of producer 0's transactions."""
-    partition = partition_of("t0", 50)
-    row = {"topic": "__transaction_state", "partition": partition, "source": "history", "kind": "leader"}
-    epoch = len(history.rows["cluster_events"])
-    return history.add("cluster_events", leader=leader, leader_epoch=epoch, isr=isr, at_ns=at(ms), **row)
-
-
-def test_who_led_the_partition_that_keeps_its_state_tells(tmp_path: Path) -> None:
-    """A coordinator that moved off the dead broker is up again; another broker's death is no excuse."""
-    history = state(stood(paid()), 1, -10, [1, 2, 3]).fault(1, 1_000, 71_000)
-    assert hanging(judged(history, tmp_path / "stayed")) == (0, 0, "held")
-    history = state(stood(paid()), 2, -10, [1, 2, 3]).fault(1, 1_000, 71_000)
-    assert hanging(judged(history, tmp_path / "elsewhere")) == (1, 0, "violated")
-    target = "transaction-coordinator-of producer 0"
-    history = state(stood(paid()), 1, -10, [1, 2, 3]).fault(1, 1_000, 71_000, target=target)
-    assert hanging(judged(state(history, 2, 10_000, [2, 3]), tmp_path / "moved")) == (1, 0, "violated")
-    history = state(stood(paid()), 1, -10, [1]).fault(1, 1_000, 71_000)
-    history = state(history, -1, 2_000, [1])
-    assert hanging(judged(history, tmp_path / "leaderless")) == (0, 0, "held")
-
-
-def test_the_partitions_on_record_are_all_that_there_are(tmp_path: Path) -> None:
-    """kaput's own clusters have three, where Kafka would make fifty."""
-    for leader, outcome in ((1, (0, 0, "held")), (2, (1, 0, "violated"))):
-        history = stood(paid()).fault(1, 1_000, 71_000)
-        for partition in range(3):
-            mine = partition == partition_of("t0", 3)
-            state(history, leader if mine else 3, -10)
-            history.rows["cluster_events"][-1]["partition"] = partition
-        assert hanging(judged(history, tmp_path / str(leader))) == outcome
-
-
-def test_a_coordinator_without_enough_replicas_can_decide_nothing(tmp_path: Path) -> None:
-    """It leads, and may not write down what it decides: two of three replicas must be in sync."""
-    history = state(stood(paid()), 1, -10, [1, 2, 3])
-    history.fault(2, 1_000, 71_000).fault(3, 1_000, 71_000)
-    assert hanging(judged(state(history, 1, 2_000, [1]), tmp_path)) == (0, 0, "held")
-
-
-def test_where_all_brokers_are_down_so_is_the_coordinator(tmp_path: Path) -> None:
-    """Whichever it is."""
-    history = stood(paid())
-    for broker in (1, 2, 3):
-        history.fault(broker, 1_000 + broker, 71_000)
-    assert hanging(judged(history, tmp_path)) == (0, 0, "held")
-
-
-def test_a_fault_that_is_not_proven_excuses_nothing(tmp_path: Path) -> None:
-    """Nor one that takes no broker down."""
-    target = "transaction-coordinator-of producer 0"
-    history = stood(paid()).fault(1, 1_000, 71_000, target=target, bit=False)
-    assert hanging(judged(history, tmp_path / "unproven")) == (1, 0, "violated")
-    history = stood(paid()).fault(1, 1_000, 71_000, target=target, fault="noop")
-    assert hanging(judged(history, tmp_path / "noop")) == (1, 0, "violated")
+@pytest.mark.parametrize(("peak", "expected"), [(8_500, "heal"), (7_900, "heal"), (5_900, "unknown")])
+def test_the_growth_of_the_lag_was_ended_by(peak: int, expected: str, tmp_path: Path) -> None:
+    """What happened by the last sample with the most."""
+    history = _history({0: 9_000}).fault(1, 3_000, 8_000)
+    for ms, lag in ((2_000, 0), (5_000, 50), (peak, 50), (9_000, 40), (12_000, 0)):
+        row = {"at_ns": at(ms), "source": "lab", "name": "lag", "value": float(lag)}
+        history.add("samples", labels=[("group", "billing")], **row)
+    (fault,) = judged(history, tmp_path).faults
+    assert (fault.backlog_drained_ms, fault.lag_ended_by) == (9_000, expected)

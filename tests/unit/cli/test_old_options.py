@@ -63,3 +63,12 @@ def test_an_unknown_option_is_still_a_mistake(capsys: pytest.CaptureFixture[str]
     """An old name means nothing to a verb that never had it."""
     with pytest.raises(Exception, match=r"[Nn]o such option: --conf"):
         parsed(capsys, "report", str(Path("run")), "--conf", "a=1")
+
+
+def test_an_old_verb_is_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """With a warning that names both; `--help` shows the new one alone."""
+    command: Any = typer.main.get_command(app)
+    with typer.Context(command) as context:
+        assert command.get_command(context, "cleanup") is command.commands["undo"]
+        assert "cleanup" not in command.list_commands(context)
+    assert capsys.readouterr().err.startswith("kaput: cleanup is deprecated")

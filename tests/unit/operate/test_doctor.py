@@ -322,6 +322,30 @@ def test_throttles_are_those_that_a_reassignment_sets() -> None:
     assert (THROTTLED_RATES, THROTTLED_REPLICAS) == (throttles.RATES, throttles.REPLICAS)
 
 
+def test_one_broker_is_a_choice_in_a_cluster_of_kaput_up() -> None:
+    """What follows from it is information there; elsewhere, and if more brokers are down, it is a finding."""
+    config = {**SOUND_BROKER, "default.replication.factor": "1", "offsets.topic.replication.factor": "1"}
+    snapshot = replace(
+        with_topic("orders", Partition(0, 1, (1,), (1,)), min_insync_replicas="1"),
+        brokers=[Broker(1, None, config)],
+        quorum=Quorum(1, {1: 10}),
+        groups=[],
+    )
+
+    def severities(own: bool, of: Snapshot = snapshot) -> dict[str, str]:
+        return {each.id: each.severity for each in diagnose(of, own=own)}
+
+    assert severities(False) == {
+        "KP001": "critical", "KP005": "warning", "KP012": "critical", "KP021": "warning",
+    }  # fmt: skip
+    assert severities(True) == dict.fromkeys(["KP001", "KP005", "KP012", "KP021"], "info")
+    assert all("the cluster has one broker" in each.evidence for each in diagnose(snapshot, own=True))
+    unclean = replace(snapshot, brokers=[Broker(1, None, {**config, "auto.create.topics.enable": "true"})])
+    assert severities(True, unclean)["KP016"] == "warning"
+    missing = replace(snapshot, topics=[Topic("orders", [Partition(0, 1, (1, 2), (1,))], SOUND_TOPIC)])
+    assert severities(True, missing)["KP012"] == "critical"
+
+
 def test_a_broker_that_is_away_is_named_and_counted() -> None:
     """Where Kafka shows no ISR it is the replicas' broker; and it need not be added a second time."""
     snapshot = with_topic("orders", Partition(0, None, (2,), ()))

@@ -7,9 +7,9 @@ import pytest
 from kaput.cli.cluster_options import confirmed
 from kaput.cli.main import app
 from kaput.cli.reassign_steps import rate_of
+from kaput.cli.reassign_text import render
 from kaput.errors import UsageError
 from kaput.operate.reassign.moves import Move
-from kaput.report.reassignment import render
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ from types import SimpleNamespace
 
 import typer
 
+from kaput.cli.doctor_text import render as doctor
 from kaput.cli.exit_status import status_of
 from kaput.cli.fault import _show as show_faults
 from kaput.cli.main import app
 from kaput.cli.peek import _line
 from kaput.cli.progress import RecordsProgress, RunProgress
+from kaput.cli.status_text import render as status_text
 from kaput.cli.streams import Streams
 from kaput.cluster.records import Record
 from kaput.console import Console
 from kaput.errors import LabError
-from kaput.report.cluster_status import render as standing
-from kaput.report.doctor import render as doctor
 
 # Clears the screen, sets the title, goes back, deletes, turns letters around, hides; C0, C1, bidi, no width.
 POISON = "x\x1b[2J\x1b]0;title\x07\r\b\x7f\x9b2J\u202e\u2066\u200b\U000e0041y"
@@ -48,7 +48,7 @@ def status() -> None:
         "faults": [{"id": "1-kill", "brokers": [1], "proof": POISON}],
         "troubles": [POISON], "unknown": [POISON + "\nforged"],
     }  # fmt: skip
-    Console(soft_wrap=True).print(standing(document))
+    Console(soft_wrap=True).print(status_text(document))
 
 
 def findings_of_the_doctor() -> None:

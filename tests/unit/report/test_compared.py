@@ -14,13 +14,12 @@ from fakes.isolation import CUT_MS, END_MS, judged
 from kaput.cli.main import app
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report.aligning import aligned
-from kaput.report.compared_page import to_html
+from kaput.report.charts.dots import dot_plots
 from kaput.report.comparison import Entry, labels
-from kaput.report.course import Course, read_course
+from kaput.report.comparison_report import to_html
 from kaput.report.images import to_svg
-from kaput.report.manifest import manifest_of
-from kaput.report.strips import strips
+from kaput.report.timeline.alignment import aligned
+from kaput.report.timeline.reading import Timeline, read_timeline
 
 EVIL = "<img src=x onerror=alert(1)></script>"
 runner = CliRunner()
@@ -44,19 +43,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, Findings]:
     return judged(tmp_path_factory.mktemp("isolation"))
 
 
-def course_of(run: tuple[RunFolder, Findings]) -> Course:
-    """Its course."""
-    found = read_course(*run, manifest_of(run[0]))
+def timeline_of(run: tuple[RunFolder, Findings]) -> Timeline:
+    """Its timeline."""
+    found = read_timeline(*run)
     assert found is not None
     return found
 
 
 def test_runs_are_aligned_at_their_first_fault(run: tuple[RunFolder, Findings]) -> None:
     """Whenever it was: everything else moves along, and all have one beginning and one end."""
-    course = course_of(run)
-    early = replace(course, faults=[bar._replace(begin=bar.begin - 5) for bar in course.faults])
-    calm = replace(course, faults=[])
-    found = aligned([course, early, calm])
+    timeline = timeline_of(run)
+    early = replace(timeline, faults=[bar._replace(begin=bar.begin - 5) for bar in timeline.faults])
+    calm = replace(timeline, faults=[])
+    found = aligned([timeline, early, calm])
     cut, end = CUT_MS / 1_000, END_MS / 1_000
     assert {(one.begin_s, one.end_s) for one in found} == {(-cut, end)}
     first = [min((bar.begin for bar in one.faults if bar.kind == "fault"), default=None) for one in found]
@@ -79,22 +78,22 @@ def test_repetitions_have_one_label_and_variants_their_own(findings: Findings) -
 
 
 def test_every_run_is_a_point(findings: Findings) -> None:
-    """Figures that all runs share have no strip; who measured nothing has no point, and that is said."""
+    """A figure that is the same in all runs has no plot; a run that did not measure it has no dot."""
     runs = [with_p99(findings, ms) for ms in (10.0, 30.0, 20.0)]
     nothing = with_p99(findings, 1.0).model_copy(
         update={"latency_ms": findings.latency_ms.model_copy(update={"ack": type(findings.latency_ms.ack)()})}
     )
     entries = [entry(one, str(nth)) for nth, one in enumerate([*runs, nothing])]
-    (strip,) = strips(entries)
-    assert strip.title == "ack p99 ms" and strip.left_out == 1
-    assert strip.table == [(findings.run.scenario, "10, 20, 30")]
-    datasets = strip.chart.to_dict(validate=False)["datasets"].values()
+    (plot,) = dot_plots(entries)
+    assert plot.title == "ack p99 ms" and plot.left_out == 1
+    assert plot.table == [(findings.run.scenario, "10, 20, 30")]
+    datasets = plot.chart.to_dict(validate=False)["datasets"].values()
     points = [point for rows in datasets for point in rows if "verdict" in point]
     assert sorted(point["value"] for point in points) == [10.0, 20.0, 30.0]
 
 
 def test_a_page_of_several_runs(run: tuple[RunFolder, Findings]) -> None:
-    """Counts, table, strips, timelines; hostile names are but text."""
+    """Counts, table, dot plots, timelines; hostile names are only text."""
     folder, findings = run
     other = with_p99(findings, 4_321.0, "violated")
     entries = [entry(findings, "one"), entry(other, EVIL)]
@@ -111,7 +110,7 @@ def test_a_page_of_several_runs(run: tuple[RunFolder, Findings]) -> None:
 
 
 def test_runs_without_a_timeline_have_the_rest(tmp_path: Path, findings: Findings) -> None:
-    """Their table and strips, and what would write it."""
+    """Their table and dot plots, and what would write it."""
     other = with_p99(findings, 5.0)
     entries = [entry(findings, "one"), entry(other, "two")]
     document = to_html([(RunFolder(tmp_path), findings), (RunFolder(tmp_path), other)], entries)
@@ -124,7 +123,7 @@ def test_an_image_of_several_runs(run: tuple[RunFolder, Findings]) -> None:
     svg = to_svg([run, (run[0], other)], [entry(run[1], "one"), entry(other, "two")])
     for said in (
         "ack p99 ms",
-        "leader-isolated, one (held): Messages a second",
+        "leader-isolated, one (held): Messages per second",
         "leader-isolated, two",
     ):
         assert said in svg, said
@@ -142,4 +141,4 @@ def test_junit_has_a_suite_for_each(tmp_path: Path, findings: Findings) -> None:
     result = runner.invoke(app, ["report", *paths, "--format", "junit"])
     assert result.exit_code == 0 and len(JUnitXml.fromstring(result.stdout)) == 2
     result = runner.invoke(app, ["report", *paths, "--format", "html"])
-    assert result.exit_code == 0 and "<h1>2 runs: 2 held</h1>" in result.stdout
+    assert result.exit_code == 0 and "</span> 2 runs: 2 held</h1>" in result.stdout

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from kaput.evidence.findings import Findings
 from kaput.report.comparison import Entry, compare
-from kaput.report.tables import as_markdown, as_text, render_statistics
+from kaput.report.comparison_report import statistics_text, to_markdown, to_text
 
 ACKS = "workload.producers.0.acks"
 
@@ -29,7 +29,7 @@ def entry(
 
 def rows(entries: list[Entry]) -> list[list[str]]:
     """The lines of the table, as words."""
-    return [line.split() for line in as_text(compare(entries)).plain.splitlines()]
+    return [line.split() for line in to_text(compare(entries)).plain.splitlines()]
 
 
 def test_what_differs_is_in_the_lines_and_the_rest_below(raw: dict[str, Any]) -> None:
@@ -123,15 +123,15 @@ def test_a_table_that_is_too_wide_is_turned_over(raw: dict[str, Any]) -> None:
     first = entry(raw, 23, {ACKS: 1})
     raw["faults"] = []
     found = compare([first, entry(raw, 0, {ACKS: "all"})])
-    turned = as_text(found, 40).plain.splitlines()
+    turned = to_text(found, 40).plain.splitlines()
     assert [line.split() for line in turned[1:5]] == [
         ["acks", "1", "all"],
         ["verdict", "held", "held"],
         ["lost", "23", "0"],
         ["unavailable", "ms", "10,012", "-"],
     ]
-    assert as_text(found, 10).plain == as_text(found, 200).plain == as_text(found).plain
-    assert as_text(found).plain.splitlines()[1].split()[:3] == ["acks", "verdict", "lost"]
+    assert to_text(found, 10).plain == to_text(found, 200).plain == to_text(found).plain
+    assert to_text(found).plain.splitlines()[1].split()[:3] == ["acks", "verdict", "lost"]
 
 
 def test_markdown_has_every_figure(raw: dict[str, Any]) -> None:
@@ -139,7 +139,7 @@ def test_markdown_has_every_figure(raw: dict[str, Any]) -> None:
     raw["run"]["scenario"] = "a|b"
     first = entry(raw, 0, {ACKS: 1})
     raw["run"]["scenario"] = "c"
-    lines = as_markdown(compare([first, entry(raw, 5, {ACKS: "all"})])).splitlines()
+    lines = to_markdown(compare([first, entry(raw, 5, {ACKS: "all"})])).splitlines()
     assert lines[0] == "**Runs**" and lines[2].startswith("| scenario | acks | verdict | lost | sent |")
     assert lines[3].startswith("| --- | --- | --- | ---: |")
     assert lines[4].startswith("| a\\|b | 1 | held | 0 | 40,000 |") and len(lines) == 6
@@ -159,7 +159,7 @@ def test_repetitions_become_statistics(raw: dict[str, Any]) -> None:
         anomaly(raw, "lost")["count"] = lost
         raw["faults"] = []
         runs.append(Findings.model_validate(raw))
-    text = render_statistics(runs).plain
+    text = statistics_text(runs).plain
     lost_row = next(line for line in text.splitlines() if line.strip().startswith("lost "))
     # 20 +/- 4.303 * 10 / sqrt(3)
     assert lost_row.split() == ["lost", "3", "20", "10", "30", "-4.84", "to", "44.8"]
@@ -175,7 +175,7 @@ def test_members_that_share_a_group_have_figures(raw: dict[str, Any]) -> None:
     group |= {"lag": {"max": 70, "final": 0}, "delivered_per_s": 330.5}
     rebalance = {"group": "billing", "trigger": "x", "started_ns": 0, "members": 2, "redelivered": 0}
     raw["rebalances"] = [{**rebalance, "ended_ns": 2_500_000, "unowned_partition_seconds": 1.5}]
-    text = as_markdown(compare([alone, entry(raw, 0, {"members": 2})]))
+    text = to_markdown(compare([alone, entry(raw, 0, {"members": 2})]))
     header, _, first, second = (
         [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line
     )
@@ -197,7 +197,7 @@ def test_resized_topics_have_figures(raw: dict[str, Any]) -> None:
     fault = raw["faults"][0]
     raw["faults"] = [{**fault, "fault": "resize", "target": "topic orders", "injected_ns": 5_000_000}]
     raw["faults"][0]["effective_ns"] = 12_000_000
-    text = as_text(compare([few, entry(raw, 0, {"partitions": 6})])).plain
+    text = to_text(compare([few, entry(raw, 0, {"partitions": 6})])).plain
     assert all(
         name in text for name in ("resize ms", "keys moved", "out of order by key", "stored too early")
     )

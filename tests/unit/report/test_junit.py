@@ -23,7 +23,7 @@ def test_a_run_that_held_has_a_passing_case_for_everything(raw: dict[str, Any]) 
     found = cases(raw)
     assert len(found) == 1 + len(ANOMALIES) + 1
     assert all(case.is_passed for case in found.values())
-    assert "1-kill: kill leader-of orders/0 bit" in found
+    assert "1-kill: kill leader-of orders/0 took effect" in found
     assert found["lost"].system_out == "23 lost, all permitted"
 
 
@@ -49,7 +49,7 @@ def test_what_could_not_be_judged_does_not_pass(raw: dict[str, Any]) -> None:
     raw["faults"][0]["bit"] = False
     found = cases(raw)
     assert isinstance(found["verdict"].result[0], Error)
-    assert isinstance(found["1-kill: kill leader-of orders/0 bit"].result[0], Error)
+    assert isinstance(found["1-kill: kill leader-of orders/0 took effect"].result[0], Error)
     assert isinstance(found["lost"].result[0], Skipped)
     assert isinstance(found["unseen in group billing"].result[0], Skipped)
     assert found["redelivered in group billing"].is_passed
@@ -65,18 +65,18 @@ def test_an_unread_partition_leaves_every_count_of_the_log_open(raw: dict[str, A
     assert found["redelivered in group billing"].is_passed
 
 
-def test_a_bite_without_a_moment_is_an_error(raw: dict[str, Any]) -> None:
+def test_an_effect_without_a_moment_is_an_error(raw: dict[str, Any]) -> None:
     """`bit` alone is no proof."""
     raw["faults"][0]["effective_ns"] = None
-    (error,) = cases(raw)["1-kill: kill leader-of orders/0 bit"].result
+    (error,) = cases(raw)["1-kill: kill leader-of orders/0 took effect"].result
     assert isinstance(error, Error)
-    assert error.message == "bit at an unknown time: broker 1 (pid 77): gone"
+    assert error.message == "took effect at an unknown time: broker 1 (pid 77): gone"
 
 
 def test_text_that_xml_cannot_hold_does_not_break_the_document(raw: dict[str, Any]) -> None:
     """Control characters, markup and non-ASCII text in a proof survive or are replaced."""
     raw["faults"][0]["proof"] = "node <1> \x00 & \x1b[31m größer"
-    case = cases(raw)["1-kill: kill leader-of orders/0 bit"]
+    case = cases(raw)["1-kill: kill leader-of orders/0 took effect"]
     assert case.system_out == "node <1> ? & ?[31m größer"
 
 

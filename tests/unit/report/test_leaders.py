@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kaput.evidence.findings import Findings
-from kaput.report.leaders import leader_sentences
+from kaput.report.sections.leaders import leader_sentences
 
 
 def test_a_leader_that_came_back_is_told_as_what_it_is(raw: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kaput.evidence.findings import Findings
-from kaput.report.published import PUBLISHED, compared_with_published
+from kaput.report.sections.published import PUBLISHED, compared_with_published
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.loader import load_builtin
 
@@ -49,4 +49,4 @@ def test_what_groups_were_given_stands_beside_what_was_published_of_them(raw: di
     published, ours = compared_with_published(Findings.model_validate(raw))
     assert "each once" in published
     assert "billing was delivered 39,977 messages, 13 of them redelivered" in ours
-    assert "acked below 800 a second for 11 s at most" in ours
+    assert "acked below 800 per second for up to 11 s" in ours

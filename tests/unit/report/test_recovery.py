@@ -6,7 +6,7 @@ import pytest
 from handmade_findings import document
 
 from kaput.evidence.findings import FaultFindings
-from kaput.report.recovery import recovery_bars
+from kaput.report.timeline.recovery import recovery_bars
 
 MS = 1_000_000
 
@@ -31,7 +31,7 @@ def test_each_step_begins_where_the_one_before_ended() -> None:
         ("first acknowledgement", 2.0, 2.25, "250 ms after the election"),
         ("first delivery", 2.25, 2.4, "150 ms after the first acknowledgement"),
         ("backlog drained", 2.4, 6.4, "6.4 s after the fault"),
-        ("ISR whole again", 9.0, 10.5, "1,500 ms after the heal"),
+        ("full ISR", 9.0, 10.5, "1,500 ms after the heal"),
     ]
 
 

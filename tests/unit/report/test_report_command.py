@@ -45,6 +45,23 @@ def test_json_is_the_document_itself(run_dir: Path, option: list[str]) -> None:
     assert json.loads(result.stdout) == json.loads((run_dir / "findings.json").read_text())
 
 
+def test_a_run_folder_that_does_not_exist_is_named_with_the_one_that_may_be_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In runs/, where kaput run puts it, or one with nearly the same name; for `kaput analyze` likewise."""
+    (tmp_path / "runs" / "20261123T1200-noop").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for given, meant in (
+        ("20261123T1200-noop", "; did you mean runs/20261123T1200-noop?"),
+        ("runs/20261123T1200-nop", "; did you mean runs/20261123T1200-noop?"),
+        ("nosuchrun", ""),
+    ):
+        for verb in ("report", "analyze"):
+            result = runner.invoke(app, [verb, given])
+            assert str(result.exception) == f"{given}: no such run folder{meant}"
+            assert result.exception.exit_status == 2  # type: ignore[union-attr]
+
+
 def test_junit_can_be_parsed(run_dir: Path) -> None:
     """XML with one suite on stdout."""
     result = runner.invoke(app, ["report", str(run_dir), "--format", "junit"])
@@ -103,6 +120,7 @@ def test_several_runs_are_one_table(tmp_path: Path, raw: dict[str, Any]) -> None
 
 def test_runs_that_cannot_be_compared_are_named(tmp_path: Path, run_dir: Path) -> None:
     """The same one twice, and one that was not judged."""
+    (tmp_path / "none").mkdir()
     result = runner.invoke(app, ["report", str(run_dir), str(run_dir), str(tmp_path / "none")])
     assert isinstance(result.exception, UsageError)
     first, second = str(result.exception).splitlines()

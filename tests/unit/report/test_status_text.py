@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaput.report.cluster_status import render
+from kaput.cli.status_text import render
 
 
 def document(state: str, leader: int | None = 1) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def test_a_leader_that_does_not_run_is_marked(state: str) -> None:
     text = render(document(state)).plain
     first, second = (line for line in text.splitlines() if line.startswith("  orders/"))
     assert first.endswith(f"its leader is {state}") and "its leader" not in second
-    assert "1 leader above cannot answer: the controller replaces a broker that is silent" in text
+    assert "1 leader above cannot answer: the controller replaces a broker that sends no heartbeat" in text
 
 
 @pytest.mark.parametrize(("state", "leader"), [("running", 1), ("down", 2)])
@@ -44,3 +44,11 @@ def test_no_leader_is_no_leader() -> None:
     """Which is worse, and known to the cluster."""
     text = render(document("down", None)).plain
     assert "no leader" in text and "its leader" not in text
+
+
+def test_a_trouble_is_one_line_without_the_log_behind_it() -> None:
+    """The log of a node is a file; its lines are not shown in the status, escaped or not."""
+    status = document("down", 2)
+    status["troubles"] = ["broker 1 ended on its own (exit status -9); its log ends:\nINFO started\nINFO led"]
+    text = render(status).plain
+    assert "  trouble: broker 1 ended on its own (exit status -9)\n" in text and "INFO" not in text

@@ -9,16 +9,15 @@ from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
-from kaput.report.ledger import ledger
-from kaput.report.page import to_html
-from kaput.report.terminal import render
-from kaput.report.transactions import transaction_sentences
+from kaput.report.run_report import to_html, to_text
+from kaput.report.sections.fates import fates_table
+from kaput.report.sections.transactions import transaction_sentences
 
 
 def _judged(history: History, path: Path) -> tuple[Findings, str, str]:
     folder = history.read_to_end().write(path)
     findings = analyse(check(folder), InProcess())  # type: ignore[arg-type]
-    return findings, render(findings, path).plain, to_html(folder, findings)
+    return findings, to_text(findings, path).plain, to_html(folder, findings)
 
 
 def test_outcomes_and_the_longest_standstill_are_told(tmp_path: Path) -> None:
@@ -28,13 +27,13 @@ def test_outcomes_and_the_longest_standstill_are_told(tmp_path: Path) -> None:
     findings, text, page = _judged(history, tmp_path)
     said = [
         "2 transactions of 2 messages: 1 committed, 1 aborted, 0 of unknown outcome; 1 message not committed",
-        "readers with read_committed were held up for 1,250 ms at most, in orders/0 (sampled)",
+        "readers with read_committed waited up to 1,250 ms for the last stable offset of orders/0 (sampled)",
     ]
     assert transaction_sentences(findings) == said
     assert all(sentence in text and sentence in page for sentence in said)
-    told = ledger(findings)
-    assert told.names[-1] == "not committed" and told.adds_up
-    assert "uncommitted" in text and "not committed</th>" in page
+    assert fates_table(findings).header[-2] == "not committed"
+    assert all("The fates add up to the" in shown for shown in (text, page))
+    assert "not committed" in text and "not committed</th>" in page
 
 
 def test_a_run_without_transactions_says_nothing_of_them(tmp_path: Path) -> None:
@@ -42,4 +41,4 @@ def test_a_run_without_transactions_says_nothing_of_them(tmp_path: Path) -> None
     findings, text, page = _judged(History().acked(0, 0, 0), tmp_path)
     assert transaction_sentences(findings) == []
     assert "Transactions\n" not in text and "<h2>Transactions</h2>" not in page
-    assert "not committed" not in ledger(findings).names
+    assert "not committed" not in fates_table(findings).header

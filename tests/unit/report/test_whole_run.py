@@ -1,4 +1,4 @@
-"""What the page of a whole run tells: cause, rebalances, members, lag, partitions, who was deposed."""
+"""What the page of a whole run shows: cause, rebalances, members, lag, partitions, the deposed leader."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import pytest
 from fakes.isolation import LOST, judged
 from kaput.evidence.findings import Findings, MeanRates, Slump
 from kaput.evidence.folder import RunFolder
-from kaput.report import bars, charts, consumers, details
-from kaput.report.bars import Bar, Clock
-from kaput.report.course import Course, read_course
-from kaput.report.headline import done_to, headline
-from kaput.report.manifest import manifest_of
-from kaput.report.page import to_html
+from kaput.report.charts.rows import timeline_rows
+from kaput.report.run_report import to_html
+from kaput.report.sections import groups, leaders
+from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections.summary import faults_in_a_line, head
+from kaput.report.timeline import bars
+from kaput.report.timeline.bars import Bar, Clock
+from kaput.report.timeline.reading import Timeline, read_timeline
 
 Run = tuple[RunFolder, Findings]
 
@@ -27,75 +29,79 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def course(run: Run) -> Course:
-    """Its course."""
-    found = read_course(*run, manifest_of(run[0]))
+def timeline(run: Run) -> Timeline:
+    """Its timeline."""
+    found = read_timeline(*run)
     assert found is not None
     return found
 
 
 def test_the_cause_is_a_sentence_with_its_times(run: Run) -> None:
-    """Who acknowledged what is lost, until when, and who counts."""
-    head = headline(run[1])
-    assert head.why == (
-        "Broker 1 alone acknowledged what is lost, as leader of orders/0, until 45.0 s; broker 2 was elected "
-        "at 24.0 s without them, and its log is the one that counts."
+    """Which broker acknowledged the lost messages, until when, and which log replaced its own."""
+    top = head(JudgedRun(run[1]))
+    assert top.why == (
+        "Broker 1 alone acknowledged every message lost, as leader of orders/0, until 45.0 s; broker 2 was "
+        "elected at 24.0 s without them, and its log replaced the old leader's."
     )
-    assert "at 15.0 s for 30.0 s: bit" in head.summary
+    assert "at 15.0 s for 30.0 s: confirmed" in top.done
 
 
-def test_a_restart_of_the_leader_is_told_as_one(run: Run) -> None:
+def test_a_restart_of_the_leader_is_called_one(run: Run) -> None:
     """And of what several changes lost, each its part."""
     (change,) = [one for one in run[1].leader_changes if one.lost]
     again = change.model_copy(update={"leader": 1, "lost": LOST // 2})
     two = run[1].model_copy(update={"leader_changes": [again, change.model_copy(update={"lost": 3})]})
-    assert headline(two).why == (
+    assert head(JudgedRun(two)).why == (
         f"Broker 1 came back as leader of orders/0 without {LOST // 2:,} of the messages lost. "
-        "1 more change of leader lost 3."
+        "1 more leader change lost 3."
     )
 
 
 def test_a_violated_run_begins_with_its_first_reason(findings: Findings) -> None:
-    """What was forbidden stands before how it came about."""
+    """What was forbidden comes before its cause."""
     violated = findings.model_copy(update={"verdict": "violated", "reasons": ["Two were lost.", "More."]})
-    assert headline(violated).why.startswith("Two were lost.")
+    assert head(JudgedRun(violated)).why.startswith("Two were lost.")
 
 
-def test_whom_a_fault_hit_is_said_once(findings: Findings) -> None:
+def test_the_brokers_of_a_fault_are_named_once(findings: Findings) -> None:
     """`broker 3`, not `broker 3 (broker 3)`; without its time where that is not about this load."""
     fault = findings.faults[0].model_copy(update={"target": "broker 1", "brokers": [1], "effective_ns": 5})
-    assert done_to(fault, 10**18) == f"{fault.fault} of broker 1: bit"
+    one = findings.model_copy(
+        update={"faults": [fault], "run": findings.run.model_copy(update={"started_ns": 10**18})}
+    )
+    assert faults_in_a_line(JudgedRun(one)) == f"{fault.fault} of broker 1: confirmed"
 
 
-def test_the_deposed_leader_has_a_line_of_its_own(course: Course) -> None:
+def test_the_deposed_leader_has_a_line_of_its_own(timeline: Timeline) -> None:
     """Below the partition that it led: two leaders at once are seen as two."""
     rows = {
-        row: [bar for bar in course.leaders if bar.row == row] for row in ("orders/0", "orders/0 as well")
+        row: [bar for bar in timeline.leaders if bar.row == row] for row in ("orders/0", "orders/0 deposed")
     }
     assert [bar.text for bar in rows["orders/0"]] == ["broker 1, epoch 0", "broker 2, epoch 1"]
-    (deposed,) = rows["orders/0 as well"]
+    (deposed,) = rows["orders/0 deposed"]
     assert deposed.text == "broker 1, deposed, acknowledged 525 more"
     assert (deposed.begin, deposed.end) == (24.0, pytest.approx(45, abs=0.1))
 
 
-def test_rebalances_are_bars_marks_and_a_table(run: Run, course: Course) -> None:
+def test_rebalances_are_bars_marks_and_a_table(run: Run, timeline: Timeline) -> None:
     """The one within the load; that before it has no place on the timeline, and one in the table."""
-    assert [bar for bar in course.faults if bar.kind == "rebalance"] == [
+    assert [bar for bar in timeline.faults if bar.kind == "rebalance"] == [
         Bar("rebalances", 30.0, 33.0, "rebalance", "rebalance: m2 was killed", "rebalance")
     ]
-    said = [(mark.at, mark.text) for mark in course.marks if mark.kind in ("rebalance", "killed")]
-    assert said == [
+    found = [(mark.at, mark.text) for mark in timeline.marks if mark.kind in ("rebalance", "killed")]
+    assert found == [
         (30.0, "m2 of billing was killed"),
         (30.0, "billing: m2 was killed; took 3,000 ms, 1 member"),
     ]
-    (group,) = consumers.groups(run[1])
-    assert [row[:3] for row in group.rebalances.rows] == [
+    judged = JudgedRun(run[1])
+    assert [row[:3] for row in groups.rebalances_table(judged, run[1].rebalances).rows] == [
         ["-2.000", "unknown", "0 ms"],
         ["30.000", "m2 was killed", "3,000 ms"],
     ]
-    (given,) = [row for row in group.handovers.rows if row[0] == "30.000" and row[1] == "m1"]
-    assert given[2:4] == ["-", "33.000"] and 33 < float(given[4]) < 33.1
-    assert [name for name, _ in group.members.rows] == ["m1", "m2"]
+    handovers = groups.handovers_table(judged, run[1].rebalances)
+    (given,) = [row for row in handovers.rows if row[0] == "30.000" and row[1] == "m1"]
+    assert given[2:4] == ["-", "33.000"] and 33 < float(str(given[4])) < 33.1
+    assert [row[0] for row in groups.members_table(run[1].groups[0]).rows] == ["m1", "m2"]
 
 
 def event(kind: str, second: int, member: str, partition: int | None = 0, group: str = "g") -> dict[str, Any]:
@@ -138,17 +144,18 @@ def test_one_row_for_each_group_that_rebalanced(run: Run) -> None:
     ]
 
 
-def test_lag_is_what_was_sampled(course: Course) -> None:
+def test_lag_is_what_was_sampled(timeline: Timeline) -> None:
     """Over all partitions of the group, a point a second: 7 always wait, and 25 a second of a dead member."""
-    assert len(course.lag) == 60
-    assert max(point.lag for point in course.lag) == 7 + 2 * 25
-    assert charts.timeline(course)[-1].name == "lag"
+    assert len(timeline.lag) == 60
+    assert max(point.lag for point in timeline.lag) == 7 + 2 * 25
+    assert timeline_rows(timeline)[-1].name == "lag"
 
 
 def test_partition_tables_put_changes_first(run: Run) -> None:
     """At the moments of the findings, with their seconds."""
-    found = details.places(run[1])
-    assert found.names == ["replicas", "before, at 15.0 s", "during, at 45.0 s", "after, at 66.0 s"]
+    found = leaders.partition_table(JudgedRun(run[1]))
+    assert found is not None
+    assert found.header[1:] == ["replicas", "before, at 15.0 s", "during, at 45.0 s", "after, at 66.0 s"]
     assert found.rows[0] == [
         "orders/0",
         "1, 2, 3",
@@ -158,16 +165,16 @@ def test_partition_tables_put_changes_first(run: Run) -> None:
     ]
 
 
-def test_many_faults_share_rows(course: Course) -> None:
+def test_many_faults_share_rows(timeline: Timeline) -> None:
     """Fifty kills have a row of kills, not fifty rows."""
     kills = [Bar(f"{nth}-kill", nth, nth + 0.5, "fault", "kill broker 1", "kill") for nth in range(50)]
-    many = replace(course, faults=kills)
-    (done, *_) = charts.timeline(many)
-    assert {bar["row"] for bar in done.data["done"]} == {"kill"} and len(done.data["done"]) == 50
+    many = replace(timeline, faults=kills)
+    (first, *_) = timeline_rows(many)
+    assert {bar["row"] for bar in first.data["faults"]} == {"kill"} and len(first.data["faults"]) == 50
 
 
 def test_nothing_is_left_of_an_older_kaputs_analysis(run: Run) -> None:
-    """Without lag/ there is no course; the page says what would write it."""
+    """Without lag/ there is no timeline; the page says what would write it."""
     folder, findings = run
     lag = folder.analysis / "lag"
     lag.rename(folder.analysis / "away")
@@ -177,12 +184,12 @@ def test_nothing_is_left_of_an_older_kaputs_analysis(run: Run) -> None:
         (folder.analysis / "away").rename(lag)
 
 
-def test_rates_are_told_where_they_were_ordered(run: Run) -> None:
-    """Sentences of what was below the order, and means by the faults."""
+def test_rates_are_shown_where_the_scenario_asks_for_one(run: Run) -> None:
+    """Sentences of what was below the target, and means around the faults."""
     folder, findings = run
     assert "<h2>Rates</h2>" not in to_html(folder, findings)
     mean = MeanRates(when="before", seconds=15, sent_per_s=50, acked_per_s=50, delivered_per_s=40)
     slump = Slump(what="acked", below_per_s=40, longest_s=1, total_s=2)
     rates = findings.rates.model_copy(update={"ordered_per_s": 50.0, "slumps": [slump], "means": [mean]})
     page = to_html(folder, findings.model_copy(update={"rates": rates}))
-    assert "acked: below 40 a second for 1 second at most, 2 in all" in page
+    assert "acked: below 40 per second for up to 1 second, 2 in total" in page

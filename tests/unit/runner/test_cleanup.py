@@ -86,7 +86,7 @@ def test_a_topic_of_unknown_origin_is_left_and_said(tmp_path: Path) -> None:
     cluster, kept = Cluster(), journal(tmp_path, topics={"mine": None, "never": None}, groups={})
     (said, hint) = cleaned(kept, cluster)
     assert said.startswith("topic mine may belong to this run or to somebody else")
-    assert "kafka-topics --delete --topic mine" in said and "kaput cleanup RUN_DIR" in hint
+    assert "kafka-topics --delete --topic mine" in said and "kaput undo RUN_DIR" in hint
     assert "mine" in cluster.topics and list(read_journal(tmp_path).topics) == ["mine"]
 
 

@@ -116,6 +116,13 @@ def test_a_mistake_has_no_imaginary_consequences(tmp_path: Path) -> None:
         ("title: fine", "title: fine\nexpect: {lsot: 0}", "3: expect.lsot: no such key; did you mean lost?"),
         ("title: fine", "title: fine\nexpect: {verdict: hold}", "did you mean held?"),
         ("title: fine", "title: fine\nexpect: {lost: some}", "is not a number or a comparison"),
+        (
+            "title: fine",
+            "title: fine\nexpect:\n  standstill-ms: <5s",
+            "4: expect.standstill-ms: '<5s' is not a number or a comparison",
+        ),
+        ("title: fine", "title: fine\nexpect: {ack-p99-ms: <5%}", "'<5%' is a share; write a number"),
+        ("title: fine", "title: fine\nexpect: {unavailable: 5}", "did you mean unavailable-ms?"),
         ("title: fine", "title: fine\ncluster: {config: {1: 2}}", "a key must be text; put it in quotes"),
         (
             "title: fine",

@@ -58,6 +58,28 @@ def test_another_verdict_than_expected(
         ({"standstill": "<=5"}, {"standstill_s": 6}, "violated", "standstill <=5, and it is 6"),
         ({"standstill": 0}, {}, "held", ""),
         ({"stuck": 0}, {"stuck": 11}, "violated", "stuck 0, and it is 11"),
+        (
+            {"standstill-ms": "<5000"},
+            {"standstill_ms": 10_250.4},
+            "violated",
+            "standstill-ms <5000, and it is 10,250.4",
+        ),
+        ({"standstill-ms": 0}, {}, "held", ""),
+        ({"unavailable-ms": "<=800"}, {"unavailable_ms": 700.0}, "held", ""),
+        ({"election-ms": "<9"}, {"election_ms": 9.0}, "violated", "election-ms <9, and it is 9.0"),
+        ({"ack-p99-ms": ">=5"}, {"ack_p99_ms": 4.9}, "inconclusive", "ack-p99-ms >=5, and it is 4.9"),
+        (
+            {"end-to-end-p99-ms": "<5"},
+            {},
+            "inconclusive",
+            "end-to-end-p99-ms <5, and it was not measured: nothing was delivered",
+        ),
+        (
+            {"election-ms": "<5"},
+            {},
+            "inconclusive",
+            "election-ms <5, and it was not measured: no fault led to an election",
+        ),
         ({"ghost": ">0", "lost": ">0"}, {"counts": {"lost": 1}}, "inconclusive", "ghost >0, and it is 0"),
     ],
 )
@@ -69,3 +91,15 @@ def test_expected_counts(
     assert judgement.verdict == verdict, judgement.reasons
     said = [reason for reason in judgement.reasons if reason.startswith("The scenario expects")]
     assert said == ([f"The scenario expects {sentence}."] if sentence else [])
+
+
+def test_each_expectation_is_listed_with_what_came_of_it(scenario: Make) -> None:
+    """Those that were met, too; the verdict is no figure."""
+    expect = {"verdict": "held", "lost": 0, "election-ms": "<5", "standstill-ms": "<5"}
+    facts = facts_of(counts={"lost": 0}, standstill_ms=7.5)
+    told = [one.model_dump() for one in judge(facts, scenario(expect)).expectations]
+    assert sorted(told, key=lambda one: one["name"]) == [
+        {"name": "election-ms", "wanted": "<5", "found": None, "met": "unmet"},
+        {"name": "lost", "wanted": "0", "found": 0, "met": "met"},
+        {"name": "standstill-ms", "wanted": "<5", "found": 7.5, "met": "exceeded"},
+    ]

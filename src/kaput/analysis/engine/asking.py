@@ -51,6 +51,8 @@ class _Collector:
         """One more find."""
         if isinstance(find, Part):
             self._sums[find.name] = question.sums[find.name].of(find.rows)
+        elif find.rows.is_empty():
+            return  # as nearly always: nothing to count, show or pass on
         elif isinstance(find, To):
             place = self._parts.place(pl.col("place"))
             self._pieces += by_part(find.rows, place, self._parts.places, find.table)

@@ -3,7 +3,7 @@
 A coordinator is the leader of a partition of __transaction_state. Where the leaders of that partition are on
 record they tell when it was down; else the fault's target may name whose coordinator it hit; else all that is
 known is that some broker was down, perhaps the coordinator's.
-Its place: after_places.py makes it, questions/standstills.py asks it.
+Its place: after_places.py makes it, questions/hanging_transactions.py asks it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaput.evidence.samples import LAG
 
@@ -38,6 +38,23 @@ def drained_ns(samples: Iterable[Mapping[str, Any]], fault_ns: int, until_ns: in
                 back[group] = at_ns
     known = [at_ns for at_ns in back.values() if at_ns is not None]
     return max(known) if known and len(known) == len(back) else None
+
+
+class Peak(NamedTuple):
+    """The last sample in which a group lagged behind the most (ns)."""
+
+    group: str
+    at_ns: int
+
+
+def peak(samples: Iterable[Mapping[str, Any]], fault_ns: int, until_ns: int) -> Peak | None:
+    """Of the group whose lag began to fall last after a fault; None where none ever lagged."""
+    most: dict[str, int] = {}
+    found: dict[str, int] = {}
+    for (group, at_ns), lag in over_time(samples).items():
+        if fault_ns <= at_ns <= until_ns and lag > 0 and lag >= most.get(group, 0):
+            most[group], found[group] = lag, at_ns
+    return max((Peak(*one) for one in found.items()), key=lambda one: (one.at_ns, one.group), default=None)
 
 
 def greatest(samples: Iterable[Mapping[str, Any]], group: str) -> int | None:

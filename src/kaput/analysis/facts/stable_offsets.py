@@ -1,6 +1,6 @@
 """Where last stable offsets stood still, by the samples, and for how long one may.
 
-From the samples table, on the driver. What follows from it: questions/standstills.py.
+From the samples table, on the driver. What follows from it: questions/hanging_transactions.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """How long the transactions of a run may be open, and how much later their coordinator may notice.
 
-From the scenario, and from who recorded transactions. Not here: what stood still (questions/standstills.py).
+From the scenario, and from who recorded transactions. Not here: what stood still
+(questions/hanging_transactions.py).
 """
 
 from __future__ import annotations

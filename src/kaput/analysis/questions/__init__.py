@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from kaput.analysis.engine.question import Question
 from kaput.analysis.questions.aborted_read import AbortedRead
+from kaput.analysis.questions.availability import Availability
 from kaput.analysis.questions.commits import Commits
 from kaput.analysis.questions.consequences import Consequences
 from kaput.analysis.questions.course import Course
@@ -17,6 +18,7 @@ from kaput.analysis.questions.fates import Fates
 from kaput.analysis.questions.fault_windows import FaultWindows
 from kaput.analysis.questions.groups import Groups
 from kaput.analysis.questions.handovers import Handovers
+from kaput.analysis.questions.hanging_transactions import HangingTransactions
 from kaput.analysis.questions.keys import ResizedTopics
 from kaput.analysis.questions.latency import Latencies
 from kaput.analysis.questions.leader_changes import LeaderChanges
@@ -34,8 +36,9 @@ from kaput.analysis.questions.rates import Rates
 from kaput.analysis.questions.recovery import Recovery
 from kaput.analysis.questions.shares import Shares
 from kaput.analysis.questions.silence import Silences
-from kaput.analysis.questions.standstills import HangingTransactions
+from kaput.analysis.questions.standstills import Standstills
 from kaput.analysis.questions.stuck import Stuck
+from kaput.analysis.questions.suspects import Suspects
 from kaput.analysis.questions.transactions import Transactions
 from kaput.analysis.questions.unseen import Unseen
 from kaput.analysis.questions.vanished import Vanished
@@ -45,6 +48,7 @@ _EVERY = (
     *(Groups, Unseen, Vanished, Polls, Commits, Handovers, Shares, Pipes, AbortedRead),
     *(Consequences, Transactions, HangingTransactions),
     *(Recovery, FaultWindows, Stuck, Silences, Latencies, Rates, Course),
+    *(Availability, Standstills, Suspects),
     *(ResizedTopics, LeaderChanges, PartitionTables),
 )
 

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, fault
+from kaput.analysis.engine.question import Find, Part, Question, Section, facts, fault
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.lag import drained_ns
+from kaput.analysis.facts.endings import SHORTEST_NS, ended_by
+from kaput.analysis.facts.lag import Peak, drained_ns, peak
+from kaput.analysis.questions.standstills import moments
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import Ints
 from kaput.core import FOREVER_NS, MS
+from kaput.evidence.findings_service import EndedBy
 from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
     from kaput.analysis.facts.inputs import Inputs
+    from kaput.analysis.facts.reach import Reach
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
 
@@ -68,7 +72,9 @@ class Recovery(Question):
     def report(self, run: Run) -> Iterator[Section]:
         """How long each fault's partitions took, and its groups."""
         deliveries = dict(run.sums["first_deliveries"].drop_nulls().iter_rows())
-        drained = _drained_ns(run.given)
+        drained, peaks = _of_lag(run.given)
+        elections = [_ms(reach.fault.effective_ns, reach.moved_ns) for reach in run.reaches]
+        yield facts(election_ms=max((ms for ms in elections if ms is not None), default=None))
         for reach in run.reaches:
             id_, since = reach.fault.id, reach.fault.effective_ns
             first = (run.first_acks.get(id_), deliveries.get(id_)) if reach.elected else (None, None)
@@ -78,7 +84,9 @@ class Recovery(Question):
                 first_ack_after_ms=_ms(since, first[0]),
                 first_delivery_after_ms=_ms(since, first[1]),
                 backlog_drained_ms=_ms(since, drained.get(id_)),
+                lag_ended_by=_lag_ended_by(run, since, peaks.get(id_)),
                 isr_restored_ms=_ms(reach.fault.healed_ns, reach.restored_ns),
+                isr_ended_by=_isr_ended_by(reach),
             )
 
 
@@ -98,9 +106,10 @@ def _reached(run: Run) -> Iterator[Reached]:
             yield Reached(reach.fault.id, code, reach.fault.effective_ns, epoch if by_epoch else None, at_ns)
 
 
-def _drained_ns(given: Inputs) -> dict[str, int]:
-    """By fault, see lag.drained_ns; what is looked at ends with the next fault."""
-    found: dict[str, int] = {}
+def _of_lag(given: Inputs) -> tuple[dict[str, int], dict[str, Peak]]:
+    """By fault, see lag.drained_ns and lag.peak; what is looked at ends with the next fault."""
+    drained: dict[str, int] = {}
+    peaks: dict[str, Peak] = {}
     begins = [one.effective_ns for one in given.faults if one.effective_ns is not None]
     for one in given.faults:
         if one.effective_ns is None or one.fault == NOOP:
@@ -108,8 +117,23 @@ def _drained_ns(given: Inputs) -> dict[str, int]:
         until_ns = min((at_ns for at_ns in begins if at_ns > one.effective_ns), default=FOREVER_NS)
         at_ns = drained_ns(given.samples, one.effective_ns, until_ns)
         if at_ns is not None:
-            found[one.id] = at_ns
-    return found
+            drained[one.id] = at_ns
+            highest = peak(given.samples, one.effective_ns, until_ns)
+            peaks |= {one.id: highest} if highest is not None else {}
+    return drained, peaks
+
+
+def _lag_ended_by(run: Run, since: int | None, highest: Peak | None) -> EndedBy | None:
+    """What ended the growth of the lag: what had happened by the last sample with the most."""
+    if since is None or highest is None or highest.at_ns - since < SHORTEST_NS:
+        return None
+    return ended_by(since, highest.at_ns, moments(run, group=highest.group))
+
+
+def _isr_ended_by(reach: Reach) -> EndedBy | None:
+    if reach.restored_ns is None or reach.fault.healed_ns is None:
+        return None
+    return "heal" if reach.restored_ns > reach.fault.healed_ns else "unknown"
 
 
 def first_acks(stretches: pl.DataFrame, dones: Ints, reached: Iterable[Reached]) -> pl.DataFrame:

@@ -30,6 +30,8 @@ def of_single_records(
     `overwritten`: (group, place, offset, since_ns). Offsets of which some `since_ns` is null are left out:
     it is unknown which record an event was of. What happened in the same ms counts for either.
     """
+    if overwritten.is_empty():
+        return {}
     cuts = overwritten.select(*READ.columns, "since_ns", n=pl.lit(1, pl.Int64)).unique()
     parts, moments = overlay([events, cuts], READ)
     dated = moments.filter(pl.col("since_ns").is_not_null().all().over("part")).select("part", "since_ns")

@@ -16,15 +16,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, fault, findings
+from kaput.analysis.engine.question import Find, Part, Question, Section, facts, fault, findings
+from kaput.analysis.engine.spells import joined, ticks
 from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts.endings import SHORTEST_NS, ended_by
+from kaput.analysis.questions.standstills import moments
 from kaput.analysis.runs import encoding
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.run import NULL
 from kaput.analysis.runs.tables import of_frame
-from kaput.core import MS
+from kaput.core import MS, TopicPartition
 from kaput.evidence.findings import Unavailability
+from kaput.evidence.findings_service import EndedBy
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -79,20 +83,41 @@ class Silences(Question):
         """The longest of each producer and partition, and around each fault."""
         found = []
         for producer, code, from_ns, to_ns in _longest(run).select(*STREAM, "from_ns", "to_ns").iter_rows():
-            topic, partition = run.names.located(code)
+            place = run.names.located(code)
+            last_ack = _last_ack_ns(run, producer=producer, place=code)
             found.append(
                 Unavailability(
                     producer=producer,
-                    topic=topic,
-                    partition=partition,
+                    topic=place.topic,
+                    partition=place.partition,
                     longest_ms=(to_ns - from_ns) / MS,
                     from_ns=from_ns,
                     to_ns=to_ns,
+                    ended_by=_ended_by(run, place, from_ns, to_ns, last_ack),
                 )
             )
         yield findings(unavailability=sorted(found, key=lambda u: (u.producer, u.topic, u.partition)))
-        for fault_id, longest_ns in _by_fault(run).items():
-            yield fault(fault_id, unavailable_ms=longest_ns / MS)
+        by_fault = _by_fault(run)
+        most = max((to_ns - from_ns for _, from_ns, to_ns in by_fault.values()), default=None)
+        yield facts(unavailable_ms=None if most is None else most / MS)
+        for fault_id, (code, from_ns, to_ns) in by_fault.items():
+            ended_by = _ended_by(run, run.names.located(code), from_ns, to_ns, _last_ack_ns(run, place=code))
+            ms = (to_ns - from_ns) / MS
+            yield fault(fault_id, unavailable_ms=ms, unavailable_ended_by=ended_by)
+
+
+def _last_ack_ns(run: Run, **stream: int) -> int | None:
+    last = _spans(run).filter(**stream)["last_ack_ns"].max()
+    return last if isinstance(last, int) else None
+
+
+def _ended_by(
+    run: Run, place: TopicPartition, from_ns: int, to_ns: int, last_ack_ns: int | None
+) -> EndedBy | None:
+    """None of what is too short to be a standstill, or ended with the load."""
+    if to_ns - from_ns < SHORTEST_NS or last_ack_ns is None or to_ns > last_ack_ns:
+        return None
+    return ended_by(from_ns, to_ns, moments(run, place))
 
 
 def _spans(run: Run) -> pl.DataFrame:
@@ -107,24 +132,26 @@ def _longest(run: Run) -> pl.DataFrame:
 def _short(run: Run, width_ns: int) -> set[int]:
     """The places whose longest silence may lie within a spell."""
     found = _longest(run).filter(pl.col("to_ns") - pl.col("from_ns") < width_ns)
-    quiet = _by_fault(run)
+    quiet = {id_: to_ns - from_ns for id_, (_, from_ns, to_ns) in _by_fault(run).items()}
     reached = [reach for reach in run.reaches if quiet.get(reach.fault.id, width_ns) < width_ns]
     return {*found["place"], *(run.names.code(place) for reach in reached for place in reach.places)}
 
 
-def _by_fault(run: Run) -> dict[str, int]:
-    """By fault: the longest time in ns without an acknowledgement from a partition that it reached."""
+def _by_fault(run: Run) -> dict[str, tuple[int, int, int]]:
+    """By fault: the longest time without an acknowledgement from a partition that it reached: that partition,
+    from when to when (ns).
+    """
     gaps = silences(run.sums["spells"], _spans(run), ["place"])
-    found: dict[str, int] = {}
+    found: dict[str, tuple[int, int, int]] = {}
     for reach in run.reaches:
         since, until = reach.fault.effective_ns, reach.restored_ns or run.given.ended_ns
         codes = [run.names.code(place) for place in reach.places]
         if since is None or not codes:
             continue
         here = gaps.filter(pl.col("place").is_in(codes), pl.col("to_ns") > since, pl.col("from_ns") < until)
-        most = here.select((pl.col("to_ns") - pl.col("from_ns").clip(lower_bound=since)).max()).item()
-        if most is not None:
-            found[reach.fault.id] = most
+        cut = here.with_columns(pl.col("from_ns").clip(lower_bound=since))
+        if cut.height:
+            found[reach.fault.id] = longest(cut, []).select("place", "from_ns", "to_ns").row(0)
     return found
 
 
@@ -143,30 +170,11 @@ def spells(acked: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:
     n, at_ns = runs["n"].to_numpy(), rows["dones"]
     new = np.zeros(len(at_ns), bool)
     new[np.cumsum(n) - n] = True
-    tick = at_ns // width_ns
-    new[1:] |= tick[1:] != tick[:-1]
-    begin = np.flatnonzero(new)
+    begin, first_ns, last_ns = ticks(new, at_ns, at_ns, width_ns)
     run = np.searchsorted(np.cumsum(n), begin, side="right")
-    ticks = runs[run].select(
-        *STREAM,
-        first_ns=pl.Series(np.minimum.reduceat(at_ns, begin)),
-        last_ns=pl.Series(np.maximum.reduceat(at_ns, begin)),
-    )
+    found = runs[run].select(*STREAM, first_ns=pl.Series(first_ns), last_ns=pl.Series(last_ns))
     # Those without a time are in a tick of their own.
-    return _joined(ticks.filter(pl.col("first_ns") != NULL), width_ns)
-
-
-def _joined(ticks: pl.DataFrame, width_ns: int) -> pl.DataFrame:
-    """Ticks of a stream that come less than `width_ns` after one another, as one."""
-    ordered = ticks.sort(*STREAM, "first_ns")
-    before = pl.col("last_ns").cum_max().shift(1).over(STREAM)
-    new = (pl.col("first_ns") >= before + width_ns).fill_null(True)
-    return (
-        ordered.with_columns(new=new.cum_sum())
-        .group_by(*STREAM, "new")
-        .agg(pl.col("first_ns").min(), pl.col("last_ns").max())
-        .drop("new")
-    )
+    return joined(found.filter(pl.col("first_ns") != NULL), STREAM, width_ns)
 
 
 def silences(spells_: pl.DataFrame, spans_: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -183,6 +191,7 @@ def silences(spells_: pl.DataFrame, spans_: pl.DataFrame, keys: Sequence[str]) -
 
 
 def longest(silences_: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """(keys, from_ns, to_ns): the longest of each, the earliest of several."""
-    ordered = silences_.sort(pl.col("to_ns") - pl.col("from_ns"), -pl.col("from_ns"), descending=True)
-    return ordered.unique(keys, keep="first", maintain_order=True)
+    """(keys, from_ns, to_ns): the longest of each (without keys: of all), the earliest of several."""
+    length = pl.col("to_ns") - pl.col("from_ns")
+    ordered = silences_.sort(-length, "from_ns", "place")
+    return ordered.unique(keys, keep="first", maintain_order=True) if keys else ordered.head(1)

@@ -1,123 +1,141 @@
-"""hanging-transaction: a last stable offset that stood still below the high watermark for longer than
-transaction.timeout.ms, the time in which its transaction's coordinator was down by a fault left out. Counted
-once for each partition and offset; behind whom, the log tells. Found in samples (facts/stable_offsets.py).
+"""Standstills: at least a second without any acknowledgement (or first delivery to a group) while messages
+were waiting for one; of each partition, and of all together, each with what ended it and what happened
+meanwhile. docs/GLOSSARY.md defines them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, Unclear, facts, findings
-from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import at, clock, message
-from kaput.analysis.facts.stable_offsets import Limits, Standstill, find, longest
-from kaput.analysis.facts.transaction_times import limits
-from kaput.analysis.runs.columns import NAMED, none
-from kaput.analysis.runs.cutting import PLACES, meeting, overlay
-from kaput.evidence.findings_parts import TransactionFindings
-from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
+from kaput.analysis.engine.question import Question, Section, facts, findings
+from kaput.analysis.engine.spells import pauses
+from kaput.analysis.facts import endings
+from kaput.analysis.facts.endings import SHORTEST_NS, Moments
+from kaput.analysis.facts.happenings import Meanwhile
+from kaput.analysis.questions.availability import (
+    DONE,
+    GIVEN_UP,
+    NOWHERE,
+    PRODUCERS,
+    WAITING,
+    timeouts_ns,
+)
+from kaput.core import MS, SECOND, TopicPartition
+from kaput.evidence.findings_service import Availability, Standstill
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
-    from kaput.analysis.views.places import Places
-    from kaput.analysis.views.rows import Rows
 
-# Where one stood still, from and to which sample (ns).
-_STANDSTILLS = ("place", "offset", "n", "at_ns", "to_ns")
-
-
-def _story(row: Row) -> str:
-    seconds = (row["to_ns"] - row["at_ns"]) / 1e9
-    behind = "" if row.get("producer") is None else f", behind {message(row)}"
-    stood = f"the last stable offset stalled at {at(row)} for {seconds:.1f} s"
-    return f"{stood} from {clock(row['at_ns'])} on{behind}"
+_EVERYWHERE = -2  # in place of a place: all partitions together
+_SHOWN = 100  # of all partitions together, of single partitions, and of the same for each group
+_SCOPE = ("group", "place")
 
 
-@dataclass(frozen=True)
-class HangingTransactions(Question):
-    """`held`: where last stable offsets stood still for longer than a transaction may be open."""
-
-    limits: Limits = field(default_factory=Limits)
-    held: pl.DataFrame = field(default_factory=pl.DataFrame)
-
-    sums = {"transactions": Sum(("producer", "state"), ("begins", "messages"))}
-    stories = {"hanging-transaction": _story}
-
-    def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """How many transactions had which outcome."""
-        if rows.table == "transactions":
-            yield Part("transactions", rows.coded.runs.rename({"n": "messages"}))
-
-    def before_places(self, run: Run) -> HangingTransactions:
-        """What stood still, and how long it may."""
-        given, names = run.given, run.names
-        known = limits(given, set(run.sums["transactions"]["producer"]))
-        rows = [
-            (names.code(one.place), one.offset, 1, one.from_ns, one.to_ns)
-            for one in longest(find(given.samples))
-            if one.ns > known.timeout_ns and one.place[0] in names.topics
-        ]
-        held = pl.DataFrame(rows, none(*_STANDSTILLS).schema, orient="row")
-        return replace(self, limits=known, held=held)
-
-    def of_places(self, places: Places) -> Iterator[Find]:
-        """Those of the task's own partitions that were too long."""
-        parts = places.known.parts
-        mine = self.held.filter(parts.place(pl.col("place")) == places.part)
-        found = hanging(mine, places.log, self.limits)
-        yield Cases("hanging-transaction", found.drop("unclear"))
-        yield Unclear("hanging-transaction", found.filter("unclear"))
+class Standstills(Question):
+    """On the driver, from the spells of availability.py."""
 
     def report(self, run: Run) -> Iterator[Section]:
-        """How many transactions there were, and for how long they held the last stable offset."""
-        most = max(find(run.given.samples), key=lambda one: one.ns, default=None)
-        yield findings(transactions=_findings(run.sums["transactions"], most))
-        yield facts(
-            hanging_within_grace=run.totals.cases["hanging-transaction", None, True],
-            hanging_perhaps=run.totals.unclear["hanging-transaction", None],
-            standstill_s=most.ns // 1_000_000_000 if most else None,
+        """Every standstill, and the sums of each partition."""
+        spells = _with_all(run.sums["service_spells"])
+        found = pauses(spells.filter(kind=DONE), spells.filter(kind=WAITING), _SCOPE, SHORTEST_NS)
+        kept = pl.concat(_longest(found.filter(everywhere)) for everywhere in _whole_or_not())
+        meanwhile = Meanwhile(run)
+        rows = kept.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
+        service = found.filter(group=PRODUCERS, place=_EVERYWHERE)
+        longest = service.select((pl.col("to_ns") - pl.col("from_ns")).max()).item() or 0
+        yield findings(
+            standstills=[_standstill(run, meanwhile, *row) for row in rows],
+            standstills_left_out=found.height - kept.height,
+            availability=list(_availability(run, spells, found)),
         )
+        yield facts(standstill_ms=longest / MS)
 
 
-def _findings(counts: pl.DataFrame, most: Standstill | None) -> TransactionFindings | None:
-    """None where no evidence tells of any."""
-    if most is None and counts.is_empty():
-        return None
-    by_state = dict(counts.group_by("state").agg(pl.col("begins").sum()).iter_rows())
-    return TransactionFindings(
-        **{word: by_state.get(state, 0) for state, word in enumerate(TRANSACTION_OUTCOMES)},
-        messages=int(counts["messages"].sum()),
-        longest_standstill_ms=most.ns / 1e6 if most else None,
-        standstill_topic=most.place[0] if most else None,
-        standstill_partition=most.place[1] if most else None,
+def _with_all(spells: pl.DataFrame) -> pl.DataFrame:
+    """The spells of each partition, and those of all together, messages without a partition included."""
+    every = spells.with_columns(place=pl.lit(_EVERYWHERE, pl.Int64))
+    return pl.concat([spells.filter(pl.col("place") != NOWHERE), every])
+
+
+def _whole_or_not() -> tuple[pl.Expr, pl.Expr]:
+    return pl.col("place") == _EVERYWHERE, pl.col("place") != _EVERYWHERE
+
+
+def _longest(found: pl.DataFrame) -> pl.DataFrame:
+    """The longest ones of each group."""
+    length = pl.col("to_ns") - pl.col("from_ns")
+    return found.sort(-length, "place", "from_ns").group_by("group", maintain_order=True).head(_SHOWN)
+
+
+def _standstill(
+    run: Run, meanwhile: Meanwhile, group: int, place: int, from_ns: int, to_ns: int, ended: bool
+) -> Standstill:
+    where = None if place == _EVERYWHERE else run.names.located(place)
+    name = None if group == PRODUCERS else run.given.groups[group]
+    happened, more = meanwhile.happened(from_ns, to_ns, where, name)
+    return Standstill(
+        group=name,
+        topic=where and where.topic,
+        partition=where and where.partition,
+        from_ns=from_ns,
+        to_ns=to_ns,
+        length_ms=(to_ns - from_ns) / MS,
+        ended_by=endings.ended_by(from_ns, to_ns, moments(run, where, name)) if ended else None,
+        cause=meanwhile.cause(from_ns, to_ns, where, name),
+        happened=happened,
+        happened_left_out=more,
     )
 
 
-def hanging(held: pl.DataFrame, log: pl.DataFrame, limits: Limits) -> pl.DataFrame:
-    """Standstills that were too long, with the message that is at their offsets, the least if there are
-    several: the first of the oldest open transaction. `flag`: no longer than the coordinator may take;
-    `unclear`: longer, but it may have been down.
-    """
-    parts, there = overlay([held, meeting(log.filter(NAMED), held, PLACES)], PLACES)
-    who = there.sort("producer", "seq").unique("part", keep="first").select("part", "producer", "seq")
-    found = parts.join(who, on="part", how="left").drop("part")
-    ruled = [_ruled(row, limits) for row in found.iter_rows(named=True)]
-    late, in_time, unclear = (list(each) for each in zip(*ruled, strict=True)) if ruled else ([], [], [])
-    return found.with_columns(
-        pl.Series("flag", in_time, pl.Boolean), pl.Series("unclear", unclear, pl.Boolean)
-    ).filter(pl.Series(late, dtype=pl.Boolean))
+def moments(run: Run, place: TopicPartition | None = None, group: str | None = None) -> Moments:
+    """What may have ended a standstill of that partition, or of all."""
+    spells = run.sums["service_spells"].filter(group=PRODUCERS, kind=GIVEN_UP)
+    mine = spells if place is None else spells.filter(place=run.names.code(place))
+    ends = [r.ended_ns for r in run.rebalances.found if r.group == group and r.ended_ns is not None]
+    return endings.moments(
+        run.given.faults,
+        run.timeline,
+        run.timeline.changes if place is None else [place],
+        group,
+        ends,
+        mine.select("first_ns", "last_ns").iter_rows(),
+    )
 
 
-def _ruled(row: Mapping[str, Any], limits: Limits) -> tuple[bool, bool, bool]:
-    """Whether it is longer than the timeout, no longer than the grace, and perhaps no longer than that. Time
-    in which the coordinator was down does not count.
-    """
-    span = row["at_ns"], row["to_ns"]
-    ns, most_ns = span[1] - span[0], limits.timeout_ns + limits.grace_ns
-    up_ns = ns - limits.outages.certain_ns(row["producer"], span)
-    perhaps_ns = ns - limits.outages.possible_ns(row["producer"], span)
-    return up_ns > limits.timeout_ns, up_ns <= most_ns, up_ns > most_ns >= perhaps_ns
+def _availability(run: Run, spells: pl.DataFrame, found: pl.DataFrame) -> Iterator[Availability]:
+    """A row for acknowledgements and one for each group, of all partitions, then of each."""
+    counts = run.sums["service_counts"]
+    every = counts.with_columns(place=pl.lit(_EVERYWHERE, pl.Int64)).group_by(_SCOPE).sum()
+    sums = pl.concat([every, counts.filter(pl.col("place") != NOWHERE).select(every.columns)])
+    length = pl.col("to_ns") - pl.col("from_ns")
+    still = found.group_by(_SCOPE).agg(still_ns=length.sum(), often=pl.len(), longest_ns=length.max())
+    load = (
+        spells.filter(kind=WAITING)
+        .group_by(_SCOPE)
+        .agg(load_ns=pl.col("last_ns").max() - pl.col("first_ns").min())
+    )
+    rows = sums.join(still, on=_SCOPE, how="left").join(load, on=_SCOPE, how="left").sort(_SCOPE)
+    known = set(range(len(run.given.clients))) <= set(timeouts_ns(run.given)) and bool(run.given.clients)
+    for row in rows.with_columns(pl.col("still_ns", "often", "longest_ns", "load_ns").fill_null(0)).iter_rows(
+        named=True
+    ):
+        where = None if row["place"] == _EVERYWHERE else run.names.located(row["place"])
+        n, acks = row["messages"], row["group"] == PRODUCERS
+        in_time = row["within_timeout"] if acks and known else None
+        yield Availability(
+            group=None if acks else run.given.groups[row["group"]],
+            topic=where and where.topic,
+            partition=where and where.partition,
+            load_s=row["load_ns"] / SECOND,
+            standstill_s=row["still_ns"] / SECOND,
+            standstills=row["often"],
+            longest_standstill_ms=row["longest_ns"] / MS,
+            messages=n,
+            within_1s=row["within_1s"],
+            within_1s_share=row["within_1s"] / n if n else None,
+            within_timeout=in_time,
+            within_timeout_share=in_time / n if n and in_time is not None else None,
+        )

@@ -41,6 +41,8 @@ def overlay(frames: Sequence[pl.DataFrame], axis: Axis) -> list[pl.DataFrame]:
     A run of no rows marks a border and has no part. Runs that lack one of the axis' columns are left out.
     What does not go up within a run (MOVES) is that of the whole run in each of its parts.
     """
+    if not any(frame.height for frame in frames):
+        return [frame.with_columns(part=pl.lit(None, pl.Int64)) for frame in frames]
     known = [frame.drop_nulls(axis.columns) for frame in frames]
     number, along = _borders(known, axis)
     found, at = [], 0

@@ -113,7 +113,7 @@ class Places(Stored):
 
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:
     """Each reader's runs in the order of time."""
-    return in_order(deliveries, [*READER, "polled_ns_first", "offset", "producer", "seq"])
+    return in_order(deliveries, [*READER, "polled_ns_first", "offset", "producer", "seq", "polled_ns_last"])
 
 
 def torn(deliveries: pl.DataFrame) -> bool:

@@ -54,6 +54,24 @@ class Admin(GroupAdmin):
             lambda: self._all_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
         )
 
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic; returns when no broker knows it any more."""
+        answer = self._broadcaster.ask_any(
+            self._controller_proxies(),
+            lambda: requests.delete_topic(name, self._timeout_s),
+            f"delete topic {name}",
+            self._timeout_s,
+        )
+        for result in answer.responses:
+            if result.error_code:
+                raise self._trouble(f"topic {name} cannot be deleted", result.error_code)
+
+        def gone() -> None:
+            if name in self.topics():
+                raise LabError(f"a broker still has topic {name}")
+
+        self._broadcaster.retry(gone, f"topic {name} to be deleted")
+
     def add_partitions(self, topic: str, count: int) -> None:
         """Increases a topic's partitions to `count`; returns when the controller has decided. Raises
         LabError.

@@ -9,6 +9,7 @@ from kaput.cluster.protocol import (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     DescribeQuorumRequest,
     DescribeShareGroupOffsetsRequest,
     FetchRequest,
@@ -36,6 +37,11 @@ def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
     return CreateTopicsRequest(
         version=4, topics=[_creatable(topic) for topic in topics], timeout_ms=int(timeout_s * 1000)
     )
+
+
+def delete_topic(name: str, timeout_s: float) -> Any:
+    """DeleteTopics; brokers pass it on to the controller."""
+    return DeleteTopicsRequest(version=4, topic_names=[name], timeout_ms=int(timeout_s * 1000))
 
 
 def create_partitions(topic: str, count: int, timeout_s: float) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kaput.errors import UsageError
@@ -29,16 +29,30 @@ class Finding:
         return f"{self.id} {self.resource}"
 
 
-def diagnose(snapshot: Snapshot, known: Collection[str] = ()) -> list[Finding]:
-    """All findings, critical ones first, then by id and resource, without the keys in `known`."""
+# Findings that a cluster of one broker cannot avoid.
+_OF_ONE_BROKER = ("KP001", "KP005", "KP012", "KP021")
+
+
+def diagnose(snapshot: Snapshot, known: Collection[str] = (), *, own: bool = False) -> list[Finding]:
+    """All findings, critical ones first, then by id and resource, without the keys in `known`.
+
+    `own`: the cluster was started by `kaput up`. If it has one broker, that was a choice, and what follows
+    from it is information.
+    """
     found = [
         Finding(check.id, check.severity, each.resource, check.title, each.evidence, each.remedy)
         for check in CHECKS
         for each in check.look(snapshot)
     ]
+    if own and len(snapshot.brokers) == 1 and not snapshot.missing:
+        found = [_by_choice(each) if each.id in _OF_ONE_BROKER else each for each in found]
     order = {severity: place for place, severity in enumerate(SEVERITIES)}
     new = [finding for finding in found if finding.key not in known]
     return sorted(new, key=lambda finding: (order[finding.severity], finding.id, finding.resource))
+
+
+def _by_choice(finding: Finding) -> Finding:
+    return replace(finding, severity="info", evidence=f"{finding.evidence} (the cluster has one broker)")
 
 
 def at_or_above(findings: Sequence[Finding], severity: Severity) -> bool:

@@ -1,0 +1,63 @@
+"""Spells: times within which something happened less than a width apart, of which only the ends are kept.
+
+A gap of that width or more is always between two spells, so that gaps are exact however the rows are shared
+out among tasks, and spells grow with time, not with messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.runs.run import Flags, Ints
+
+
+def ticks(new: Flags, begin_ns: Ints, end_ns: Ints, width_ns: int) -> tuple[Ints, Ints, Ints]:
+    """Neighbors that begin within the same `width_ns`, as one: the position of the first of each, the least
+    begin and the greatest end. `new`: where another stream begins, the first row included.
+    """
+    tick = begin_ns // width_ns
+    new[1:] |= tick[1:] != tick[:-1]
+    at = np.flatnonzero(new)
+    if len(at) == 0:
+        return at, begin_ns, end_ns
+    return at, np.minimum.reduceat(begin_ns, at), np.maximum.reduceat(end_ns, at)
+
+
+def joined(parts: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFrame:
+    """(keys, first_ns, last_ns): parts of a stream that are less than `width_ns` apart, as one."""
+    ordered = parts.sort(*keys, "first_ns")
+    before = pl.col("last_ns").cum_max().shift(1).over(keys)
+    new = (pl.col("first_ns") >= before + width_ns).fill_null(True)
+    return (
+        ordered.with_columns(new=new.cum_sum())
+        .group_by(*keys, "new")
+        .agg(pl.col("first_ns").min(), pl.col("last_ns").max())
+        .drop("new")
+    )
+
+
+def pauses(events: pl.DataFrame, waiting: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFrame:
+    """(keys, from_ns, to_ns, ended): of each stream every time of at least `width_ns` without an event while
+    something was waiting for one; `ended`: by an event. Both frames are spells of that width, and what waited
+    less than that apart counts as one time.
+    """
+    spans = joined(waiting, keys, width_ns).sort("first_ns")
+    edges = [
+        spans.select(*keys, first_ns=name, last_ns=name, ended=False) for name in ("first_ns", "last_ns")
+    ]
+    points = pl.concat([events.select(*keys, "first_ns", "last_ns", ended=True), *edges]).sort(
+        "first_ns", "last_ns", ~pl.col("ended")
+    )
+    begins = spans.select(*keys, "first_ns", span_ns="first_ns", until_ns="last_ns")
+    placed = points.join_asof(begins, on="first_ns", by=list(keys), check_sortedness=False)
+    before = pl.col("last_ns").cum_max().shift(1).over(*keys, "span_ns")
+    return (
+        placed.drop_nulls("span_ns")
+        .select(*keys, from_ns=before, to_ns=pl.min_horizontal("first_ns", "until_ns"), ended="ended")
+        .drop_nulls("from_ns")
+        .filter(pl.col("to_ns") - pl.col("from_ns") >= width_ns)
+        .sort(*keys, "from_ns")
+    )

@@ -1,0 +1,93 @@
+"""What ended a time without acknowledgements, or deliveries: the heal of a fault, an election, a change of
+the ISR, a rebalance, or the client itself. docs/GLOSSARY.md (ended_by) has the definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kaput.analysis.facts.timeline import Change, Fault, Timeline
+from kaput.core import MS, SECOND, TopicPartition
+from kaput.evidence.findings_service import EndedBy
+from kaput.scenario.values import group_hit
+from kaput.scenario.vocabulary import NOOP
+
+SHORTEST_NS = SECOND  # of a standstill
+SOON_NS = 5 * SECOND  # clients connect again, or ask for the new leader, within a second or two
+CONFIRMED_NS = 2 * SECOND  # a heal works a little before its probe confirms it
+Span = tuple[int, int]  # the earliest moment and the latest at which something may have happened (ns)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """When what may end a standstill happened. `given_up`: when messages failed, or their client gave up."""
+
+    heals: Sequence[int] = ()
+    elections: Sequence[Span] = ()
+    isrs: Sequence[Span] = ()
+    rebalances: Sequence[int] = ()
+    given_up: Sequence[Span] = ()
+
+
+def ended_by(from_ns: int, to_ns: int, moments: Moments) -> EndedBy:
+    """What ended a time that ended with an acknowledgement, or a delivery."""
+    elected = _last(moments.elections, from_ns, to_ns)
+    changes: dict[EndedBy, int | None] = {
+        "election": elected,
+        "rebalance": max((at for at in moments.rebalances if from_ns <= at <= to_ns), default=None),
+        "isr": _last(moments.isrs, from_ns, to_ns),
+    }
+    healed = max((at for at in moments.heals if from_ns <= at <= to_ns), default=None)
+    if healed is not None and (to_ns - healed <= SOON_NS or elected is None):
+        return "heal"
+    for word, at_ns in changes.items():
+        if at_ns is not None and to_ns - at_ns <= SOON_NS:
+            return word
+    if any(to_ns < at <= to_ns + CONFIRMED_NS for at in moments.heals):
+        return "heal"
+    known = healed is not None or any(at is not None for at in changes.values())
+    given_up = any(first <= to_ns and last >= from_ns for first, last in moments.given_up)
+    return "client" if known or given_up else "unknown"
+
+
+def _last(spans: Iterable[Span], from_ns: int, to_ns: int) -> int | None:
+    """When the last of them happened, if any did in that time. The cluster's events come in whole ms."""
+    inside = [last for first, last in spans if first <= to_ns and last // MS >= from_ns // MS]
+    return max((min(max(last, from_ns), to_ns) for last in inside), default=None)
+
+
+def moments(
+    faults: Iterable[Fault],
+    timeline: Timeline,
+    places: Iterable[TopicPartition],
+    group: str | None = None,
+    rebalances: Iterable[int] = (),
+    given_up: Iterable[Span] = (),
+) -> Moments:
+    """Of acknowledgements from these partitions, or of deliveries from them to a group."""
+    changes = [change for place in places for change in timeline.changes.get(place, ())]
+    led = [one for one in changes if one.is_election and one.leader is not None and one.leader >= 0]
+    return Moments(
+        sorted(one.healed_ns for one in healing(faults, group) if one.healed_ns is not None),
+        [_span(one) for one in led],
+        list(map(_span, _of_isr(changes))),
+        sorted(rebalances),
+        list(given_up),
+    )
+
+
+def healing(faults: Iterable[Fault], group: str | None) -> Iterator[Fault]:
+    """The faults that may keep acknowledgements back, or deliveries to that group."""
+    for fault in faults:
+        members_of = group_hit(fault.target)
+        if fault.fault != NOOP and fault.effective_ns is not None and members_of in (None, group):
+            yield fault
+
+
+def _of_isr(changes: Iterable[Change]) -> Iterator[Change]:
+    return (one for one in changes if one.kind == "isr")
+
+
+def _span(change: Change) -> Span:
+    return change.at_ns - change.within_ns, change.at_ns

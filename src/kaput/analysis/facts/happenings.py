@@ -1,0 +1,169 @@
+"""What happened to the cluster and to groups within a time, in words; and what was the likeliest cause."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaput.analysis.facts.endings import healing
+from kaput.analysis.facts.timeline import Change, Fault
+from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition
+from kaput.evidence.findings_service import Happening
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+
+_OF_BROKERS = ("fenced", "unfenced", "started", "stopped")
+_SHOWN = 20  # of one standstill
+_NAMED = 3  # partitions of one change
+_LATELY_NS = 10 * SECOND  # since a heal
+_COLD_NS = 2 * SECOND  # since the first attempt
+
+
+class _Event(NamedTuple):
+    """Something that happened, to one partition or group where it is theirs alone."""
+
+    at_ns: int
+    kind: str
+    what: str
+    place: TopicPartition | None = None
+    group: str | None = None
+
+    def concerns(self, place: TopicPartition | None, group: str | None) -> bool:
+        """Whether it is of that partition (None: of any), and of that group."""
+        return (None in (place, self.place) or self.place == place) and (
+            None in (group, self.group) or self.group == group
+        )
+
+
+class Meanwhile:
+    """Of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._faults = run, run.given.faults
+
+    def happened(
+        self, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None
+    ) -> tuple[list[Happening], int]:
+        """The first of them in the order of time, and how many more there were. Of all partitions where none
+        is named; rebalances of all groups where none is.
+        """
+        # The cluster's events come in whole ms.
+        first = bisect_left(self._events, from_ns // MS * MS, key=lambda one: one.at_ns)
+        last = bisect_right(self._events, to_ns, key=lambda one: one.at_ns)
+        mine = (one for one in self._events[first:last] if one.concerns(place, group))
+        found = [
+            (at_ns, kind, _at(str(one.place) for one in same if one.place) + what)
+            for (at_ns, kind, what), same in groupby(mine, key=lambda one: one[:3])
+        ]
+        shown = [Happening(at_ns=at, kind=kind, what=what) for at, kind, what in found[:_SHOWN]]
+        return shown, max(0, len(found) - _SHOWN)
+
+    def cause(self, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None) -> str | None:
+        """The likeliest cause; None where the evidence has none."""
+        faults = [one for one in healing(self._faults, group) if one.effective_ns is not None]
+        in_effect = [one for one in faults if _in_effect(one, from_ns, to_ns)]
+        just_healed = [one for one in faults if one.healed_ns and 0 <= from_ns - one.healed_ns <= _LATELY_NS]
+        rebalanced = [
+            r
+            for r in self._run.rebalances.found
+            if r.group == group and r.started_ns <= to_ns and (r.ended_ns or FOREVER_NS) >= from_ns
+        ]
+        if in_effect:
+            return "; ".join(self._in_effect(one, place) for one in in_effect[:_NAMED])
+        if rebalanced:
+            return f"group {group} rebalanced: {rebalanced[0].trigger}"
+        if just_healed:
+            return f"{_named(just_healed[-1])} had just been healed"
+        if group is None and from_ns - self._load_from() <= _COLD_NS:
+            return "the load had only begun: brokers and clients were still cold"
+        return None
+
+    def _in_effect(self, fault: Fault, place: TopicPartition | None) -> str:
+        said = f"{_named(fault)} was in effect"
+        if place is None or fault.effective_ns is None or place not in self._run.timeline.changes:
+            return said
+        led = self._run.timeline.leader_before(place, fault.effective_ns)
+        if led in fault.brokers:
+            return f"{said}; broker {led} led {place}"
+        in_sync = [broker for broker in self._isr(place, fault.effective_ns) if broker in fault.brokers]
+        if in_sync and self._run.given.with_acks("all"):
+            return f"{said}; broker {in_sync[0]} was in the ISR of {place}, which acks=all waits for"
+        return said
+
+    def _isr(self, place: TopicPartition, at_ns: int) -> Sequence[int]:
+        """The in-sync replicas before a moment, as far as they are recorded."""
+        changes = self._run.timeline.changes[place]
+        known = [one.isr for one in changes if one.isr is not None and one.at_ns < at_ns]
+        return known[-1] if known else ()
+
+    @cached_property
+    def _events(self) -> list[_Event]:
+        """Everything that happened, in the order of time."""
+        every = [*self._of_faults(), *self._of_brokers(), *self._of_groups(), *self._of_partitions()]
+        return sorted(every, key=lambda one: (*one[:3], str(one.place)))
+
+    def _of_faults(self) -> Iterator[_Event]:
+        for one in self._faults:
+            if one.effective_ns is not None:
+                yield _Event(one.effective_ns, "fault", f"{_named(one)} took effect")
+            if one.healed_ns is not None:
+                yield _Event(one.healed_ns, "heal", f"{_named(one)} was healed")
+
+    def _of_brokers(self) -> Iterator[_Event]:
+        for row in self._run.given.cluster_events:
+            if row["kind"] in _OF_BROKERS and row["broker"] is not None:
+                yield _Event(row["at_ns"], row["kind"], f"broker {row['broker']} {row['kind']}")
+
+    def _of_groups(self) -> Iterator[_Event]:
+        for one in self._run.rebalances.found:
+            until = "" if one.ended_ns is None else f" for {(one.ended_ns - one.started_ns) / 1e9:.1f} s"
+            what = f"group {one.group} rebalanced{until}: {one.trigger}"
+            yield _Event(one.started_ns, "rebalance", what, group=one.group)
+        last = self._run.sums["sent"]["last_attempt_ns"].max()
+        if isinstance(last, int):
+            yield _Event(last, "load-end", "everything had been sent")
+
+    def _of_partitions(self) -> Iterator[_Event]:
+        for place, changes in self._run.timeline.changes.items():
+            for one in changes:
+                if _known(one):
+                    yield _Event(one.at_ns, *_changed(one), place=place)
+
+    def _load_from(self) -> int:
+        first = self._run.sums["sent"]["begin_ns"].min()
+        return first if isinstance(first, int) else -FOREVER_NS
+
+
+def _in_effect(fault: Fault, from_ns: int, to_ns: int) -> bool:
+    until = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
+    return fault.effective_ns is not None and fault.effective_ns < to_ns and until > from_ns
+
+
+def _named(fault: Fault) -> str:
+    return f"{fault.id} ({fault.target})"
+
+
+def _known(change: Change) -> bool:
+    return (
+        change.isr is not None if change.kind == "isr" else change.is_election and change.leader is not None
+    )
+
+
+def _changed(change: Change) -> tuple[str, str]:
+    if change.kind == "isr":
+        return "isr", f"ISR {', '.join(map(str, change.isr or ())) or 'empty'}"
+    if change.leader == -1:
+        return "no-leader", "no leader"
+    return "election", f"broker {change.leader} was elected"
+
+
+def _at(places: Iterable[str]) -> str:
+    """`orders/0, orders/1: `: partitions with the same change at the same moment."""
+    every = list(places)
+    more = len(every) - _NAMED
+    listed = ", ".join(every[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{listed}: " if every else ""

@@ -1,0 +1,205 @@
+"""Availability: what share of messages was acknowledged, and delivered to each group, within a second of the
+attempt; and from when to when messages were waiting, and were acknowledged or delivered.
+
+The latter are spells (engine/spells.py): standstills.py finds the times in which nothing came of what was
+waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.engine.question import Find, Part, Question
+from kaput.analysis.engine.spells import joined, ticks
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts.endings import SHORTEST_NS
+from kaput.analysis.questions.latency import end_to_end
+from kaput.analysis.runs.columns import ACKED
+from kaput.analysis.runs.run import NULL, Flags, Ints, picked
+from kaput.core import MS, SECOND
+from kaput.scenario.model import Producers
+
+if TYPE_CHECKING:
+    from kaput.analysis.facts.inputs import Inputs
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+
+PRODUCERS = -1  # in place of a group: of acknowledgements
+NOWHERE = -1  # in place of a place: the partition is not known
+WAITING, DONE, GIVEN_UP = range(3)
+_KEYS = ("group", "place", "kind")
+_UNKNOWN = -1  # of a timeout
+# The settings of a producer's delivery timeout, and their default in ms, by client.
+_TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
+    "librdkafka": (("message.timeout.ms", "delivery.timeout.ms"), 300_000),
+    "java": (("delivery.timeout.ms",), 120_000),
+}
+
+
+@dataclass(frozen=True)
+class Availability(Question):
+    """`timeout_ns`: by producer, its delivery timeout, where that is known; `reads`: by group, the numbers of
+    the topics that it reads, None for all.
+    """
+
+    timeout_ns: Mapping[int, int] = field(default_factory=dict)
+    reads: Mapping[int, list[int] | None] = field(default_factory=dict)
+
+    sums = {
+        "service_spells": Sum((*_KEYS, "first_ns"), (), (), ("last_ns",)),
+        "service_counts": Sum(("group", "place"), ("messages", "within_1s", "within_timeout")),
+    }
+
+    def before_messages(self, run: Run) -> Availability:
+        """What the scenario says of timeouts and topics."""
+        topics = run.names.topics
+        named = enumerate(run.given.reads[group] for group in run.given.groups)
+        reads = {
+            group: None if names is None else [topics.index(name) for name in names if name in topics]
+            for group, names in named
+        }
+        return replace(self, timeout_ns=timeouts_ns(run.given), reads=reads)
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Of acknowledgements, and of the first deliveries to each group."""
+        stretches = messages.stretches.with_columns(pl.col("place").fill_null(NOWHERE))
+        spells, counts = [], []
+        for group, found in [
+            (PRODUCERS, self._acked(stretches, messages)),
+            *((index, self._delivered(stretches, messages, index)) for index in messages.groups),
+        ]:
+            for kind, of, first_ns, last_ns in found.spells:
+                keys = pl.lit(group, pl.Int64).alias("group"), "place", pl.lit(kind, pl.Int64).alias("kind")
+                times = {"first_ns": pl.Series(first_ns), "last_ns": pl.Series(last_ns)}
+                spells.append(stretches[of].select(*keys, **times))
+            mine, topics = pl.lit(True), self.reads.get(group)
+            if group != PRODUCERS:
+                mine = ACKED if topics is None else ACKED & pl.col("topic").is_in(topics)
+            often = {name: pl.Series(n, dtype=pl.Int64) for name, n in found.often.items()}
+            counted = stretches.with_columns(**often).filter(mine)
+            keys = pl.lit(group, pl.Int64).alias("group"), "place", pl.col("n").alias("messages")
+            counts.append(counted.select(*keys, *found.often))
+        yield Part("service_spells", _merged(pl.concat(spells)))
+        yield Part("service_counts", pl.concat(counts))
+
+    def _acked(self, stretches: pl.DataFrame, messages: Messages) -> _Found:
+        """Whole stretches, where none of its messages can have waited for long; else message by message."""
+        attempts, dones = messages.times["attempts"], messages.times["dones"]
+        acked = _flags(stretches, ACKED)
+        row, n = (stretches[name].to_numpy() for name in ("row", "n"))
+        producers, whose = np.unique(stretches["producer"].to_numpy(), return_inverse=True)
+        limits = np.array([self.timeout_ns.get(int(p), _UNKNOWN) for p in producers], np.int64)[whose]
+        sent, done = _ends(attempts, row, n), _ends(dones, row, n)
+        until = np.maximum(sent[1], done[1])
+        short = (limits < SHORTEST_NS) & (limits != _UNKNOWN)
+        wide = (done[0] == NULL) | (until - sent[0] >= SHORTEST_NS) | short
+        found = _Found(len(n))
+        whole = np.flatnonzero(~wide)
+        found.add(WAITING, whole, sent[0][whole], until[whole])
+        for kind, flags in ((DONE, acked), (GIVEN_UP, ~acked)):
+            mine = np.flatnonzero(~wide & flags)
+            found.add(kind, mine, done[0][mine], done[1][mine])
+        in_time = np.where(~wide & acked, n, 0)
+        found.often = {"within_1s": in_time, "within_timeout": in_time.copy()}
+        apart = np.flatnonzero(wide)
+        of = np.repeat(apart, n[apart])
+        begin, end = (picked(times, row[apart], n[apart]) for times in (attempts, dones))
+        found.add(WAITING, of, begin, np.maximum(begin, end))
+        for kind, flags in ((DONE, acked[of]), (GIVEN_UP, ~acked[of])):
+            known = flags & (end != NULL)
+            found.add(kind, of[known], end[known], end[known])
+        ended = acked[of] & (end != NULL)
+        of, took = of[ended], (end - begin)[ended]
+        found.count("within_1s", of[took <= SECOND])
+        found.count("within_timeout", of[took <= limits[of]])
+        return found
+
+    def _delivered(self, stretches: pl.DataFrame, messages: Messages, group: int) -> _Found:
+        """The same of first deliveries; message by message, too, where one was delivered more than once."""
+        found = _Found(stretches.height)
+        zero = np.zeros(stretches.height, np.int64)
+        found.often = {"within_1s": zero.copy(), "within_timeout": zero}
+        parts = stretches["part"].to_numpy()
+        line = np.full(1 + int(parts.max(initial=-1)), -1)
+        line[parts] = np.arange(len(parts))
+        deliveries = messages.deliveries.filter(pl.col("part").is_in(parts), group=group)
+        attempts, polls = messages.times["attempts"], messages.polls
+        part, row, n = (deliveries[name].to_numpy() for name in ("part", "row", "n"))
+        of = line[part]
+        sent_ns = stretches.select("attempt_ns_first", "attempt_ns_last")[of]
+        begin, end = (column.to_numpy() for column in sent_ns.get_columns())
+        polled = _ends(polls, row, n)
+        until = np.maximum(end, polled[1])
+        wide = (until - begin >= SHORTEST_NS) | (np.bincount(part)[part] > 1)
+        whole = ~wide
+        found.add(WAITING, of[whole], begin[whole], until[whole])
+        found.add(DONE, of[whole], polled[0][whole], polled[1][whole])
+        found.often["within_1s"][of[whole]] = n[whole]
+        apart, when, took = end_to_end(stretches, deliveries.filter(pl.Series(wide)), attempts, polls)
+        of = line[apart]
+        found.add(WAITING, of, when - took, np.maximum(when, when - took))
+        found.add(DONE, of, when, when)
+        found.count("within_1s", of[took <= SECOND])
+        return found
+
+
+class _Found:
+    """What was found of some stretches: spells (kind, number of the stretch, first_ns, last_ns), and by
+    count how many of each stretch's messages.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.spells: list[tuple[int, Ints, Ints, Ints]] = []
+        self.often: dict[str, Ints] = {}
+
+    def add(self, kind: int, of: Ints, first_ns: Ints, last_ns: Ints) -> None:
+        """Spells of a kind: rows of one stretch that begin within one tick are one."""
+        new = np.ones(len(of), bool)
+        new[1:] = of[1:] != of[:-1]
+        at, first_ns, last_ns = ticks(new, first_ns, last_ns, SHORTEST_NS)
+        self.spells.append((kind, of[at], first_ns, last_ns))
+
+    def count(self, name: str, of: Ints) -> None:
+        """One more of each of these stretches."""
+        self.often[name] = self.often[name] + np.bincount(of, minlength=self.size)
+
+
+def _flags(frame: pl.DataFrame, chosen: pl.Expr) -> Flags:
+    found: Flags = frame.select(chosen.fill_null(False)).to_series().to_numpy().astype(bool)
+    return found
+
+
+def _ends(values: Ints, row: Ints, n: Ints) -> tuple[Ints, Ints]:
+    """The least and the greatest of `n` values from `row` on."""
+    if len(row) == 0:
+        return row, row
+    taken, begin = picked(values, row, n), np.cumsum(n) - n
+    return np.minimum.reduceat(taken, begin), np.maximum.reduceat(taken, begin)
+
+
+def _merged(spells: pl.DataFrame) -> pl.DataFrame:
+    """Those of one place that are less than a second apart, as one."""
+    tick = pl.col("first_ns") // SHORTEST_NS
+    few = spells.group_by(*_KEYS, tick.alias("tick")).agg(pl.col("first_ns").min(), pl.col("last_ns").max())
+    return joined(few, _KEYS, SHORTEST_NS)
+
+
+def timeouts_ns(given: Inputs) -> dict[int, int]:
+    """By producer, its delivery timeout; of one whose client kaput does not know none."""
+    specs = enumerate(given.scenario.producer_specs() if given.scenario else [])
+    found = {number: _timeout_ms(spec) for number, spec in specs}
+    return {number: ms * MS for number, ms in found.items() if ms is not None}
+
+
+def _timeout_ms(spec: Producers) -> int | None:
+    if spec.client not in _TIMEOUTS:
+        return None
+    names, default = _TIMEOUTS[spec.client]
+    given = next((str(spec.config[name]) for name in names if name in spec.config), str(default))
+    return int(given) if given.isdigit() and int(given) else None

@@ -1,0 +1,118 @@
+"""The state of a running cluster as text: brokers, partitions, groups, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from kaput.printable import printable_document
+from kaput.report.document import Table
+from kaput.report.formats import NOTHING, number, plural
+from kaput.report.render.terminal import table_text
+
+
+def render(status: Mapping[str, Any]) -> Text:
+    """`status`: the document of `kaput status --json`."""
+    # Without the log lines that follow some of them.
+    troubles = [each.partition("\n")[0].removesuffix("; its log ends:") for each in status["troubles"]]
+    status = printable_document({**status, "troubles": troubles})
+    return Text.assemble(
+        _head(status),
+        _nodes(status),
+        _partitions(status["partitions"], _states(status)),
+        _groups(status["groups"]),
+        _foot(status),
+    )
+
+
+def _head(status: Mapping[str, Any]) -> Text:
+    controller = NOTHING if status["controller"] is None else status["controller"]
+    return Text(
+        f"{status['cluster']}: Kafka {status['kafka']}, {status['mode']}, {status['bootstrap_servers']}; "
+        f"controller {controller}\n",
+        style="bold",
+    )
+
+
+def _nodes(status: Mapping[str, Any]) -> Text:
+    rows = [
+        [f"{node['role']} {node['id']}", node["state"], NOTHING if node["pid"] is None else str(node["pid"])]
+        for node in [*status["brokers"], *status["others"]]
+    ]
+    return table_text(Table(["node", "state", "pid"], rows, "ll"))
+
+
+def _states(status: Mapping[str, Any]) -> dict[int, str]:
+    """Of each broker that does not run, how it is."""
+    return {each["id"]: each["state"] for each in status["brokers"] if each["state"] != "running"}
+
+
+def _partitions(partitions: Sequence[Mapping[str, Any]] | None, states: Mapping[int, str]) -> Text:
+    """`states`: of brokers that do not run. The cluster itself learns of that some seconds later."""
+    if partitions is None:
+        return Text("  partitions: not known now\n")
+    if not partitions:
+        return Text("  no topics\n")
+    under = sum(each["under_replicated"] for each in partitions)
+    offline = sum(each["leader"] is None for each in partitions)
+    rows = [
+        [
+            f"{each['topic']}/{each['partition']}",
+            NOTHING if each["leader"] is None else str(each["leader"]),
+            str(each["leader_epoch"]),
+            _list(each["replicas"]),
+            _list(each["isr"]),
+            _remark(each, states),
+        ]
+        for each in partitions
+    ]
+    table = table_text(Table(["partition", "leader", "epoch", "replicas", "ISR", ""], rows, "llllll"))
+    summary = (
+        f"  {plural(len(partitions), 'partition')}, {under} under-replicated, {offline} without a leader\n"
+    )
+    late = sum(each["leader"] in states for each in partitions)
+    hint = (
+        f"  {plural(late, 'leader')} above cannot answer: the controller replaces a broker that sends no "
+        "heartbeat for broker.session.timeout.ms (9 s by default)\n"
+    )
+    return Text.assemble(table, summary, hint if late else "")
+
+
+def _remark(partition: Mapping[str, Any], states: Mapping[int, str]) -> str:
+    leader = partition["leader"]
+    if leader is None:
+        return "no leader"
+    if leader in states:
+        return f"its leader is {states[leader]}"
+    return "under-replicated" if partition["under_replicated"] else ""
+
+
+def _groups(groups: Sequence[Mapping[str, Any]] | None) -> Text:
+    if groups is None:
+        return Text("  groups: not known now\n")
+    rows = [
+        [group["group"], f"{each['topic']}/{each['partition']}", *map(number, _offsets(each))]
+        for group in groups
+        for each in group["partitions"]
+    ]
+    header = ["group", "partition", "committed", "end", "lag"]
+    return table_text(Table(header, rows, "ll")) if rows else Text()
+
+
+def _foot(status: Mapping[str, Any]) -> Text:
+    lines = [
+        f"  active: {each['id']} on {_list(each['brokers'])}: {each['proof']}" for each in status["faults"]
+    ]
+    lines += [f"  trouble: {each}" for each in status["troubles"]]
+    lines += [f"  not known now: {each}" for each in status["unknown"]]
+    return Text("".join(f"{line}\n" for line in lines))
+
+
+def _offsets(each: Mapping[str, Any]) -> list[int]:
+    return [each["committed"], each["end"], each["lag"]]
+
+
+def _list(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids)) or NOTHING

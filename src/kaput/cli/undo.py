@@ -1,0 +1,41 @@
+"""`kaput undo`: undoes what a killed run left in the user's own cluster."""
+
+from __future__ import annotations
+
+import json as json_library
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kaput.cli.cluster_options import Json
+
+
+def undo_command(
+    run_dir: Annotated[
+        Path, typer.Argument(metavar="RUN_DIR", help="Folder of a run with --bootstrap-servers.")
+    ],
+    json: Json = False,
+) -> int:
+    """Remove what a killed run left in your own cluster.
+
+    Heals its faults and deletes only the topics and groups that the run created. Exit status 4: something is
+    left.
+
+    Example: kaput undo runs/20261122T171500-my-scenario-0b6f2a
+    """
+    from kaput.errors import LabError
+    from kaput.evidence.recording import hold_alone, left_behind
+    from kaput.runner.cleanup import clean_up_folder
+
+    # A run that is still recording needs its topics.
+    with hold_alone(run_dir, "kaput undo") if left_behind(run_dir) else nullcontext():
+        left = clean_up_folder(run_dir)
+    if json:
+        typer.echo(json_library.dumps({"run_dir": str(run_dir), "left": left}))
+    for text in left:
+        typer.echo(text, err=True)
+    if not (left or json):
+        typer.echo("nothing is left of the run")
+    return LabError.exit_status if left else 0

@@ -1,0 +1,105 @@
+"""Parts of the findings about the service that clients had: when it stood still, why, and how available it
+was.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kaput.evidence.findings_parts import Part
+
+Met = Literal["met", "exceeded", "unmet"]
+EndedBy = Literal["heal", "election", "isr", "rebalance", "client", "unknown"]
+
+
+class Happening(Part):
+    """Something that happened to the cluster, or to a group."""
+
+    at_ns: int
+    """When."""
+    kind: str
+    """fault, heal, election, no-leader, isr, fenced, unfenced, started, stopped, rebalance or load-end."""
+    what: str
+    """What it was, in a few words."""
+
+
+class Standstill(Part):
+    """At least a second without any acknowledgement, or delivery, while messages were waiting for one."""
+
+    group: str | None = None
+    """The group that was delivered nothing; null: nothing was acknowledged."""
+    topic: str | None = None
+    """The partition's topic; null: of all partitions together."""
+    partition: int | None = None
+    """The partition; null as above."""
+    from_ns: int
+    """Since when."""
+    to_ns: int
+    """Until when."""
+    length_ms: float
+    """How long."""
+    ended_by: EndedBy | None
+    """What ended it (see the glossary); null if it lasted until the end of the load."""
+    cause: str | None = None
+    """The likeliest cause, in a sentence; null where the evidence names none."""
+    happened: list[Happening] = []
+    """What happened meanwhile, at most 20 of them."""
+    happened_left_out: int = 0
+    """How many more there were."""
+
+
+class Availability(Part):
+    """How available the service was to producers, or to a group: of one partition, or of all together."""
+
+    group: str | None = None
+    """The group that was delivered messages; null: of acknowledgements."""
+    topic: str | None = None
+    """The partition's topic; null: of all partitions together."""
+    partition: int | None = None
+    """The partition; null as above."""
+    load_s: float
+    """Seconds from the first attempt to the last outcome, or delivery, that is known."""
+    standstill_s: float
+    """Seconds of these in standstills: without any acknowledgement, or delivery."""
+    standstills: int
+    """How many there were."""
+    longest_standstill_ms: float
+    """The longest one; 0 without any."""
+    messages: int
+    """Messages attempted; of a group: acknowledged, of the topics that it reads."""
+    within_1s: int
+    """Of these, acknowledged (or delivered first) within 1 s of the attempt."""
+    within_1s_share: float | None
+    """The share of them; null without messages."""
+    within_timeout: int | None = None
+    """Acknowledged within the producer's delivery timeout; null if that is unknown, and of groups."""
+    within_timeout_share: float | None = None
+    """The share of them; null as above."""
+
+
+class Suspect(Part):
+    """A producer whose acknowledgements cannot be Kafka's."""
+
+    producer: int
+    """The producer."""
+    client: str
+    """Its client: librdkafka, java or command; unknown without a scenario."""
+    acked_leaderless: int
+    """Messages attempted and acknowledged while their partition certainly had no running leader."""
+    lost_without_offset: int
+    """Messages acknowledged without an offset, and lost without a cause in the cluster; not with acks=0."""
+    story: str
+    """What speaks against it, in a sentence."""
+
+
+class Expected(Part):
+    """One expectation of the scenario, and what came of it."""
+
+    name: str
+    """Its key in `expect`."""
+    wanted: str
+    """What the scenario has."""
+    found: int | float | None
+    """What it was; null if it could not be measured."""
+    met: Met
+    """`exceeded` violates; `unmet` leaves the run inconclusive."""

@@ -1,0 +1,97 @@
+"""A run against an earlier one, figure by figure: what became worse than a tolerance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kaput.errors import UsageError
+from kaput.evidence.findings import Findings
+from kaput.report.comparison import FIGURES
+from kaput.report.formats import number
+from kaput.scenario.nearest import hint
+
+DEFAULT = "20%"
+_NOISE_MS = 100.0  # a time is not worse by less than this, unless a tolerance is given for it
+_OTHERS = ("sent", "acked", "acked in 1 s %")  # more of these is not worse
+_MORE_IS_WORSE = {figure.name.replace(" ", "-"): figure for figure in FIGURES if figure.name not in _OTHERS}
+_TOLERANCE = re.compile(r"(?:(?P<name>[a-z0-9-]+)=)?(?P<value>\d+(?:\.\d+)?)\s*(?P<share>%)?")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How much more a figure may be: a share of what it was, or so much."""
+
+    share: float = 0.0
+    more: float = 0.0
+
+    def limit(self, before: float) -> float:
+        """The most that is not worse."""
+        return before * (1 + self.share) + self.more
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One figure: before and now (None: not measured), and the most that it may be."""
+
+    name: str
+    before: float | None
+    now: float | None
+    limit: float | None
+
+    @property
+    def worse(self) -> bool:
+        """Whether it is above its limit. What was not measured before has none."""
+        return self.now is not None and self.limit is not None and self.now > self.limit
+
+
+def tolerances(words: Sequence[str]) -> dict[str, Tolerance]:
+    """By figure, as on the command line: `20%`, `election-ms=50%`, `lost=3`; "" for all others. Raises
+    UsageError.
+    """
+    found: dict[str, Tolerance] = {}
+    for word in [DEFAULT, *words]:
+        match = _TOLERANCE.fullmatch(word.strip())
+        if match is None:
+            raise UsageError(f"--tolerance {word}: write a share (20%), or FIGURE=SHARE, or FIGURE=NUMBER")
+        name, value = match["name"] or "", float(match["value"])
+        if name and name not in _MORE_IS_WORSE:
+            raise UsageError(f"--tolerance {word}: no such figure; {hint(name, _MORE_IS_WORSE)}")
+        if not name and not match["share"]:
+            raise UsageError(f"--tolerance {word}: a number needs its figure, such as lost={word.strip()}")
+        found[name] = Tolerance(share=value / 100) if match["share"] else Tolerance(more=value)
+    return found
+
+
+def compared(before: Findings, now: Findings, allowed: Mapping[str, Tolerance]) -> list[Compared]:
+    """Every figure that either run has."""
+    found = []
+    for name, figure in _MORE_IS_WORSE.items():
+        was, is_ = figure.of(before), figure.of(now)
+        if was is None and is_ is None:
+            continue
+        found.append(Compared(name, was, is_, None if was is None else _limit(name, was, allowed)))
+    return found
+
+
+def _limit(name: str, before: float, allowed: Mapping[str, Tolerance]) -> float:
+    limit = allowed.get(name, allowed[""]).limit(before)
+    in_noise = name.endswith("-ms") and name not in allowed
+    return max(limit, before + _NOISE_MS) if in_noise else limit
+
+
+def lines(before: Findings, now: Findings, figures: Sequence[Compared]) -> list[str]:
+    """The comparison as text."""
+    worse = [one for one in figures if one.worse]
+    are = "is" if len(worse) == 1 else "are"
+    verdict = f"{len(worse)} of {len(figures)} figures {are} worse" if worse else "no figure is worse"
+    head = f"{now.run.scenario}, run {now.run.id}, against run {before.run.id}: {verdict} than the tolerance"
+    return [head, *(f"  {_line(one)}" for one in figures)]
+
+
+def _line(one: Compared) -> str:
+    values = f"{one.name}: {number(one.before)} before, {number(one.now)} now"
+    if one.limit is None:
+        return f"{values} (not measured before: not compared)"
+    return f"{values}, at most {number(one.limit)}{': WORSE' if one.worse else ''}"

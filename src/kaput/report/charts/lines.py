@@ -1,0 +1,227 @@
+"""The rows of the timeline that are curves: rates, latencies, lag; and the steps that they are drawn from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import altair as alt
+
+from kaput.report.charts.parts import (
+    AMBER,
+    BLUE,
+    GREEN,
+    GREY,
+    RED,
+    color_of,
+    layers,
+    legend,
+    series,
+    x,
+    y_axis,
+)
+from kaput.report.document import ChartRow
+from kaput.report.timeline.reading import Timeline
+
+MOST_GROUPS = 8
+PEAK = 3  # times the rate of sending: more is cut off where runs are compared
+
+Spec = dict[str, Any]
+Data = dict[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnRow(ChartRow):
+    """One row of a timeline. `data`: its own data sets."""
+
+    chart: alt.LayerChart
+    data: Data = field(default_factory=dict)
+
+
+class Scales(NamedTuple):
+    """How high rows are drawn. `rate`: messages per second, None for as high as it takes at the present zoom;
+    `ms`: by kind of latency the least and the longest, without a kind for as high as it takes.
+    """
+
+    rate: float | None
+    ms: Mapping[str, tuple[float, float]]
+
+
+def scales(timelines: Sequence[Timeline]) -> Scales:
+    """So that everything of these timelines can be seen, and compared where they are several."""
+    ms = {what: _range(timelines, what) for what in ("ack", "end_to_end")}
+    if len(timelines) == 1:
+        return Scales(None, ms)
+    sent, acked = (
+        max(
+            (
+                (row[name] or 0) / timeline.overview.width_s
+                for timeline in timelines
+                for row in timeline.overview.rows
+            ),
+            default=0.0,
+        )
+        for name in ("sent", "acked")
+    )
+    # A backlog is acknowledged all at once: such a peak must not make all the rest small.
+    return Scales(1.05 * max(sent, min(acked, PEAK * sent)) or 1.0, ms)
+
+
+def _range(timelines: Sequence[Timeline], what: str) -> tuple[float, float]:
+    ms = [
+        value
+        for timeline in timelines
+        for row in timeline.fine.rows
+        for share in ("p50", "p99", "max")
+        if (value := row[f"{what}_{share}_ms"]) is not None and value > 0
+    ]
+    return min(ms, default=1.0), max(ms, default=10.0)
+
+
+def rates(timeline: Timeline, scales: Scales) -> DrawnRow:
+    """Attempts, acknowledgements and what is lost of them, each second."""
+    # No further than what was lost: the steps at its ends have more in them.
+    windows = [bar for bar in timeline.faults if bar.kind == "loss"]
+    begin = min((w.begin for w in windows), default=timeline.begin_s)
+    end = max((w.end for w in windows), default=timeline.end_s)
+    colors = {**_RATES, "acknowledged, then lost": RED}
+    lost = (
+        alt.Chart(alt.NamedData(f"{timeline.key}steps"))
+        .transform_calculate(what="'acknowledged, then lost'", at=f"clamp(datum.s, {begin}, {end})")
+        .mark_area(opacity=0.55, interpolate="step-after", clip=True, line=False)
+        .encode(
+            x("at"),
+            alt.Y("lost_rate:Q", title=None, scale=_height(scales)),
+            color_of("what", colors, legend()),
+        )
+    )
+    about = (
+        "Each second: attempts, acknowledgements, and in red those acknowledgements whose message is lost."
+    )
+    chart = layers(timeline, lost, _rate_lines(timeline, scales, colors), height=120)
+    return DrawnRow("rates", "Messages per second", about, colors, chart=chart)
+
+
+def live_rates(timeline: Timeline) -> DrawnRow:
+    """The same of a run in progress, with deliveries: what is lost is not known yet."""
+    colors = {**_RATES, "delivered": GREEN}
+    about = "Each second: attempts, acknowledgements, deliveries."
+    chart = layers(timeline, _rate_lines(timeline, Scales(None, {}), colors), height=120)
+    return DrawnRow("rates", "Messages per second", about, colors, chart=chart)
+
+
+_RATES = {"sent": GREY, "acknowledged": BLUE, "failed or unknown": AMBER}
+_DASHES = {"sent": [4, 2], "failed or unknown": [2, 2]}
+_FIELDS = {
+    "sent": "sent_rate",
+    "acknowledged": "acked_rate",
+    "failed or unknown": "bad_rate",
+    "delivered": "delivered_rate",
+}
+
+
+def _rate_lines(timeline: Timeline, scales: Scales, colors: Mapping[str, str]) -> alt.Chart:
+    names = {field: name for name, field in _FIELDS.items() if name in colors}
+    shown: list[str | alt.FieldName] = [*names]
+    dashes = alt.Scale(domain=list(colors), range=[_DASHES.get(name, [1, 0]) for name in colors])
+    lines: alt.Chart = (
+        alt.Chart(alt.NamedData(f"{timeline.key}steps"))
+        .transform_fold(shown, as_=["which", "rate"])
+        .transform_calculate(what=f"{json.dumps(names)}[datum.which]")
+        .mark_line(interpolate="step-after", strokeWidth=1.6, clip=True)
+        .encode(
+            x(),
+            alt.Y("rate:Q", title=None, axis=y_axis(), scale=_height(scales)),
+            color_of("what", colors),
+            alt.StrokeDash("what:N", scale=dashes, legend=None),
+        )
+    )
+    return lines
+
+
+def _height(scales: Scales) -> Any:
+    return alt.Undefined if scales.rate is None else alt.Scale(domain=[0, scales.rate])
+
+
+def latency(timeline: Timeline, what: str, scales: Scales) -> DrawnRow:
+    """Percentiles of `what` (ack, end_to_end) in each step."""
+    colors = {"p50": BLUE, "p99": GREEN, "max": AMBER}
+    names: list[str | alt.FieldName] = [f"{what}_{word}_ms" for word in colors]
+    share = what.count("_") + 1  # of the parts of a name, the one that is the word
+    folded = (
+        alt.Chart(alt.NamedData(f"{timeline.key}steps"))
+        .transform_fold(names, as_=["which", "ms"])
+        .transform_calculate(what=f"split(datum.which, '_')[{share}]")
+        .transform_filter("isValid(datum.ms)")
+    )
+    y = alt.Y("ms:Q", title=None, scale=alt.Scale(type="log"), axis=y_axis())
+    if what in scales.ms:
+        low, high = scales.ms[what]
+        scale = alt.Scale(type="log", nice=False, domainMin=10.0 ** _exponent(low), domainMax=1.2 * high)
+        y = alt.Y("ms:Q", title=None, scale=scale, axis=y_axis(values=_decades(low, high)))
+    # A dash a step, not a line: where nothing was measured there is nothing to be seen.
+    dashes = (
+        folded.transform_filter("datum.what != 'max'")
+        .mark_rule(strokeWidth=2, clip=True)
+        .encode(x(), alt.X2("t:Q"), y, color_of("what", colors))
+    )
+    dots = (
+        folded.transform_filter("datum.what == 'max'")
+        .mark_square(size=11, opacity=1, clip=True)
+        .encode(x("m"), y, color_of("what", colors, legend()))
+    )
+    titles = {"ack": "Acknowledgement latency, ms", "end_to_end": "From attempt to delivery, ms"}
+    abouts = {
+        "ack": "From the attempt to the acknowledgement, by the time of the acknowledgement; logarithmic.",
+        "end_to_end": "From the attempt to the first delivery, by the time of the delivery; logarithmic.",
+    }
+    chart = layers(timeline, dashes, dots, height=110)
+    return DrawnRow(what, titles[what], abouts[what], colors, chart=chart)
+
+
+def _exponent(value: float) -> int:
+    return len(f"{int(value)}") - 1 if value >= 1 else -1 if value >= 0.1 else -2
+
+
+def _decades(low: float, high: float) -> list[float]:
+    return [float(10.0**power) for power in range(_exponent(low), _exponent(high) + 2)]
+
+
+def lag(timeline: Timeline) -> DrawnRow:
+    """What each group had not committed."""
+    groups = list(dict.fromkeys(point.group for point in timeline.lag))[:MOST_GROUPS]
+    colors = series(groups)
+    shown = [point._asdict() for point in timeline.lag if point.group in colors]
+    lines = (
+        alt.Chart(alt.NamedData(f"{timeline.key}lag"))
+        .mark_line(interpolate="step-after", strokeWidth=1.6, clip=True)
+        .encode(x("at"), alt.Y("lag:Q", title=None, axis=y_axis()), color_of("group", colors, legend()))
+    )
+    about = "Messages that a group had not committed yet, of the partitions whose leaders answered."
+    chart = layers(timeline, lines, height=70)
+    return DrawnRow("lag", "Consumer lag", about, colors, chart=chart, data={"lag": shown})
+
+
+def steps(timeline: Timeline) -> list[dict[str, float | None]]:
+    """The data set `steps` of the charts: a row each, with rates for counts."""
+    return [_step(row, timeline.overview.width_s) for row in timeline.overview.rows]
+
+
+def fine_steps(timeline: Timeline) -> list[dict[str, float | None]]:
+    """The same, finer, for a closer look at a part of the run."""
+    return [_step(row, timeline.fine.width_s) for row in timeline.fine.rows]
+
+
+def _step(row: Mapping[str, float | None], width_s: float) -> dict[str, float | None]:
+    rates = {f"{name}_rate": _rate(row[name], width_s) for name in ("sent", "acked", "lost")}
+    bad = (row["failed"] or 0) + (row["unknown"] or 0)
+    latencies = {name: value for name, value in row.items() if name.endswith("_ms")}
+    begin = row["s"] or 0.0
+    ends = {"s": begin, "m": round(begin + width_s / 2, 3), "t": round(begin + width_s, 3)}
+    return {**ends, **rates, "bad_rate": _rate(bad, width_s), **latencies}
+
+
+def _rate(count: float | None, width_s: float) -> float:
+    return round((count or 0) / width_s, 1)

@@ -1,0 +1,158 @@
+"""The timeline as charts: one row of it each, all with the same seconds across. Altair makes the grammar.
+
+What is drawn comes from timeline/, how from parts.py; pages and images put the rows together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from altair.utils import schemapi
+
+from kaput.report.charts.lines import (
+    MOST_GROUPS,
+    Data,
+    DrawnRow,
+    Scales,
+    fine_steps,
+    lag,
+    latency,
+    rates,
+    scales,
+    steps,
+)
+from kaput.report.charts.parts import (
+    AMBER,
+    GREEN,
+    GREY,
+    MOST_BARS,
+    PURPLE,
+    RED,
+    bar_row,
+    series,
+    shared,
+    without_seconds,
+)
+from kaput.report.timeline.bars import Bar
+from kaput.report.timeline.reading import Timeline
+
+_MOST_ROWS = 12
+_MOST_FAULTS = 8  # that have a row each
+
+
+def timeline_rows(timeline: Timeline) -> list[DrawnRow]:
+    """The rows from top to bottom; the first and the last have the seconds on their axes."""
+    # Each part checked against Altair's schema as it is made takes as long again as making it.
+    with schemapi.debug_mode(False):
+        rows = list(_rows(timeline, scales([timeline])))
+        ends = (rows[0], rows[-1])
+        return [row if row in ends else replace(row, chart=without_seconds(row.chart)) for row in rows]
+
+
+def data_of(timeline: Timeline, rows: Sequence[DrawnRow]) -> Data:
+    """Every data set of the rows but `steps`, by name."""
+    found = shared(timeline)
+    for row in rows:
+        found |= row.data
+    return {timeline.key + name: rows for name, rows in found.items()}
+
+
+def page_data(timeline: Timeline, rows: Sequence[DrawnRow], label: str = "") -> dict[str, Any]:
+    """One run as charts.js draws and reads it. `label`: its name where several are shown."""
+    return {
+        "label": label,
+        "key": timeline.key,
+        "charts": {row.name: _for_page(row.chart.to_dict(validate=False)) for row in rows},
+        "data": data_of(timeline, rows),
+        "overview": _columns(timeline.overview.width_s, steps(timeline)),
+        "fine": _columns(timeline.fine.width_s, fine_steps(timeline)),
+        "faults": [bar._asdict() for bar in timeline.faults],
+        "leaders": [bar._asdict() for bar in timeline.leaders[:MOST_BARS]],
+    }
+
+
+def _for_page(spec: dict[str, Any]) -> dict[str, Any]:
+    """Pages have legends of their own, which wrap and can be read aloud; and no address of a schema."""
+    del spec["$schema"]
+    for layer in spec["layer"]:
+        layer["encoding"].get("color", {})["legend"] = None
+    return spec
+
+
+def _columns(width_s: float, rows: Sequence[dict[str, float | None]]) -> dict[str, Any]:
+    """The rows by column, which takes a third of the room."""
+    names = list(rows[0])
+    return {"width": width_s, "names": names, "columns": [[row[n] for row in rows] for n in names]}
+
+
+def _rows(timeline: Timeline, heights: Scales) -> Iterator[DrawnRow]:
+    yield faults(timeline)
+    yield rates(timeline, heights)
+    yield latency(timeline, "ack", heights)
+    if timeline.has_deliveries:
+        yield latency(timeline, "end_to_end", heights)
+    if timeline.leaders:
+        yield _gantt(timeline, "leaders", "Leader of each partition", _LEADERS, timeline.leaders)
+    if timeline.isrs:
+        yield _gantt(timeline, "isr", "In-sync replicas", _ISR, timeline.isrs)
+    if timeline.owners:
+        yield _gantt(timeline, "owners", "Owner of each partition", _OWNERS, timeline.owners)
+    if timeline.lag:
+        yield lag(timeline)
+
+
+_LEADERS = "Leader and epoch; below it, a deposed leader that went on acknowledging."
+_ISR = "How many replicas are in sync, and which."
+_OWNERS = "The member of a group that owned the partition."
+
+
+def faults(timeline: Timeline) -> DrawnRow:
+    """Faults, windows of loss, rebalances, the drain."""
+    kinds = {"fault": RED, "loss": AMBER, "rebalance": PURPLE, "drain": GREY}
+    about = "Faults, from effective to healed; when lost messages were acknowledged; rebalances; the drain."
+    shown = list(_grouped(timeline.faults))
+    chart = bar_row(timeline, "faults", shown, kinds)
+    return DrawnRow("faults", "Faults and rebalances", about, chart=chart, data=_data("faults", shown))
+
+
+def _grouped(found: Sequence[Bar]) -> Iterator[Bar]:
+    """A row for each fault; of many faults one for each kind of them, and so for their windows of loss."""
+    many = len({bar.row for bar in found if bar.kind == "fault"}) > _MOST_FAULTS
+    rows = list(dict.fromkeys(bar.row for bar in found if bar.kind == "rebalance"))[:MOST_GROUPS]
+    for bar in found:
+        if bar.kind != "rebalance" or bar.row in rows:
+            yield bar._replace(row=bar.short) if many and bar.kind == "fault" else bar
+
+
+def _gantt(timeline: Timeline, name: str, title: str, about: str, found: Sequence[Bar]) -> DrawnRow:
+    shown, left_out = _few(found)
+    shown = shown[:MOST_BARS]
+    kinds = sorted({bar.kind for bar in shown}, key=lambda kind: (len(kind), kind))
+    colors = _isr_colors(kinds) if name == "isr" else series(kinds)
+    if left_out:
+        about += f" {left_out} more partitions, those with the fewest changes, are not drawn."
+    chart = bar_row(timeline, name, shown, colors)
+    return DrawnRow(name, title, about, chart=chart, data=_data(name, shown))
+
+
+def _data(name: str, shown: Sequence[Bar]) -> Data:
+    return {name: [bar._asdict() for bar in shown]}
+
+
+def _few(found: Sequence[Bar]) -> tuple[Sequence[Bar], int]:
+    """The bars of as many rows as can be read, those with the most changes first, in their order."""
+    rows = list(dict.fromkeys(bar.row for bar in found))
+    if len(rows) <= _MOST_ROWS:
+        return found, 0
+    often = Counter(bar.row for bar in found)
+    chosen = set(sorted(rows, key=lambda row: -often[row])[:_MOST_ROWS])
+    return [bar for bar in found if bar.row in chosen], len(rows) - _MOST_ROWS
+
+
+def _isr_colors(kinds: Sequence[str]) -> dict[str, str]:
+    """The full set is green; a single replica, of several, is red."""
+    sizes = sorted(int(kind) for kind in kinds)
+    return {str(size): GREEN if size == sizes[-1] else RED if size <= 1 else AMBER for size in sizes}

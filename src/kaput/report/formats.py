@@ -1,0 +1,29 @@
+"""How numbers are written: thousands separators, units, plurals."""
+
+from __future__ import annotations
+
+NOTHING = "-"
+
+
+def number(value: float | None) -> str:
+    """1234567 -> `1,234,567`; small ones keep some decimals; None -> `-`."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, int) or abs(value) >= 100 or value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """`9,480 ms`, or `-`."""
+    return NOTHING if value is None else f"{number(value)} ms"
+
+
+def percent(share: float | None) -> str:
+    """0.1068 -> `10.7 %`, or `-`."""
+    return NOTHING if share is None else f"{share * 100:.1f} %"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 message`, `2,000 messages`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

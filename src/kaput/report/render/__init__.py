@@ -1,0 +1,1 @@
+"""Renderers: each draws any document, and knows no section by name."""

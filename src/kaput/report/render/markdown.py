@@ -1,0 +1,110 @@
+"""Documents as GitHub's Markdown, for an issue or a pull request: the answer first, details folded.
+
+All text of data is escaped here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from kaput.report.document import (
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Facts,
+    Folded,
+    Head,
+    Item,
+    Paragraph,
+    Section,
+    Table,
+    plain,
+    text_of,
+)
+from kaput.report.formats import plural
+
+_STORIES = 3  # of a cell
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&@])")
+
+
+def render(document: Document) -> str:
+    """The whole document. `foot` is for pages and terminals."""
+    lines = [*_head(document.head), *(line for section in document.sections for line in _section(section))]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _head(head: Head) -> Iterator[str]:
+    if head.answer:
+        yield f"### {head.verdict}: {_escaped(head.name)}\n"
+    yield from (f"{_escaped(text)}\n" for text in (head.answer, head.done, head.why, *head.outages) if text)
+    if head.figures:
+        yield from _table(Table(["", ""], [[figure.name, figure.value] for figure in head.figures]))
+
+
+def _section(section: Section) -> Iterator[str]:
+    title = _escaped(plain(section.title))
+    lines = list(_blocks(section.blocks))
+    if not lines:
+        return
+    if section.detail:
+        yield from _folded(title, lines)
+        return
+    yield f"**{title}**\n"
+    yield from lines
+
+
+def _folded(title: str, lines: Sequence[str]) -> Iterator[str]:
+    yield f"<details><summary>{title}</summary>\n"
+    yield from lines
+    yield "</details>\n"
+
+
+def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
+    for block in blocks:
+        match block:
+            case Paragraph():
+                yield f"{_escaped(plain(block.text))}\n"
+            case Bullets():
+                yield from (f"- {_escaped(item)}" for item in block.items)
+                yield ""
+            case Facts():
+                yield from (f"- {_escaped(': '.join(filter(None, row)))}" for row in block.rows)
+                yield ""
+            case Table():
+                yield from _table(block)
+            case Code():
+                yield f"```\n{block.text.replace('```', '')}\n```\n"
+            case Item():
+                mark = f" {block.mark}" if block.mark else ""
+                yield f"{_escaped(f'{block.title}{mark}: {block.text}')}\n"
+                yield from _blocks(block.blocks)
+            case Folded() if block.in_text:
+                yield from _folded(_escaped(plain(block.summary)), list(_blocks(block.blocks)))
+
+
+def _table(table: Table) -> Iterator[str]:
+    align = table.align.ljust(len(table.header), "r")
+    yield _row(table.header)
+    yield _row(["---:" if side == "r" else "---" for side in align], escaped=False)
+    yield from map(_row, [[text_of(cell) for cell in row] for row in table.rows])
+    if table.sums:
+        yield _row(table.sums)
+    yield ""
+    if table.left_out:
+        yield f"{plural(table.left_out, 'more row')} not shown\n"
+    stories = [
+        s for row in table.rows for cell in row if not isinstance(cell, str) for s in cell.stories[:_STORIES]
+    ]
+    if stories and table.stories:
+        yield from _folded("Examples", [*(f"- {_escaped(story)}" for story in stories), ""])
+
+
+def _row(cells: Sequence[str], escaped: bool = True) -> str:
+    return f"| {' | '.join(_escaped(cell) if escaped else cell for cell in cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Text that means nothing to Markdown, on one line."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))

@@ -1,0 +1,160 @@
+"""Documents as text for terminals: aligned, not boxed, so that the same text is good in a pipe.
+
+Long lines are left for the terminal to wrap. All text of data is escaped here (printable.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from kaput.printable import printable
+from kaput.report.document import (
+    Block,
+    Bullets,
+    Cell,
+    Code,
+    Document,
+    Facts,
+    Folded,
+    Head,
+    Item,
+    Paragraph,
+    Section,
+    Table,
+    plain,
+    text_of,
+)
+from kaput.report.formats import plural
+
+_STORIES = 3  # of a cell
+_FACTS_WIDTH = 100
+_BAD, _GOOD = "bold red", "green"
+_VERDICTS = {
+    "held": "bold green",
+    "loss": "bold green",
+    "violated": "bold red",
+    "inconclusive": "bold yellow",
+}
+_TONES = {"fine": "dim", "note": _BAD}
+
+
+def render(document: Document, width: int | None = None) -> Text:
+    """The whole document. `width`: of the terminal; a table that does not fit is turned over if that does."""
+    sections = [_section(section, width) for section in document.sections]
+    foot = Text(f"{printable(document.foot)}\n") if document.foot else Text()
+    return Text("\n").join(part for part in (_head(document.head), *sections, foot) if part)
+
+
+def _head(head: Head) -> Text:
+    text = Text()
+    if head.answer:
+        text.append(printable(head.verdict), _VERDICTS.get(head.tone, "bold"))
+        text.append(f": {printable(head.answer)}\n")
+    text.append("".join(f"{printable(sentence)}\n" for sentence in head.outages))
+    text.append(f"{printable(head.title)}\n" if head.title else "", "dim")
+    return text.append(f"{printable(head.about)}\n" if head.about else "", "dim")
+
+
+def _section(section: Section, width: int | None) -> Text:
+    text = Text(f"{printable(plain(section.title))}\n", "bold")
+    shown = list(_blocks(section.blocks, "  ", width))
+    return Text.assemble(text, *shown) if any(shown) else Text()
+
+
+def _blocks(blocks: Sequence[Block], indent: str, width: int | None) -> Iterator[Text]:
+    before: Block | None = None
+    for block in _unfolded(blocks):
+        match block:
+            case Paragraph():
+                yield Text(f"{indent}{printable(plain(block.text))}\n", _TONES.get(block.tone, ""))
+            case Bullets():
+                yield Text("".join(f"{indent}- {printable(item)}\n" for item in block.items))
+            case Facts():
+                yield Text("".join(f"{indent}{line}\n" for line in _facts(block)))
+            case Table():
+                yield Text("\n" if isinstance(before, Table) else "")
+                yield table_text(block, indent, width)
+            case Code():
+                yield Text("".join(f"{indent}{printable(line)}\n" for line in block.text.splitlines()))
+            case Item():
+                yield _item(block, indent)
+                yield from _blocks(block.blocks, indent + "    ", width)
+        before = block
+
+
+def _unfolded(blocks: Sequence[Block]) -> Iterator[Block]:
+    for block in blocks:
+        if not isinstance(block, Folded):
+            yield block
+        elif block.in_text:
+            yield from _unfolded(block.blocks)
+
+
+def _facts(facts: Facts) -> Iterator[str]:
+    """As many as fit on a line."""
+    line = ""
+    for row in facts.rows:
+        fact = printable(" ".join(filter(None, row)))
+        if line and len(line) + len(fact) > _FACTS_WIDTH:
+            yield line
+            line = ""
+        line = f"{line}; {fact}" if line else fact
+    yield line
+
+
+def _item(item: Item, indent: str) -> Text:
+    mark = (f" {printable(item.mark)}" if item.mark else "", _GOOD if item.good else _BAD)
+    return Text.assemble(f"{indent}{printable(item.title)}", mark, f": {printable(item.text)}\n")
+
+
+def table_text(table: Table, indent: str = "  ", width: int | None = None) -> Text:
+    """An aligned table, a line for each row."""
+    found = _lines(table, indent)
+    if (
+        width is not None
+        and _width(found) > width
+        and _width(turned := _lines(_turned(table), indent)) <= width
+    ):
+        found = turned
+    if table.left_out:
+        found.append(f"{indent}{plural(table.left_out, 'more row')} not shown\n", "dim")
+    return found
+
+
+def _lines(table: Table, indent: str) -> Text:
+    rows = [table.header, *table.rows, *([table.sums] if table.sums else [])]
+    texts = [[printable(text_of(cell)) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+    align = table.align.ljust(len(widths), "r")
+    text = Text()
+    for number, row in enumerate(rows):
+        line = Text(indent, "dim" if number == 0 else "")
+        for cell, shown, room, side in zip(row, texts[number], widths, align, strict=True):
+            gap = " " * (room - cell_len(shown))
+            bad = isinstance(cell, Cell) and cell.bad
+            line.append(gap if side == "r" else "").append(shown, _BAD if bad else "")
+            line.append("  " if side == "r" else f"{gap}  ")
+        line.rstrip()
+        text.append_text(line.append("\n"))
+        for story in _stories(row) if table.stories else ():
+            text.append(f"{indent}    {printable(story)}\n", "dim")
+    return text
+
+
+def _stories(row: Sequence[str | Cell]) -> Iterator[str]:
+    for cell in row:
+        if isinstance(cell, Cell):
+            yield from cell.stories[:_STORIES]
+
+
+def _turned(table: Table) -> Table:
+    header, *rows = zip(table.header, *table.rows, strict=True)
+    return replace(table, header=list(map(text_of, header)), rows=rows, align="l")
+
+
+def _width(text: Text) -> int:
+    return max(cell_len(line) for line in text.plain.splitlines())

@@ -1,0 +1,57 @@
+"""The report of one run: its document, drawn as text, Markdown or a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.text import Text
+
+from kaput.errors import KaputError
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+from kaput.report.document import Document, Section
+from kaput.report.render import terminal
+from kaput.report.sections import SECTIONS
+from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections.summary import head
+from kaput.scenario.model import Scenario
+
+_FOOT = "Every number on this page is in findings.json and analysis/ of the run folder. Works offline."
+
+
+def to_text(findings: Findings, folder: Path | str) -> Text:
+    """For terminals and pipes. `folder` is named at the end."""
+    return terminal.render(document(JudgedRun(findings), f"Run folder: {folder}"))
+
+
+def to_markdown(findings: Findings, scenario: Scenario | None = None) -> str:
+    """For an issue or a pull request."""
+    from kaput.report.render import markdown
+
+    return markdown.render(document(JudgedRun(findings, scenario)))
+
+
+def to_html(folder: RunFolder, findings: Findings) -> str:
+    """report.html: a page that loads nothing from the network."""
+    from kaput.report.render import html
+    from kaput.report.sections import timeline
+    from kaput.report.timeline.reading import manifest_of, read_timeline
+
+    run = JudgedRun(findings, scenario_of(folder), manifest_of(folder))
+    return html.render(document(run, _FOOT, timeline.section(read_timeline(folder, findings))))
+
+
+def document(run: JudgedRun, foot: str = "", *first: Section) -> Document:
+    """The sections that have something to show, after those in `first`."""
+    found = (make(run) for make in SECTIONS)
+    return Document(head(run), [*first, *(section for section in found if section is not None)], foot)
+
+
+def scenario_of(folder: RunFolder) -> Scenario | None:
+    """The scenario as it was resolved; None if it cannot be read."""
+    from kaput.scenario.loader import read_resolved
+
+    try:
+        return read_resolved(folder.scenario_path) if folder.scenario_path.exists() else None
+    except (KaputError, OSError):
+        return None

@@ -1,0 +1,115 @@
+"""Charts of several runs for pages and images: each figure as a dot plot, and timelines on one clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from altair.utils import schemapi
+
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+from kaput.report.charts.dots import DotPlot, dot_plots
+from kaput.report.charts.lines import PEAK, DrawnRow, Scales, latency, rates, scales
+from kaput.report.charts.parts import without_seconds
+from kaput.report.charts.rows import faults, page_data
+from kaput.report.comparison import Entry, labels
+from kaput.report.document import Block, Chart, Facts, Paragraph, RunCharts, Section, Timelines
+from kaput.report.formats import plural
+from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections.summary import faults_in_a_line
+from kaput.report.sections.timeline import MARKS
+from kaput.report.sentences import verdict_sentence
+from kaput.report.timeline.alignment import aligned
+from kaput.report.timeline.reading import Timeline, read_timeline
+
+MOST_TIMELINES = 8
+Runs = Sequence[tuple[RunFolder, Findings]]
+
+
+@dataclass(frozen=True)
+class DrawnRun:
+    """One of several runs. `label`: what distinguishes it."""
+
+    label: str
+    findings: Findings
+    timeline: Timeline
+    rows: Sequence[DrawnRow]
+
+
+def sections(runs: Runs, entries: Sequence[Entry]) -> list[Section]:
+    """Dot plots where any figure differs, and timelines."""
+    plots = [_chart(plot) for plot in dot_plots(entries)]
+    about = "Circles: held; crosses: violated; triangles: inconclusive. The gray line is a variant's mean."
+    dots = Section("Figures of every run", [Paragraph(about, "lead"), *plots], key="dots")
+    return [*([dots] if plots else []), _timelines(runs, entries)]
+
+
+def _chart(plot: DotPlot) -> Chart:
+    about = f"{plot.title} of every run; the values are in the table below"
+    remark = f"not measured in {plot.left_out}" if plot.left_out else ""
+    spec = plot.chart.to_dict(validate=False)
+    return Chart(plot.name, plot.title, about, lambda: spec, remark, Facts(plot.table))
+
+
+def _timelines(runs: Runs, entries: Sequence[Entry]) -> Section:
+    drawn = drawn_runs(runs, entries)
+    blocks: list[Block] = []
+    if drawn:
+        scale = (
+            f" All rows of a kind have one scale; peaks of acknowledgements above {PEAK} times the rate of "
+        )
+        scale += "sending are cut off."
+        first = drawn[0].timeline
+        blocks = [
+            Paragraph(("Seconds since the first fault took effect. ", *MARKS, scale), "lead"),
+            Timelines([_run_charts(run) for run in drawn], first.begin_s, first.end_s),
+        ]
+    else:
+        blocks = [Paragraph("No timelines: analysis/ has none. Run `kaput analyze`.", "note")]
+    left_out = len(runs) - MOST_TIMELINES
+    if left_out > 0:
+        blocks.append(Paragraph(f"{plural(left_out, 'more run')} without a timeline here.", "fine"))
+    return Section("Timelines, aligned at the first fault", blocks, key="timeline")
+
+
+def _run_charts(run: DrawnRun) -> RunCharts:
+    done = faults_in_a_line(JudgedRun(run.findings))
+    text = " ".join([verdict_sentence(run.findings), *([f"{done}."] if done else [])])
+    return RunCharts(run.rows, page_data(run.timeline, run.rows, run.label), run.label, text)
+
+
+def drawn_runs(runs: Runs, entries: Sequence[Entry]) -> list[DrawnRun]:
+    """The first runs that have a timeline, aligned at the first fault."""
+    found: list[tuple[str, Findings, Timeline]] = []
+    for (folder, findings), label in zip(runs, _unique_labels(entries), strict=True):
+        timeline = read_timeline(folder, findings) if len(found) < MOST_TIMELINES else None
+        found += [(label, findings, timeline)] if timeline else []
+    timelines = aligned([timeline for _, _, timeline in found])
+    heights = scales(timelines) if timelines else Scales(None, {})
+    if len(timelines) == 1:
+        heights = heights._replace(rate=None)
+    return [
+        DrawnRun(label, findings, timeline, _rows(timeline, heights))
+        for timeline, (label, findings, _) in zip(timelines, found, strict=True)
+    ]
+
+
+def _rows(timeline: Timeline, heights: Scales) -> list[DrawnRow]:
+    with schemapi.debug_mode(False):
+        above = (faults(timeline), rates(timeline, heights))
+        return [
+            *(replace(row, chart=without_seconds(row.chart)) for row in above),
+            latency(timeline, "ack", heights),
+        ]
+
+
+def _unique_labels(entries: Sequence[Entry]) -> list[str]:
+    """Labels, with the run's folder where several have the same."""
+    named = labels(entries)
+    often = Counter(named)
+    return [
+        f"{name}, {entry.run}" if often[name] > 1 else name
+        for name, entry in zip(named, entries, strict=True)
+    ]

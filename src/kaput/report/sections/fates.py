@@ -1,0 +1,103 @@
+"""What became of the messages: their fates, with sums that add up, and the anomalies."""
+
+from __future__ import annotations
+
+from kaput.evidence.findings import Anomaly, Findings
+from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term
+from kaput.report.formats import plural
+from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sentences import arithmetic_sentence
+from kaput.scenario.vocabulary import OUTCOMES
+
+_STORED = {
+    "0": "stored 0 times",
+    "1": "once",
+    "n": "several times",
+    "unread": "not read back",
+    "uncommitted": "not committed",
+}
+_SELDOM = ("unread", "uncommitted")  # shown where there are any
+# What a message with this outcome, stored this often, is called.
+_CALLED = {("acked", "0"): "lost", ("unknown", "1"): "recovered", ("failed", "1"): "ghost"}
+
+
+def fates(run: JudgedRun) -> Section:
+    """Outcomes by how often they are stored."""
+    title = (Term("Fates", "fate"), ": every message has exactly one")
+    total = sum(fate.count for fate in run.findings.fates)
+    return Section(title, [fates_table(run.findings), adds_up(total, run.findings)], key="fates")
+
+
+def fates_table(findings: Findings) -> Table:
+    """The sums add up by row and by column."""
+    counts: dict[tuple[str, str], int] = {(f.outcome, f.stored): f.count for f in findings.fates}
+    stored = [
+        key for key in _STORED if key not in _SELDOM or any(s == key and n for (_, s), n in counts.items())
+    ]
+    rows: list[list[str | Cell]] = [
+        [
+            Term(outcome),
+            *(_cell(findings, outcome, key, counts.get((outcome, key), 0)) for key in stored),
+            f"{sum(counts.get((outcome, key), 0) for key in stored):,}",
+        ]
+        for outcome in OUTCOMES
+    ]
+    sums = [sum(counts.get((outcome, key), 0) for outcome in OUTCOMES) for key in stored]
+    return Table(
+        ["outcome of the send", *(_STORED[key] for key in stored), "sum"],
+        rows,
+        sums=["sum", *(f"{number:,}" for number in (*sums, sum(counts.values())))],
+        stories=False,  # the anomalies have the same ones
+    )
+
+
+def _cell(findings: Findings, outcome: str, stored: str, count: int) -> Cell:
+    name = "duplicate" if stored == "n" else _CALLED.get((outcome, stored), "")
+    if not count or not name:
+        return Cell(f"{count:,}")
+    # A duplicate's examples are of all outcomes together.
+    stories = [example.story for a in findings.anomaly(name) for example in a.examples]
+    return Cell(f"{count:,}", Term(name), name in ("lost", "ghost"), stories)
+
+
+def adds_up(total: int, findings: Findings) -> Paragraph:
+    """Whether a sum of fates is that of the messages sent; if not, the analysis is broken."""
+    sent = findings.totals.sent
+    if total == sent:
+        return Paragraph(f"The fates add up to the {sent:,} messages sent.", "fine")
+    return Paragraph(
+        f"The fates add up to {total:,}, NOT to the {sent:,} sent: this is a bug in kaput.", "note"
+    )
+
+
+def anomalies(run: JudgedRun) -> Section:
+    """Those that were found, with examples, and the names of those that were not."""
+    found = [anomaly for anomaly in run.findings.anomalies if anomaly.count]
+    header = ["anomaly", "count", Term("permitted"), "forbidden", "causes and examples"]
+    blocks: list[Block] = [Table(header, [_row(a) for a in found], "lrrrl")] if found else []
+    absent = dict.fromkeys(a.name for a in run.findings.anomalies if a.name not in {f.name for f in found})
+    if absent:
+        names = [part for name in absent for part in (", ", Term(name))][1:]
+        blocks.append(Paragraph(("None found: ", *names, "."), "fine"))
+    arithmetic = Term("High-watermark arithmetic", "high-watermark arithmetic")
+    blocks.append(Paragraph((arithmetic, f": {arithmetic_sentence(run.findings)}"), "fine"))
+    return Section("Anomalies", blocks)
+
+
+def _row(anomaly: Anomaly) -> list[str | Cell]:
+    causes = ", ".join(f"{cause} {count:,}" for cause, count in anomaly.causes.items() if count)
+    copies = plural(anomaly.extra_copies, "extra copy", "extra copies") if anomaly.extra_copies else ""
+    text = "; ".join(part for part in (causes, copies) if part)
+    stories = [example.story for example in anomaly.examples]
+    if stories:
+        examples = plural(len(stories), "example")
+        text = f"{text} ({examples})" if text else examples
+    name = Cell(Term(anomaly.name), f"in group {anomaly.group}" if anomaly.group else "")
+    forbidden = anomaly.count - anomaly.permitted
+    return [
+        name,
+        f"{anomaly.count:,}",
+        f"{anomaly.permitted:,}",
+        Cell(f"{forbidden:,}", bad=forbidden > 0),
+        Cell(text, stories=stories),
+    ]

@@ -1,0 +1,86 @@
+"""The faults: what confirms that each took effect, and how long it took to recover."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from kaput.evidence.findings import FaultFindings
+from kaput.evidence.findings_service import EndedBy
+from kaput.report.document import Block, Chart, Facts, Item, Section, Spec, Term
+from kaput.report.formats import milliseconds, percent
+from kaput.report.sections.availability import ENDED_BY
+from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections.summary import target_of
+from kaput.report.sentences import confirmation
+from kaput.report.timeline.recovery import recovery_bars
+
+
+def section(run: JudgedRun) -> Section | None:
+    """An item for each fault."""
+    items = [_item(run, fault, number) for number, fault in enumerate(run.findings.faults)]
+    return Section("Faults", items) if items else None
+
+
+def _item(run: JudgedRun, fault: FaultFindings, number: int) -> Item:
+    title = f"{fault.id}: {fault.fault} {target_of(fault)}"
+    facts = [(name, value) for name, value in _facts(run, fault) if value]
+    blocks: list[Block] = [Facts(facts)] if facts else []
+    if any(recovery_bars(fault)):
+        about = f"Recovery from {title}; the figures are in the table below"
+        what = "Recovery, in seconds since the fault took effect"
+        blocks.insert(0, Chart(f"recovery-{number}", what, about, partial(_recovery, fault)))
+    return Item(title, fault.proof, blocks, confirmation(fault), fault.proven)
+
+
+def _recovery(fault: FaultFindings) -> Spec:
+    from kaput.report.charts.recovery import recovery_chart
+
+    return recovery_chart(list(recovery_bars(fault)))
+
+
+def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
+    effective = run.seconds(fault.effective_ns)
+    if effective is not None:
+        yield Term("effective"), f"{effective:,.3f} s after the load began"
+    if fault.healed_ns is not None and fault.effective_ns is not None:
+        yield "healed", f"{(fault.healed_ns - fault.effective_ns) / 1e9:,.3f} s later"
+    by: EndedBy | None
+    for name, ms, by in (
+        (Term("election", "election_ms"), fault.election_ms, None),
+        (Term("first acknowledgement", "first_ack_after_ms"), fault.first_ack_after_ms, None),
+        (Term("first delivery", "first_delivery_after_ms"), fault.first_delivery_after_ms, None),
+        (Term("longest unavailability", "unavailable_ms"), fault.unavailable_ms, fault.unavailable_ended_by),
+        (Term("backlog drained", "backlog_drained_ms"), fault.backlog_drained_ms, fault.lag_ended_by),
+        (Term("full ISR after the heal", "isr_restored_ms"), fault.isr_restored_ms, None),
+    ):
+        yield name, "" if ms is None else milliseconds(ms) + _ended(name, by)
+    yield from _affected_messages(fault)
+
+
+def _ended(name: str, by: EndedBy | None) -> str:
+    if by is None:
+        return ""
+    if name == "backlog drained":
+        return " (the lag grew until the fault was healed)" if by == "heal" else ""
+    return f" ({ENDED_BY[by]})"
+
+
+def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
+    if fault.lost:
+        share = f"{percent(fault.lost_share)} of {fault.acked_in_loss_window:,} acknowledged"
+        yield (
+            Term("lost"),
+            f"{fault.lost:,} ({share} and {fault.sent_in_loss_window:,} sent in the loss window)",
+        )
+        yield Term("loss window"), milliseconds(fault.loss_window_ms)
+    for group, count in fault.stuck.items():
+        yield Term(f"stuck for {group}", "stuck"), f"{count:,} until the heal"
+    if fault.lost_after_heal:
+        yield "lost, acknowledged after the heal", f"{fault.lost_after_heal:,}"
+    if fault.sent_in_window:
+        yield (
+            Term("affected"),
+            f"{fault.affected:,} messages to the partitions that the fault hit, until their first "
+            f"acknowledgement ({fault.sent_in_window:,} were sent to all partitions in that time)",
+        )

@@ -1,0 +1,136 @@
+"""Consumer groups: what each was delivered, its members, its lag, its rebalances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kaput.evidence.findings import Findings, GroupFindings
+from kaput.evidence.findings_parts import RebalanceFindings, ShareMemberFindings
+from kaput.report.document import Block, Folded, Item, Paragraph, Section, Table, Term, limited
+from kaput.report.formats import NOTHING, milliseconds, number, plural
+from kaput.report.sections.fates import adds_up
+from kaput.report.sections.judged_run import JudgedRun
+
+_REBALANCES = 50  # of a group
+_MEMBERS = 100
+
+
+def section(run: JudgedRun) -> Section | None:
+    """An item for each group."""
+    groups = run.findings.groups
+    items = [_item(run, group) for group in groups]
+    return Section("Consumer groups", items, key="groups", detail=True) if groups else None
+
+
+def _item(run: JudgedRun, group: GroupFindings) -> Item:
+    rebalances = [one for one in run.findings.rebalances if one.group == group.group]
+    blocks: list[Block] = []
+    if rebalances:
+        blocks.append(rebalances_table(run, rebalances))
+        if any(one.ended_ns is None for one in rebalances[:_REBALANCES]):
+            blocks.append(Paragraph(f"{NOTHING}: some partition never had an owner again", "fine"))
+    handovers = handovers_table(run, rebalances)
+    if handovers.rows:
+        blocks.append(Folded("Partitions revoked and assigned, by member", [handovers], in_text=False))
+    summary = (Term("Fates", "fate"), f" for this group, and its members ({len(group.members)})")
+    blocks.append(Folded(summary, list(_fates_and_members(group, run.findings))))
+    return Item(f"{group.group} ({group.type})", ", ".join(_summary(group, rebalances)), blocks)
+
+
+def _summary(group: GroupFindings, rebalances: list[RebalanceFindings]) -> Iterator[str]:
+    yield "drained" if group.drained else "NOT drained: messages it was not delivered prove nothing"
+    yield f"{plural(group.delivered_messages, 'message')} delivered"
+    if group.redelivered:
+        yield f"{plural(group.redelivered, 'record')} redelivered"
+    if group.redelivered_after_commit:
+        yield f"{group.redelivered_after_commit:,} delivered again after their commit"
+    if group.delivered_per_s is not None:
+        yield f"{number(group.delivered_per_s)} records per second"
+    if group.longest_commit_gap_ms is not None:
+        yield f"no commit for up to {milliseconds(group.longest_commit_gap_ms)}"
+    if group.lag.max is not None:
+        yield f"lag up to {group.lag.max:,}"
+    if group.lag.final is not None:
+        yield f"{group.lag.final:,} not committed at the end"
+    if rebalances:
+        yield plural(len(rebalances), "rebalance")
+
+
+def _fates_and_members(group: GroupFindings, findings: Findings) -> Iterator[Block]:
+    rows = [[f.outcome, f.stored, f.delivered, f"{f.count:,}"] for f in group.fates if f.count]
+    total = sum(f.count for f in group.fates)
+    header = ["outcome", "times stored", "times delivered", "messages"]
+    yield Table(header, rows, "lll", sums=["sum", "", "", f"{total:,}"])
+    if total != findings.totals.sent:
+        yield adds_up(total, findings)
+    if group.members:
+        yield members_table(group)
+    idle = [member.member for member in group.members if not member.delivered]
+    if idle:
+        yield Paragraph(f"idle: {', '.join(idle)}", "fine")
+
+
+def members_table(group: GroupFindings) -> Table:
+    """Records by member; in a share group also what became of them."""
+    shared = [m for m in group.members if isinstance(m, ShareMemberFindings)]
+    if shared:
+        header = ["member", "delivered", "accepted", "released", "rejected", "failed"]
+        rows = [
+            [m.member, *(f"{n:,}" for n in (m.delivered, m.accepted, m.released, m.rejected, m.failed))]
+            for m in shared
+        ]
+        return limited(Table(header, rows), _MEMBERS)
+    # Refused commits, and anomalies, where there are any.
+    refused = ["commits refused"] if any(m.commits_refused for m in group.members) else []
+    anomalies = sorted({name for m in group.members for name in m.anomalies})
+    rows = [
+        [
+            m.member,
+            f"{m.delivered:,}",
+            *(f"{m.commits_refused:,}" for _ in refused),
+            *(f"{m.anomalies.get(name, 0):,}" for name in anomalies),
+        ]
+        for m in group.members
+    ]
+    return limited(Table(["member", "records", *refused, *anomalies], rows), _MEMBERS)
+
+
+def rebalances_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Table:
+    """One row each."""
+    header = [
+        Term("rebalance at (s)", "rebalance"),
+        Term("trigger"),
+        "took",
+        "members",
+        Term("unowned partition-seconds", "unowned_partition_seconds"),
+        Term("redelivered"),
+    ]
+    rows = [
+        [
+            _seconds(run, one.started_ns),
+            one.trigger,
+            milliseconds(None if one.ended_ns is None else (one.ended_ns - one.started_ns) / 1e6),
+            f"{one.members:,}",
+            number(one.unowned_partition_seconds),
+            f"{one.redelivered:,}",
+        ]
+        for one in rebalances
+    ]
+    return limited(Table(header, rows, "ll"), _REBALANCES)
+
+
+def handovers_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Table:
+    """When each member gave up its partitions, was assigned some, and had its first record."""
+    header = ["rebalance at (s)", "member", "revoked at", "assigned at", "first record at"]
+    rows = [
+        [_seconds(run, one.started_ns), member.member]
+        + [_seconds(run, ns) for ns in (member.revoked_ns, member.assigned_ns, member.first_record_ns)]
+        for one in rebalances[:_REBALANCES]
+        for member in one.handovers
+    ]
+    return limited(Table(header, rows, "ll"), _MEMBERS)
+
+
+def _seconds(run: JudgedRun, ns: int | None) -> str:
+    seconds = run.seconds(ns)
+    return NOTHING if seconds is None else f"{seconds:,.3f}"

@@ -1,0 +1,122 @@
+"""Leader changes: which broker took over, what the deposed leader still acknowledged, and the leader and ISR
+of each partition before, during and after the faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kaput.evidence.findings import Findings, LeaderChange
+from kaput.evidence.findings_parts import Learned, PartitionSnapshot
+from kaput.report.document import Block, Bullets, Folded, Section, Table, Term, limited
+from kaput.report.formats import milliseconds, plural
+from kaput.report.sections.judged_run import JudgedRun
+
+_CALM_CHANGES = 5  # changes that lost nothing; those that did are all shown
+_FEW_PARTITIONS = 20  # more are too much for text
+_MOST_PARTITIONS = 30
+
+
+def section(run: JudgedRun) -> Section | None:
+    """Sentences and the partition table."""
+    sentences, table = leader_sentences(run.findings), partition_table(run)
+    blocks: list[Block] = [Bullets(sentences)] if sentences else []
+    if table is not None:
+        few = len(table.rows) + table.left_out <= _FEW_PARTITIONS
+        in_text = few and len(run.findings.partition_tables) > 1
+        blocks.append(table if in_text else Folded(table.caption, [table], in_text=False))
+    return Section("Leader changes", blocks, key="leaders", detail=not sentences) if blocks else None
+
+
+def partition_table(run: JudgedRun) -> Table | None:
+    """A row for each partition, those with changes first."""
+    tables = run.findings.partition_tables
+    if not tables:
+        return None
+    at = [run.seconds(table.at_ns) for table in tables]
+    moments = [
+        table.when if seconds is None or seconds < 0 else f"{table.when}, at {seconds:,.1f} s"
+        for table, seconds in zip(tables, at, strict=True)
+    ]
+    by_moment = [{(p.topic, p.partition): p for p in table.partitions} for table in tables]
+    rows = [
+        [f"{key[0]}/{key[1]}", _brokers(one.replicas), *(_state(states[key]) for states in by_moment)]
+        for key, one in by_moment[0].items()
+    ]
+    rows.sort(key=lambda row: len(set(row[2:])) == 1)
+    header = ["partition", "replicas", *moments]
+    caption = (Term("Partition table", "partition table"), ": leader and in-sync replicas of each partition")
+    return limited(Table(header, rows, "l" * len(header), caption=caption), _MOST_PARTITIONS)
+
+
+def _state(state: PartitionSnapshot) -> str:
+    if state.leader is None and state.isr is None:
+        return "unknown"
+    leader = "leader unknown" if state.leader is None else f"broker {state.leader}"
+    epoch = "" if state.leader_epoch is None else f", epoch {state.leader_epoch}"
+    isr = "unknown" if state.isr is None else _brokers(state.isr)
+    return f"{'no leader' if state.leader == -1 else leader}{epoch}; ISR {isr}"
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids)) or "none"
+
+
+def leader_sentences(findings: Findings) -> list[str]:
+    """One for each leader change, those with losses first; of those without, the first few."""
+    costly = [change for change in findings.leader_changes if change.deposed_acks]
+    calm = [change for change in findings.leader_changes if not change.deposed_acks]
+    sentences = [", ".join(_sentence(change)) + "." for change in (*costly, *calm[:_CALM_CHANGES])]
+    more = len(calm) - _CALM_CHANGES
+    return [*sentences, f"{plural(more, 'more leader change')} without a loss."] if more > 0 else sentences
+
+
+def _sentence(change: LeaderChange) -> Iterator[str]:
+    restarted = change.leader == change.old_leader
+    how = "came back and led again" if restarted else f"took over from broker {change.old_leader}"
+    yield f"{change.topic}/{change.partition}: broker {change.leader} {how} (epoch {change.epoch})"
+    if change.first_ack_ns is not None:
+        after = (change.first_ack_ns - change.elected_ns) / 1e6
+        yield f"its first acknowledgement {milliseconds(max(0.0, after))} after the election"
+    if {known.client for known in change.learned} - {"librdkafka"}:  # kaput's own alone is not named
+        yield f"known to {' and to '.join(map(_learned, change.learned))}"
+    if not change.deposed_acks:
+        yield "the old leader acknowledged nothing that was overwritten"
+        return
+    if restarted:
+        yield f"without {change.deposed_acks:,} that it had acknowledged before, {change.lost:,} of them lost"
+        return
+    yield (
+        f"the old leader had acknowledged {change.deposed_acks:,} that were overwritten, "
+        f"{change.deposed_acks_after_election:,} of them after the election"
+    )
+    if change.two_leaders_ms:
+        yield f"the last {milliseconds(change.two_leaders_ms)} after it: for that long there were two leaders"
+    if change.overlap_ms:
+        yield f"both acknowledged for {milliseconds(change.overlap_ms)}"
+    if change.offsets_used_twice:
+        yield f"{plural(change.offsets_used_twice, 'offset')} used twice"
+    if change.lost_after_heal:
+        yield f"{change.lost_after_heal:,} of the {change.lost:,} lost were acknowledged after the heal"
+    yield from _proof(change)
+
+
+def _learned(known: Learned) -> str:
+    """`java's producer 23,268 ms after it`: by its first acknowledgement."""
+    if known.producers == 1:
+        return f"{known.client}'s producer {milliseconds(known.first_ms)} after it"
+    to = "" if known.first_ms == known.last_ms else f" to {milliseconds(known.last_ms)}"
+    return f"{known.producers} producers of {known.client} {milliseconds(known.first_ms)}{to} after it"
+
+
+def _proof(change: LeaderChange) -> Iterator[str]:
+    """How many of the lost messages were seen on which broker's disk, and how many on none."""
+    unseen = change.lost_unseen
+    if unseen is None:
+        return
+    for broker, seen in sorted(change.lost_seen.items()):
+        count = f"all {seen:,}" if seen == change.lost else f"{seen:,} of the {change.lost:,}"
+        yield f"{count} lost messages were seen on broker {broker}'s disk before it truncated them"
+    if unseen:
+        last = milliseconds(change.lost_unseen_last_ms)
+        yield f"{plural(unseen, 'lost message')}, acknowledged in the last {last}, on no broker's disk"

@@ -1,0 +1,71 @@
+"""Rates where the scenario asked for one, latencies, and the longest times without an acknowledgement."""
+
+from __future__ import annotations
+
+from kaput.evidence.findings import Findings
+from kaput.report.document import Block, Bullets, Paragraph, Section, Table
+from kaput.report.formats import milliseconds, number, plural
+from kaput.report.sections.availability import ENDED_BY
+from kaput.report.sections.judged_run import JudgedRun
+
+_UNAVAILABLE = 3
+
+
+def rates(run: JudgedRun) -> Section | None:
+    """How long the rate was below the target, and means around the faults."""
+    found = run.findings.rates
+    if found.ordered_per_s is None or not found.means:
+        return None
+    header = ["mean", "seconds", "sent per s", "acknowledged per s", "delivered per s"]
+    rows = [
+        [m.when, f"{m.seconds:,}", *map(number, (m.sent_per_s, m.acked_per_s, m.delivered_per_s))]
+        for m in found.means
+    ]
+    return Section("Rates", [Bullets(_below_target(run.findings)), Table(header, rows)], detail=True)
+
+
+def _below_target(findings: Findings) -> list[str]:
+    sentences = [f"target: {number(findings.rates.ordered_per_s)} per second"]
+    for slump in findings.rates.slumps:
+        below = f"below {number(slump.below_per_s)} per second"
+        how_long = f"{below} for up to {plural(slump.longest_s, 'second')}, {slump.total_s:,} in total"
+        sentences.append(f"{slump.what}: {how_long if slump.total_s else f'never {below}'}")
+    return sentences
+
+
+_AROUND = {"before": "before the faults", "during": "during the faults", "after": "after the last heal"}
+
+
+def latency(run: JudgedRun) -> Section | None:
+    """Percentiles, and the longest unavailability of single partitions."""
+    findings = run.findings
+    measured = {
+        "attempt to acknowledgement": findings.latency_ms.ack,
+        "attempt to delivery": findings.latency_ms.end_to_end,
+    }
+    for one in findings.latency_ms.around_faults:
+        measured |= {
+            f"attempt to acknowledgement, {_AROUND[one.when]}": one.ack,
+            f"attempt to delivery, {_AROUND[one.when]}": one.end_to_end,
+        }
+    if len(findings.groups) > 1:
+        measured |= {f"attempt to delivery to {g.group}": g.end_to_end_ms for g in findings.groups}
+    rows = [
+        [name, *map(number, (found.p50, found.p99, found.p999, found.max))]
+        for name, found in measured.items()
+        if found.max is not None
+    ]
+    blocks: list[Block] = [Table(["from", "p50", "p99", "p99.9", "max"], rows)] if rows else []
+    longest = sorted(findings.unavailability, key=lambda one: -one.longest_ms)[:_UNAVAILABLE]
+    if longest:
+        blocks.append(Paragraph("Longest time without an acknowledgement:"))
+        blocks.append(
+            Bullets(
+                [
+                    f"producer {u.producer} on {u.topic}/{u.partition}: {milliseconds(u.longest_ms)}"
+                    f"{f' ({ENDED_BY[u.ended_by]})' if u.ended_by else ''}"
+                    for u in longest
+                ]
+            )
+        )
+    return Section("Latency in ms", blocks, key="latency", detail=True) if blocks else None

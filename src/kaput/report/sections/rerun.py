@@ -1,0 +1,86 @@
+"""How to run it again: the configuration that decides what may happen, the command, versions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import Manifest
+from kaput.report.document import Block, Code, Facts, Section
+from kaput.report.formats import plural
+from kaput.report.sections.judged_run import JudgedRun
+from kaput.scenario.builtin import builtin_names
+from kaput.scenario.model import Scenario
+
+_PROMISES = {
+    "0": "promises nothing: any loss is permitted",
+    "1": "what a deposed leader acknowledged alone may be lost",
+    "all": "nothing acknowledged may be lost, with unclean leader election off",
+}
+
+
+def configuration(run: JudgedRun) -> Section | None:
+    """Settings with what they promise."""
+    if run.scenario is None:
+        return None
+    facts = Facts(_settings(run.scenario))
+    return Section("Configuration, and what it promises", [facts], key="configuration", detail=True)
+
+
+def rerun(run: JudgedRun) -> Section:
+    """The command, and which run this is."""
+    blocks: list[Block] = [Code(_command(run.findings, run.scenario))]
+    if run.manifest is not None:
+        blocks.append(Facts(_about(run.findings, run.manifest)))
+    return Section("How to run it again", blocks, key="rerun")
+
+
+def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
+    """Name, value, what it promises."""
+    cluster = scenario.cluster
+    rows = [("brokers", f"{cluster.brokers}, {cluster.mode}", "")]
+    unclean = cluster.config.get("unclean.leader.election.enable")
+    if unclean is not None:
+        promise = "a leader outside the ISR may be elected" if str(unclean).lower() == "true" else ""
+        rows.append(("unclean.leader.election.enable", str(unclean).lower(), promise))
+    for topic in scenario.topics:
+        settings = " ".join(f"{name}={value}" for name, value in topic.config.items())
+        factor = len(topic.assignment[0]) if topic.assignment else topic.replication_factor
+        count = len(topic.assignment) if topic.assignment else topic.partitions
+        text = f"{plural(count, 'partition')}, replication factor {factor} {settings}".rstrip()
+        rows.append(
+            (f"topic {topic.name}", text, "one replica: nothing survives its broker" if factor == 1 else "")
+        )
+    for spec in scenario.workload.producers:
+        text = f"acks={spec.acks} enable.idempotence={str(spec.idempotence).lower()}"
+        text += "".join(f" {name}={value}" for name, value in spec.config.items())
+        name = f"{plural(spec.count, 'producer')} to {spec.topic}"
+        retries = "" if spec.idempotence else "; a retry may store a message twice"
+        rows.append((name, text, _PROMISES[str(spec.acks)] + retries))
+    for group in scenario.workload.groups:
+        config = "".join(f" {name}={value}" for name, value in group.config.items())
+        rows.append((f"group {group.id}", f"{plural(group.members, 'member')}{config}", ""))
+    return rows
+
+
+def _command(findings: Findings, scenario: Scenario | None) -> str:
+    name = findings.run.scenario
+    source = name if name in builtin_names() else "scenario.yaml"
+    mode = (
+        f" --set cluster.mode={findings.run.mode}" if source == name and findings.run.mode != "kraft" else ""
+    )
+    command = f"kaput run {source}{mode} --seed {findings.run.seed}"
+    if source == name and scenario is not None:
+        whole = f"kaput run scenario.yaml --seed {findings.run.seed}"
+        return f"{command}\n# exactly as it was resolved, in the run folder:\n{whole}"
+    return command
+
+
+def _about(findings: Findings, manifest: Manifest) -> list[tuple[str, str]]:
+    run = findings.run
+    rows = [("run", run.id), ("seed", str(run.seed))]
+    if run.started_ns:
+        began = datetime.fromtimestamp(run.started_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        rows.append(("load began", began))
+    rows += [(name, str(version)) for name, version in manifest.versions.items() if version]
+    return rows + [(name, str(value)) for name, value in manifest.host.items()]

@@ -1,0 +1,143 @@
+"""The top of a report: the verdict, the answer in one sentence, what was done and why it came to that, the
+figures that matter. Then the reasons for the verdict.
+
+Times are seconds since the load began, as in the timeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kaput.evidence.findings import FaultFindings, LeaderChange
+from kaput.report.document import Bullets, Cell, Figure, Head, Section, Table, Term
+from kaput.report.formats import milliseconds, number, percent, plural
+from kaput.report.sections.availability import outages
+from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sentences import confirmation, verdict_sentence
+
+_FAULTS = 3
+
+
+def head(run: JudgedRun) -> Head:
+    """The top of the report."""
+    findings, about = run.findings, run.findings.run
+    verdict, _, answer = verdict_sentence(findings).partition(": ")
+    kafka = f"Kafka {about.kafka or 'of unknown version'} ({about.mode})"
+    rates = f"{number(findings.rates.sent_per_s)} sent and {number(findings.rates.acked_per_s)} acknowledged"
+    return Head(
+        verdict=verdict,
+        answer=answer,
+        tone="loss" if findings.verdict == "held" and findings.lost else findings.verdict,
+        name=about.scenario,
+        title=about.title,
+        about=f"{about.scenario}: {kafka}, seed {about.seed}, run {about.id}; {rates} per second",
+        done=f"{faults_in_a_line(run) or 'no fault was injected'} · {kafka}",
+        why=" ".join(_why(run)),
+        outages=outages(run),
+        figures=list(_figures(run)),
+    )
+
+
+def reasons(run: JudgedRun) -> Section | None:
+    """Why this verdict."""
+    found = [*run.findings.reasons, *run.findings.notes]
+    return Section("Why", [Bullets(found)]) if found else None
+
+
+def expectations(run: JudgedRun) -> Section | None:
+    """What the scenario expects, and what came of it."""
+    words = {"met": "met", "exceeded": "exceeded", "unmet": "not met"}
+    rows: list[list[str | Cell]] = [
+        [
+            one.name,
+            one.wanted,
+            "not measured" if one.found is None else number(one.found),
+            Cell(words[one.met], bad=one.met == "exceeded"),
+        ]
+        for one in run.findings.expectations
+    ]
+    table = Table(["expectation", "limit", "found", "result"], rows, "llrl")
+    return Section("Expectations", [table], key="expectations") if rows else None
+
+
+def faults_in_a_line(run: JudgedRun) -> str:
+    """The first few faults, and how many more there were."""
+    found = [_fault(fault, run) for fault in run.findings.faults[:_FAULTS]]
+    more = len(run.findings.faults) - _FAULTS
+    return "; ".join([*found, *([f"and {plural(more, 'more fault')}"] if more > 0 else [])])
+
+
+def _fault(fault: FaultFindings, run: JudgedRun) -> str:
+    """`isolate of leader-of orders/0 (broker 1) at 15.0 s for 30.0 s: confirmed`."""
+    when = _at(run, fault.effective_ns, " at ")
+    if when and fault.healed_ns is not None and fault.effective_ns is not None:
+        when += f" for {(fault.healed_ns - fault.effective_ns) / 1e9:,.1f} s"
+    return f"{fault.fault} of {target_of(fault)}{when}: {confirmation(fault)}"
+
+
+def target_of(fault: FaultFindings) -> str:
+    """`leader-of orders/0 (broker 1)`: the target, and which brokers that was."""
+    brokers = f"{'broker' if len(fault.brokers) == 1 else 'brokers'} {', '.join(map(str, fault.brokers))}"
+    return fault.target if not fault.brokers or brokers == fault.target else f"{fault.target} ({brokers})"
+
+
+def _at(run: JudgedRun, ns: int | None, before: str) -> str:
+    """` at 15.0 s`; nothing for what is not known."""
+    seconds = run.seconds(ns)
+    return "" if seconds is None else f"{before}{seconds:,.1f} s"
+
+
+def _why(run: JudgedRun) -> Iterator[str]:
+    findings = run.findings
+    if findings.verdict != "held" and findings.reasons:
+        yield findings.reasons[0]
+    costly = [change for change in findings.leader_changes if change.lost]
+    if costly:
+        worst = max(costly, key=lambda change: change.lost)
+        yield _overwritten(worst, run)
+        rest = sum(change.lost for change in costly) - worst.lost
+        if rest:
+            yield f"{plural(len(costly) - 1, 'more leader change')} lost {rest:,}."
+
+
+def _overwritten(change: LeaderChange, run: JudgedRun) -> str:
+    """How one change of leader lost messages."""
+    partition = f"{change.topic}/{change.partition}"
+    every = change.lost == run.findings.lost
+    lost = "every message lost" if every else f"{change.lost:,} of the messages lost"
+    if change.leader == change.old_leader:
+        return f"Broker {change.leader} came back as leader of {partition} without {lost}."
+    old = "The old leader" if change.old_leader is None else f"Broker {change.old_leader}"
+    last = _at(run, change.last_deposed_ack_ns, ", until ")
+    elected = _at(run, change.elected_ns, " at ")
+    return (
+        f"{old} alone acknowledged {lost}, as leader of {partition}{last}; broker {change.leader} was elected"
+        f"{elected} without them, and its log replaced the old leader's."
+    )
+
+
+def _figures(run: JudgedRun) -> Iterator[Figure]:
+    findings, totals = run.findings, run.findings.totals
+    lost, twice = findings.lost, findings.duplicate
+    share = f"{percent(lost / totals.acked)} of the acknowledged" if lost and totals.acked else ""
+    yield Figure("sent", f"{totals.sent:,}")
+    yield Figure(Term("acknowledged", "acked"), f"{totals.acked:,}")
+    yield Figure(Term("acknowledged, then lost", "lost"), f"{lost:,}", share, lost > 0)
+    yield Figure(Term("stored twice or more", "duplicate"), f"{twice:,}", bad=twice > 0)
+    if totals.unread:
+        yield Figure("not read back", f"{totals.unread:,}", bad=True)
+    elected = max((f.election_ms for f in findings.faults if f.election_ms is not None), default=None)
+    if elected is not None:
+        yield Figure(Term("until a new leader", "election_ms"), milliseconds(elected))
+    gap = max((f.unavailable_ms for f in findings.faults if f.unavailable_ms is not None), default=None)
+    if gap is not None:
+        name = Term("longest unavailability", "unavailable_ms")
+        healed = any(f.unavailable_ms == gap and f.unavailable_ended_by == "heal" for f in findings.faults)
+        yield Figure(name, milliseconds(gap), "ended only by the heal" if healed else "without an ack")
+    service = next((a for a in findings.availability if a.group is None and a.partition is None), None)
+    if service is not None:
+        name = Term("at a standstill", "standstill")
+        share = f"{percent(service.within_1s_share)} acknowledged within 1 s"
+        yield Figure(name, f"{service.standstill_s:,.1f} s", share, service.standstills > 0)
+    if findings.latency_ms.ack.p99 is not None:
+        yield Figure("ack latency p99", milliseconds(findings.latency_ms.ack.p99))

@@ -1,0 +1,35 @@
+"""Transactions: how they ended, and how long they delayed readers."""
+
+from __future__ import annotations
+
+from kaput.evidence.findings import Findings
+from kaput.report.document import Bullets, Section
+from kaput.report.formats import milliseconds, plural
+from kaput.report.sections.judged_run import JudgedRun
+
+
+def section(run: JudgedRun) -> Section | None:
+    """The sentences."""
+    found = transaction_sentences(run.findings)
+    return Section("Transactions", [Bullets(found)], detail=True) if found else None
+
+
+def transaction_sentences(findings: Findings) -> list[str]:
+    """None where there were no transactions."""
+    ended = findings.transactions
+    if ended is None:
+        return []
+    sentences = []
+    total = ended.committed + ended.aborted + ended.unknown
+    if total:
+        sentences.append(
+            f"{plural(total, 'transaction')} of {plural(ended.messages, 'message')}: {ended.committed:,} "
+            f"committed, {ended.aborted:,} aborted, {ended.unknown:,} of unknown outcome; "
+            f"{plural(findings.totals.uncommitted, 'message')} not committed"
+        )
+    if ended.longest_standstill_ms is not None:
+        sentences.append(
+            f"readers with read_committed waited up to {milliseconds(ended.longest_standstill_ms)} "
+            f"for the last stable offset of {ended.standstill_topic}/{ended.standstill_partition} (sampled)"
+        )
+    return sentences

@@ -1,0 +1,155 @@
+"""What lasted for a while during a run, as bars in seconds: faults, rebalances, leaders, ISRs, owners."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import Manifest
+
+NO_LEADER = "no leader"
+
+
+class Bar(NamedTuple):
+    """Something that went on from `begin` to `end`, in seconds: on a row, of a kind, with a text."""
+
+    row: str
+    begin: float
+    end: float
+    kind: str
+    text: str
+    short: str = ""
+
+
+class Clock(NamedTuple):
+    """Moments as seconds of the timeline."""
+
+    began_ns: int
+    end_s: float
+
+    def s(self, ns: int) -> float:
+        """Within the timeline: what came before the load began is at its begin."""
+        return round(min(max((ns - self.began_ns) / 1e9, 0.0), self.end_s), 3)
+
+    def within(self, ns: int) -> bool:
+        """Whether a moment is part of the timeline."""
+        return 0 <= (ns - self.began_ns) / 1e9 <= self.end_s
+
+
+def faults(findings: Findings, clock: Clock) -> Iterator[Bar]:
+    """Each from effective to healed, then when its lost messages were acknowledged."""
+    for fault in findings.faults:
+        if fault.effective_ns is not None:
+            brokers = f" broker {', '.join(map(str, fault.brokers))}" if fault.brokers else ""
+            end = clock.end_s if fault.healed_ns is None else clock.s(fault.healed_ns)
+            yield Bar(
+                fault.id, clock.s(fault.effective_ns), end, "fault", f"{fault.fault}{brokers}", fault.fault
+            )
+    for fault in findings.faults:
+        first, last = fault.first_lost_ack_ns, fault.last_lost_ack_ns
+        if first is not None and last is not None:
+            text = f"{fault.lost:,} messages acknowledged that are lost"
+            yield Bar("loss window", clock.s(first), clock.s(last), "loss", text, f"{fault.lost:,} lost")
+
+
+def rebalances(findings: Findings, clock: Clock) -> Iterator[Bar]:
+    """Those that went on while the load did, a row for each group."""
+    alone = len({one.group for one in findings.rebalances}) == 1
+    for one in findings.rebalances:
+        end = clock.end_s if one.ended_ns is None else clock.s(one.ended_ns)
+        if clock.within(one.started_ns):
+            row = "rebalances" if alone else f"rebalances of {one.group}"
+            yield Bar(
+                row, clock.s(one.started_ns), end, "rebalance", f"rebalance: {one.trigger}", "rebalance"
+            )
+
+
+def drain(manifest: Manifest | None, clock: Clock) -> Iterator[Bar]:
+    """The end of the run, if it had one."""
+    took = manifest.phases.get("drain") if manifest else None
+    if manifest and manifest.ended_ns and took and math.isfinite(took):
+        end = clock.s(manifest.ended_ns)
+        yield Bar("drain", max(0.0, round(end - took, 3)), end, "drain", "all partitions are read to the end")
+
+
+def _changes(events: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """leader and isr events by partition, in the order of time."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in events:
+        if row["kind"] in ("leader", "isr") and row["topic"] is not None:
+            found.setdefault(f"{row['topic']}/{row['partition']}", []).append(row)
+    return dict(sorted(found.items(), key=lambda pair: _by_number(pair[0])))
+
+
+def _by_number(place: str) -> tuple[str, int]:
+    topic, _, partition = place.rpartition("/")
+    return topic, int(partition)
+
+
+def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: Clock) -> Iterator[Bar]:
+    """The leader of each partition, a row for each; below it a deposed leader that went on acknowledging."""
+    for place, rows in _changes(events).items():
+        led = [row for row in rows if row["kind"] == "leader"]
+        for row, end in zip(led, [*(later["at_ns"] for later in led[1:]), None], strict=True):
+            leader = row["leader"]
+            kind = NO_LEADER if leader is None or leader < 0 else f"broker {leader}"
+            text = f"{kind}, epoch {row['leader_epoch']}"
+            yield from _bar(place, row["at_ns"], end, kind, text, clock, short=kind.rpartition(" ")[2])
+        yield from _deposed(place, findings, clock)
+
+
+def _deposed(place: str, findings: Findings, clock: Clock) -> Iterator[Bar]:
+    for change in findings.leader_changes:
+        if f"{change.topic}/{change.partition}" == place and change.two_leaders_ms and change.old_leader:
+            kind = f"broker {change.old_leader}"
+            text = f"{kind}, deposed, acknowledged {change.deposed_acks_after_election:,} more"
+            last_ns = change.last_deposed_ack_ns
+            row = f"{place} deposed"
+            yield from _bar(row, change.elected_ns, last_ns, kind, text, clock, short=str(change.old_leader))
+
+
+def isrs(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
+    """The in-sync replicas of each partition, a row for each; the kind is how many."""
+    for place, rows in _changes(events).items():
+        known = [row for row in rows if row["isr"] is not None]
+        for row, end in zip(known, [*(later["at_ns"] for later in known[1:]), None], strict=True):
+            members = ", ".join(map(str, sorted(row["isr"])))
+            yield from _bar(place, row["at_ns"], end, str(len(row["isr"])), members or "none", clock)
+
+
+def _bar(
+    row: str, begin_ns: int, end_ns: int | None, kind: str, text: str, clock: Clock, short: str = ""
+) -> Iterator[Bar]:
+    end = clock.end_s if end_ns is None else clock.s(end_ns)
+    begin = clock.s(begin_ns)
+    if begin < end:
+        yield Bar(row, begin, end, kind, text, short)
+
+
+def owners(events: Sequence[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
+    """Which member owned which partition; an assignment of what a member owns already changes nothing."""
+    alone = len({row["group"] for row in events if row["group"] is not None}) == 1
+    held: dict[tuple[str, str], tuple[str, int]] = {}
+    found: list[Bar] = []
+
+    def over(key: tuple[str, str], end_ns: int | None) -> None:
+        owner, since_ns = held.pop(key)
+        found.extend(_bar(key[1] if alone else ": ".join(key), since_ns, end_ns, owner, owner, clock))
+
+    for row in events:
+        key = (row["group"], f"{row['topic']}/{row['partition']}")
+        member, kind, at_ns = row["member"], row["kind"], row["at_ns"]
+        if kind == "assigned" and row["partition"] is not None:
+            if key in held and held[key][0] != member:
+                over(key, at_ns)
+            held.setdefault(key, (member, at_ns))
+        elif kind in ("revoked", "lost", "left", "killed"):
+            whole = kind in ("left", "killed") or row["partition"] is None
+            for other in [k for k, (owner, _) in held.items() if k[0] == row["group"] and owner == member]:
+                if whole or other == key:
+                    over(other, at_ns)
+    for key in list(held):
+        over(key, None)
+    return iter(sorted(found, key=lambda bar: (_by_number(bar.row), bar.begin)))

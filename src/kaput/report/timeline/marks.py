@@ -1,0 +1,57 @@
+"""What happened at one moment of a run, in seconds: elections, ISR changes, brokers and members that came or
+left, rebalances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kaput.evidence.findings import Findings
+from kaput.report.formats import milliseconds, plural
+from kaput.report.timeline.bars import Clock
+
+_VERBS = {"joined": "joined", "left": "left", "killed": "was killed"}
+
+
+class Mark(NamedTuple):
+    """Something that happened at one moment, in seconds."""
+
+    at: float
+    kind: str
+    text: str
+
+
+def rebalances(findings: Findings, clock: Clock) -> Iterator[Mark]:
+    """Where each began."""
+    for one in findings.rebalances:
+        if clock.within(one.started_ns):
+            took = None if one.ended_ns is None else (one.ended_ns - one.started_ns) / 1e6
+            lasted = (
+                "some partition never had an owner again" if took is None else f"took {milliseconds(took)}"
+            )
+            text = f"{one.group}: {one.trigger}; {lasted}, {plural(one.members, 'member')}"
+            yield Mark(clock.s(one.started_ns), "rebalance", text)
+
+
+def events(found: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Mark]:
+    """Elections (a leader after another), ISR changes, brokers and members that came and went."""
+    led: dict[tuple[str, int], int] = {}
+    for row in found:
+        place, kind = (row["topic"], row["partition"]), row["kind"]
+        text = None
+        if kind == "leader":
+            leader = row["leader"]
+            if place in led and led[place] != leader:
+                leads = "no leader of" if leader is None or leader < 0 else f"broker {leader} leads"
+                text = f"{leads} {place[0]}/{place[1]} (epoch {row['leader_epoch']})"
+            led[place] = leader
+        elif kind == "isr":
+            text = f"ISR of {place[0]}/{place[1]}: {', '.join(map(str, row['isr'] or []))}"
+        elif kind in ("fenced", "unfenced", "started", "stopped"):
+            text = f"broker {row['broker']} {kind}"
+        elif kind in ("joined", "left", "killed"):
+            text = f"{row['member']} of {row['group']} {_VERBS[kind]}"
+        if text is not None and clock.within(row["at_ns"]):
+            name = {"leader": "election", "isr": "ISR change"}.get(kind, kind)
+            yield Mark(clock.s(row["at_ns"]), name, text)

@@ -1,0 +1,186 @@
+"""The timeline of a run as charts show it: steps, bars and marks in seconds since the load began.
+
+Read from RUN_DIR/analysis (timeline, lag, events), findings.json and the manifest (bars.py, marks.py);
+nothing is judged or counted here. Where the analysis is missing or an older one's, there is no timeline, and
+a report does without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kaput.errors import KaputError
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import Manifest, RunFolder
+from kaput.report.timeline import bars, marks
+from kaput.report.timeline.bars import Bar, Clock
+from kaput.report.timeline.marks import Mark
+
+MOST_STEPS = 2_000  # on a page: no finer than a screen shows
+_LAGS = 600
+_OVERVIEW = 200  # steps at a glance: more are only noise
+COUNTS = ("sent", "acked", "failed", "unknown", "lost", "delivered")
+LATENCIES = tuple(f"{what}_{share}_ms" for what in ("ack", "end_to_end") for share in ("p50", "p99", "max"))
+_DAY_S = 86_400.0
+
+
+class Steps(NamedTuple):
+    """One row a step: `s`, its begin in seconds, counts and latencies."""
+
+    width_s: float
+    rows: Sequence[Mapping[str, float | None]]
+
+
+class Lag(NamedTuple):
+    """What a group had not committed at a moment, in seconds."""
+
+    at: float
+    group: str
+    lag: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Everything that the timeline shows, from `begin_s` to `end_s`. Steps without gaps: `fine` for a close
+    look, `overview` for all of it, `table` to be read. `faults` (with loss windows, rebalances and the
+    drain), `leaders`, `isrs`, `owners`: bars. `key`: what the names of its data sets begin with.
+    """
+
+    began_ns: int
+    begin_s: float
+    end_s: float
+    fine: Steps
+    overview: Steps
+    table: Steps
+    faults: Sequence[Bar] = ()
+    leaders: Sequence[Bar] = ()
+    isrs: Sequence[Bar] = ()
+    owners: Sequence[Bar] = ()
+    lag: Sequence[Lag] = ()
+    marks: Sequence[Mark] = ()
+    key: str = ""
+
+    @property
+    def has_deliveries(self) -> bool:
+        """Whether any group was delivered anything."""
+        return any(row["delivered"] for row in self.table.rows)
+
+    def at(self, ns: int | None) -> float | None:
+        """A moment in seconds since the load began."""
+        return None if ns is None else (ns - self.began_ns) / 1e9
+
+
+def manifest_of(folder: RunFolder) -> Manifest | None:
+    """The manifest; None if it cannot be read: findings can be shown without."""
+    try:
+        return folder.read_manifest()
+    except KaputError:
+        return None
+
+
+def read_timeline(folder: RunFolder, findings: Findings) -> Timeline | None:
+    """The timeline of a judged run, or None if its analysis has none that can be read."""
+    try:
+        levels = {width: _steps(path) for width, path in _levels(folder.analysis / "timeline")}
+        events: list[dict[str, Any]] = pq.read_table(folder.analysis / "events").to_pylist()
+        lag = pq.read_table(folder.analysis / "lag").to_pylist()
+    except (OSError, ValueError, KeyError, pa.ArrowException):
+        return None
+    if not levels or not any(levels.values()):
+        return None
+    first_ns = min(int(rows[0]["at_ns"]) for rows in levels.values() if rows)
+    began_ns = _began_ns(findings, first_ns)
+    widest = max(levels)
+    fine = next((width for width, rows in levels.items() if _span(width, rows) <= MOST_STEPS), widest)
+    overview = next((width for width, rows in levels.items() if _span(width, rows) <= _OVERVIEW), widest)
+    shown = {
+        width: Steps(width / 1e9, _seconds(_dense(levels[width], width), began_ns))
+        for width in {fine, overview, widest}
+    }
+    end_s = _end_s(findings, began_ns, (shown[fine].rows[-1]["s"] or 0.0) + fine / 1e9)
+    clock = Clock(began_ns, end_s)
+    return Timeline(
+        began_ns=began_ns,
+        begin_s=0.0,
+        end_s=end_s,
+        fine=shown[fine],
+        overview=shown[overview],
+        table=shown[widest],
+        faults=[
+            *bars.faults(findings, clock),
+            *bars.rebalances(findings, clock),
+            *bars.drain(manifest_of(folder), clock),
+        ],
+        leaders=list(bars.leaders(events, findings, clock)),
+        isrs=list(bars.isrs(events, clock)),
+        owners=list(bars.owners(events, clock)),
+        lag=list(_lag(lag, clock)),
+        marks=sorted([*marks.events(events, clock), *marks.rebalances(findings, clock)]),
+    )
+
+
+def _levels(directory: Path) -> Iterator[tuple[int, Path]]:
+    """(width in ns, directory), the finest first."""
+    found = {int(path.name.removeprefix("step_ms=")): path for path in directory.glob("step_ms=*")}
+    for width_ms in sorted(found):
+        yield width_ms * 1_000_000, found[width_ms]
+
+
+def _steps(directory: Path) -> list[dict[str, Any]]:
+    names = ("at_ns", *COUNTS, *LATENCIES)
+    table = pa.concat_tables(pq.read_table(path, partitioning=None) for path in directory.glob("*.parquet"))
+    rows: list[dict[str, Any]] = table.select(list(names)).to_pylist()
+    return rows
+
+
+def _span(width: int, rows: Sequence[Mapping[str, Any]]) -> int:
+    return (rows[-1]["at_ns"] - rows[0]["at_ns"]) // width + 1 if rows else 0
+
+
+def _dense(rows: Sequence[dict[str, Any]], width: int) -> Sequence[Mapping[str, Any]]:
+    """With rows for steps in which nothing happened; not where damaged times would make far too many."""
+    if not 0 < _span(width, rows) <= MOST_STEPS:
+        return rows
+    known = {row["at_ns"]: row for row in rows}
+    nothing = dict.fromkeys(COUNTS, 0) | dict.fromkeys(LATENCIES)
+    every = range(rows[0]["at_ns"], rows[-1]["at_ns"] + width, width)
+    return [known.get(at_ns, {"at_ns": at_ns, **nothing}) for at_ns in every]
+
+
+def _seconds(rows: Iterable[Mapping[str, Any]], began_ns: int) -> list[dict[str, Any]]:
+    return [{"s": round((row["at_ns"] - began_ns) / 1e9, 3)} | _rest(row) for row in rows]
+
+
+def _rest(row: Mapping[str, Any]) -> dict[str, Any]:
+    latencies = {name: None if row[name] is None else float(f"{row[name]:.4g}") for name in LATENCIES}
+    return {name: row[name] for name in COUNTS} | latencies
+
+
+def _began_ns(findings: Findings, first_ns: int) -> int:
+    """When the load began: as the run has it, unless that is not about these messages."""
+    started = findings.run.started_ns
+    return started if started and abs(first_ns - started) < _DAY_S * 1e9 else first_ns
+
+
+def _end_s(findings: Findings, began_ns: int, last_s: float) -> float:
+    ended = findings.run.ended_ns
+    return max(last_s, (ended - began_ns) / 1e9) if ended and (ended - began_ns) / 1e9 < _DAY_S else last_s
+
+
+def _lag(rows: Sequence[Mapping[str, Any]], clock: Clock) -> Iterator[Lag]:
+    """Of each group no more moments than a screen shows: of those that are too close, the greatest lag."""
+    width = max(clock.end_s / _LAGS, 0.001)
+    found: dict[tuple[str, int], Lag] = {}
+    for row in rows:
+        if clock.within(row["at_ns"]):
+            one = Lag(clock.s(row["at_ns"]), row["group"], row["lag"])
+            key = one.group, int(one.at / width)
+            if key not in found or one.lag > found[key].lag:
+                found[key] = one
+    return iter(sorted(found.values()))

@@ -1,0 +1,94 @@
+"""Warms up a new cluster's brokers before the timeline begins: on a topic of its own, which is deleted again.
+
+Its place: experiment.py, while the clients start. What sends and reads: workload/librdkafka/warm_up.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kaput.cluster.admin import Admin
+from kaput.errors import LabError
+from kaput.processes.ownership import Owner
+from kaput.runner.run_cluster import RunCluster
+from kaput.scenario.model import Topic
+from kaput.workload.client_spec import WarmUpSpec
+from kaput.workload.supervision.client_process import ClientProcess, start_client
+
+TOPIC = "kaput-warm-up"
+_MODULE = "kaput.workload.librdkafka.warm_up"
+_REPLICAS = 3
+_START_S = 30.0  # for its process to start
+
+
+@contextmanager
+def warmed_up(
+    cluster: RunCluster, owner: Owner, scratch: Path, limit_ms: int, note: Callable[[str], None]
+) -> Iterator[None]:
+    """Warms up while the block works; afterwards the brokers are warm, and the topic is deleted.
+
+    Does nothing to an existing cluster: its brokers are warm. A cluster that cannot be warmed up is noted.
+    """
+    if not (limit_ms and cluster.nodes):
+        yield
+        return
+    with cluster.admin() as admin:
+        try:
+            client = _started(cluster, admin, owner, scratch, limit_ms)
+        except LabError as error:
+            note(f"the brokers are not warmed up: {error}")
+            yield
+            return
+        yield
+        try:
+            client.wait(limit_ms / 1000 + _START_S)
+            admin.delete_topic(TOPIC)
+        except LabError as error:
+            note(f"the brokers may not be warm: {error}")
+            return
+    note(client.sentence())
+
+
+class _Client:
+    """The process that sends and reads."""
+
+    def __init__(self) -> None:
+        self.process: ClientProcess | None = None
+        self._warm: Mapping[str, Any] = {}
+
+    def on_message(self, message: Mapping[str, Any]) -> None:
+        """Keeps what it found."""
+        if message["kind"] == "warm":
+            self._warm = message
+
+    def wait(self, timeout_s: float) -> None:
+        """Until it has ended, or is killed after `timeout_s`. Raises LabError if it ended on its own."""
+        assert self.process is not None
+        limit = time.monotonic() + timeout_s
+        while not self.process.reported["done"].wait(0.05) and time.monotonic() < limit:
+            self.process.check("done")
+        self.process.process.kill()
+
+    def sentence(self) -> str:
+        """How warm the brokers are."""
+        p99_ms = self._warm.get("p99_ms")
+        if p99_ms is None:
+            return "the brokers may not be warm: nothing was acknowledged"
+        return f"brokers warmed up in {self._warm['seconds']} s: 99 % of acknowledgements within {p99_ms} ms"
+
+
+def _started(cluster: RunCluster, admin: Admin, owner: Owner, scratch: Path, limit_ms: int) -> _Client:
+    """Creates the topic and starts to send. Raises LabError."""
+    brokers, access = len(cluster.broker_ids()), cluster.access()
+    topic = {"name": TOPIC, "partitions": brokers, "replication-factor": min(_REPLICAS, brokers)}
+    admin.create_topics([Topic.model_validate(topic)])
+    path = None if access.path is None else str(access.path)
+    config = {"bootstrap.servers": cluster.bootstrap_servers, "client.id": TOPIC}
+    spec = WarmUpSpec(TOPIC, brokers, limit_ms, config, path)
+    client = _Client()
+    client.process = start_client(owner, scratch, TOPIC, _MODULE, spec, client.on_message)
+    return client

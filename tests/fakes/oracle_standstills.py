@@ -1,0 +1,144 @@
+"""Standstills, availability and what ended each, in plain Python: by the words of docs/GLOSSARY.md.
+
+Moment by moment and message by message, not by spells. Of histories whose events are in whole ms.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+from fakes.histories import History
+from fakes.oracle_rows import Place, Row, named, place, who
+
+SECOND = 1_000_000_000
+Scope = tuple[str | None, Place | None]  # the group (None: acknowledgements), the partition (None: all)
+
+
+class Wait(NamedTuple):
+    """One message: from when it was waited for, until when; `came`: whether it did come then."""
+
+    begin: int
+    end: int
+    came: bool
+    at: Place | None
+
+
+class Standstills:
+    """Of one history."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.waits: dict[str | None, list[Wait]] = {None: [self._ack(s) for s in history.rows["sends"]]}
+        for group in sorted({d["group"] for d in history.rows["deliveries"]} | set(history.groups)):
+            self.waits[group] = list(self._deliveries(group))
+
+    def found(self) -> dict[tuple[Any, ...], tuple[int, str | None]]:
+        """By scope and begin: how long in ns, and what ended it."""
+        told = {}
+        for scope, waits in self._scopes().items():
+            for begin, end, ended in _pauses(waits):
+                by = self._ended_by(scope, begin, end) if ended else None
+                told[*scope, begin] = (end - begin, by)
+        return told
+
+    def counts(self) -> dict[Scope, tuple[int, int]]:
+        """By scope: how many messages there were, and how many of them came within a second."""
+        told: dict[Scope, tuple[int, int]] = {}
+        for group in self.waits:
+            sends = [s for s in self.history.rows["sends"] if group is None or self._owed(s, group)]
+            places = {place(s) for s in sends if s["partition"] is not None}
+            for where in [None, *sorted(places)]:
+                mine = [s for s in sends if where in (None, place(s))]
+                if mine:
+                    told[group, where] = (len(mine), sum(self._quick(s, group) for s in mine))
+        return told
+
+    def _owed(self, send: Row, group: str) -> bool:
+        topics = self.history.subscriptions.get(group, [t["name"] for t in self.history.topics])
+        return send["outcome"] == "acked" and send["topic"] in topics
+
+    def _quick(self, send: Row, group: str | None) -> bool:
+        came = self._first(group, send) if group else send["done_ns"] if send["outcome"] == "acked" else None
+        return came is not None and came - send["attempt_ns"] <= SECOND
+
+    def _first(self, group: str, send: Row) -> int | None:
+        mine = [d for d in self.history.rows["deliveries"] if d["group"] == group and named(d)]
+        return min((d["polled_ns"] for d in mine if who(d) == who(send)), default=None)
+
+    def _ack(self, send: Row) -> Wait:
+        known, begin = send["done_ns"] is not None, send["attempt_ns"]
+        end = max(begin, send["done_ns"]) if known else begin
+        where = None if send["partition"] is None else place(send)
+        return Wait(begin, end, known and send["outcome"] == "acked", where)
+
+    def _deliveries(self, group: str) -> list[Wait]:
+        found = []
+        for send in self.history.rows["sends"]:
+            first = self._first(group, send)
+            if first is not None:
+                where = None if send["partition"] is None else place(send)
+                found.append(Wait(send["attempt_ns"], max(first, send["attempt_ns"]), True, where))
+        return found
+
+    def _scopes(self) -> dict[Scope, list[Wait]]:
+        found: dict[Scope, list[Wait]] = defaultdict(list)
+        for group, waits in self.waits.items():
+            for wait in waits:
+                found[group, None].append(wait)
+                if wait.at is not None:
+                    found[group, wait.at].append(wait)
+        return found
+
+    def _ended_by(self, scope: Scope, begin: int, end: int) -> str:
+        _, where = scope
+        rows = self.history.rows
+        events = [e for e in rows["cluster_events"] if where in (None, place(e))]
+        led: dict[Place, int] = {}
+        elections, isrs = [], []
+        for e in sorted(events, key=lambda e: (e["at_ns"], e["leader_epoch"] or 0)):
+            if e["kind"] == "leader" and place(e) in led and e["leader"] >= 0:
+                elections.append(e["at_ns"])
+            if e["kind"] == "leader" and e["leader"] >= 0:
+                led[place(e)] = e["leader"]
+            if e["kind"] == "isr":
+                isrs.append(e["at_ns"])
+        heals = [f["healed_ns"] for f in rows["faults"] if f["healed_ns"] is not None]
+        within = {
+            name: max((at for at in times if begin <= at <= end), default=None)
+            for name, times in (("heal", heals), ("election", elections), ("isr", isrs))
+        }
+        healed, elected, isr = within.values()
+        if healed is not None and (elected is None or end - healed <= 5 * SECOND):
+            return "heal"
+        for name, at in (("election", elected), ("isr", isr)):
+            if at is not None and end - at <= 5 * SECOND:
+                return name
+        if any(end < at <= end + 2 * SECOND for at in heals):
+            return "heal"
+        given_up = [
+            s["done_ns"]
+            for s in rows["sends"]
+            if s["outcome"] != "acked" and s["done_ns"] is not None and (where is None or place(s) == where)
+        ]
+        happened = any(at is not None for at in within.values())
+        return "client" if happened or any(begin <= at <= end for at in given_up) else "unknown"
+
+
+def _pauses(waits: list[Wait]) -> list[tuple[int, int, bool]]:
+    """(begin, end, whether something came): at least a second without what was waited for."""
+    spans: list[list[int]] = []
+    for wait in sorted(waits, key=lambda one: one[:2]):
+        if spans and wait.begin < spans[-1][1] + SECOND:
+            spans[-1][1] = max(spans[-1][1], wait.end)
+        else:
+            spans.append([wait.begin, wait.end])
+    came = sorted(wait.end for wait in waits if wait.came)
+    found = []
+    for begin, end in spans:
+        at = begin
+        for next_ in [*(one for one in came if begin <= one <= end), end]:
+            if next_ - at >= SECOND:
+                found.append((at, next_, next_ in came))
+            at = next_
+    return found

@@ -1,0 +1,145 @@
+"""Standstills and availability against the oracle, on histories made from seeds; the same under any cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from fakes.histories import History, at
+from fakes.in_process import InProcess
+from fakes.oracle_standstills import Standstills
+from kaput.analysis import document
+from kaput.analysis.engine.pieces import Parts
+from kaput.analysis.facts import inputs
+from kaput.analysis.pipeline import count
+from kaput.analysis.plan import BIG, Plan, plan
+from kaput.analysis.questions import questions
+from kaput.analysis.runs.tables import units
+from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
+
+SEED = 20_262
+HISTORIES = 24
+
+
+def _history(number: int) -> History:
+    """Two producers and two partitions; outages of one or of both, elections, heals, changes of the ISR, and
+    messages that fail or are waited for in vain.
+    """
+    random = Random(f"{SEED}/{number}")
+    history = History(
+        producers=[{"topic": "orders", "acks": "all", "count": 2}],
+        topics=[{"name": "orders", "partitions": 2}],
+        groups={"billing": True, "audit": True},
+    )
+    outages = []
+    for _ in range(random.randrange(4)):
+        begin = random.randrange(0, 40_000, 500)
+        end = begin + random.choice([400, 999, 1_000, 1_500, 4_000, 9_000, 14_000])
+        outages.append((begin, end, random.choice([(0,), (1,), (0, 1)])))
+        _around(history, random, end, len(outages))
+    offsets = [0, 0]
+    for producer in range(2):
+        ms = random.randrange(0, 3_000)
+        for seq in range(random.randrange(5, 40)):
+            partition = random.randrange(2)
+            _message(history, random, (producer, seq, partition), ms, outages, offsets)
+            ms += random.choice([0, 1, 50, 300, 998, 999, 1_000, 1_001, 2_500])
+    for partition in range(2):
+        history.led(1, 0, -100, [1, 2, 3], partition=partition)
+    return history.read_to_end()
+
+
+def _around(history: History, random: Random, end: int, number: int) -> None:
+    """What may have ended an outage."""
+    before = random.choice([0, 1, 300, 4_900, 5_001, 10_000])
+    partition = random.randrange(2)
+    match random.choice(["heal", "late heal", "election", "election", "isr", "no leader", None]):
+        case "heal":
+            history.fault(1, max(0, end - before - 3_000), max(0, end - before))
+        case "late heal":
+            history.fault(1, max(0, end - before - 3_000), end + random.choice([1, 1_900, 2_100]))
+        case "election":
+            history.led(1 + number % 3, number, end - before, [1, 2, 3], partition=partition)
+        case "isr":
+            history.led(None, None, end - before, [1, 2], kind="isr", partition=partition)
+        case "no leader":
+            history.led(-1, number, end - before, [1], partition=partition)
+
+
+def _message(
+    history: History,
+    random: Random,
+    message: tuple[int, int, int],
+    ms: int,
+    outages: list[tuple[int, int, tuple[int, ...]]],
+    offsets: list[int],
+) -> None:
+    producer, seq, partition = message
+    done = ms + random.choice([0, 1, 5, 40])
+    for begin, end, where in outages:
+        if begin <= done < end and partition in where:
+            done = end + random.choice([0, 1, 700])
+    row = {"producer": producer, "seq": seq, "topic": "orders", "error": None, "attempt_ns": at(ms)}
+    outcome = random.choice(["acked"] * 9 + ["failed", "unknown"])
+    if outcome != "acked":
+        known = random.random() < 0.7
+        lost_place = random.random() < 0.3
+        row |= {"done_ns": at(done) if known else None, "partition": None if lost_place else partition}
+        history.add("sends", **row, outcome=outcome, offset=None)
+        return
+    offset = offsets[partition]
+    offsets[partition] += 1
+    history.add("sends", **row, outcome=outcome, offset=offset, partition=partition, done_ns=at(done))
+    history.stored(offset, producer, seq, partition=partition)
+    for group in history.groups:
+        for _ in range(random.choice([0, 1, 1, 1, 2])):
+            polled = done + random.choice([0, 3, 30, 1_500])
+            history.handed(offset, producer, seq, polled, group=group, partition=partition)
+
+
+@pytest.mark.parametrize("first", range(0, HISTORIES, 6))
+def test_standstills_equal_oracle(first: int, tmp_path: Path) -> None:
+    """When each began, how long it was and what ended it; what was acknowledged and delivered in time."""
+    for number in range(first, first + 6):
+        history = _history(number)
+        evidence = inputs.read(check(history.write(tmp_path / str(number))))
+        oracle = Standstills(history)
+        expected = oracle.found(), oracle.counts()
+        for work in (plan(evidence.evidence), _cut(evidence, number)):
+            found = document.findings(count(InProcess(), evidence, work), questions())  # type: ignore[arg-type]
+            assert _told(found) == expected, number
+
+
+def test_the_histories_show_every_end() -> None:
+    """Agreement on what never happens would mean nothing."""
+    every = [found for n in range(HISTORIES) for found in Standstills(_history(n)).found().items()]
+    ends = Counter(by for _, (_, by) in every)
+    assert min(ends[by] for by in ("heal", "election", "isr", "client", "unknown", None)) >= 3, ends
+    whole = sum(place is None for (_, place, _), _ in every)
+    assert whole > HISTORIES // 2
+
+
+def _cut(evidence: inputs.Inputs, number: int) -> Plan:
+    tasks = [[unit] for table in BIG for unit in units(evidence.evidence, table)]
+    Random(number).shuffle(tasks)
+    return Plan(tasks, Parts(3, 4), 1_000_000)
+
+
+def _told(found: Findings) -> tuple[object, object]:
+    def where(one: object) -> tuple[object, object]:
+        topic, partition = getattr(one, "topic"), getattr(one, "partition")  # noqa: B009
+        return getattr(one, "group"), None if topic is None else (topic, partition)  # noqa: B009
+
+    standstills = {
+        (*where(one), one.from_ns): (one.to_ns - one.from_ns, one.ended_by) for one in found.standstills
+    }
+    counts = {where(one): (one.messages, one.within_1s) for one in found.availability if one.messages}
+    for one in found.availability:
+        mine = [s for s in found.standstills if where(s) == where(one)]
+        assert one.standstills == len(mine)
+        assert one.standstill_s * 1e3 == pytest.approx(sum(s.length_ms for s in mine))
+    return standstills, counts

@@ -1,0 +1,74 @@
+"""Producers whose acknowledgements cannot be Kafka's; histories by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.histories import History, at
+from fakes.judging import judged
+
+
+def _killed(acks: str = "all", **fault: Any) -> History:
+    """Broker 1 leads and is killed from 1,000 to 5,000 ms; broker 2 is elected at 3,000 ms."""
+    producer = {"topic": "orders", "acks": acks, "client": "command", "command": "liar"}
+    history = History(producers=[producer]).led(1, 0, -100, [1, 2]).led(2, 1, 3_000, [2])
+    return history.fault(1, 1_000, 5_000, **fault)
+
+
+def _sent(history: History, seq: int, attempt: float, done: float, **more: Any) -> History:
+    return history.acked(0, seq, seq, attempt_ns=at(attempt), done_ns=at(done), **more)
+
+
+def test_acknowledged_while_no_leader_ran(tmp_path: Path) -> None:
+    """Only what was attempted and acknowledged between the kill and the election."""
+    history = _killed()
+    times = [(900, 950), (999, 1_001), (1_000, 1_001), (2_000, 3_000), (2_999, 3_001), (3_001, 3_002)]
+    for seq, (attempt, done) in enumerate(times):
+        _sent(history, seq, attempt, done)
+    found = judged(history, tmp_path)
+    (suspect,) = found.suspects
+    assert (suspect.producer, suspect.client, suspect.acked_leaderless) == (0, "command", 2)
+    assert suspect.story in found.notes
+    assert suspect.story == (
+        "Suspect the client program of producer 0 (command), not Kafka: 2 messages were "
+        "sent and acknowledged while their partition had no running leader."
+    )
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        _killed("0"),
+        _killed(fault="isolate"),
+        _killed(bit=False),
+        _killed().led(1, 1, 1_100, [1]),
+        _killed().add("cluster_events", kind="started", broker=1, at_ns=at(1_100), source="lab"),
+    ],
+    ids=["acks=0", "its process runs", "not proven", "elected before", "started before"],
+)
+def test_what_may_be_kafkas_is_not_suspected(history: History, tmp_path: Path) -> None:
+    """Some broker may have acknowledged it, or none had to."""
+    assert judged(_sent(history, 0, 2_000, 2_001), tmp_path).suspects == []
+
+
+@pytest.mark.parametrize(
+    ("client", "offset", "suspected"),
+    [("command", None, 3), ("command", 0, 0), ("librdkafka", None, 0), ("java", None, 0)],
+)
+def test_lost_without_an_offset_and_without_a_cause(
+    client: str, offset: int | None, suspected: int, tmp_path: Path
+) -> None:
+    """Messages that were never sent; one with an offset may have been Kafka's, and known clients have none
+    for what a broker had already.
+    """
+    producer = {"topic": "orders", "acks": "all", "client": client}
+    history = History(producers=[producer | ({"command": "liar"} if client == "command" else {})])
+    history.acked(0, 0, 0)
+    for seq in range(1, 4):
+        history.sent(0, seq, None if offset is None else seq)
+    found = judged(history, tmp_path)
+    assert found.lost == 3
+    assert [one.lost_without_offset for one in found.suspects] == ([suspected] if suspected else [])

@@ -1,0 +1,51 @@
+"""`kaput fault kinds` and `targets`: what there is, without a cluster."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from kaput.cli.main import app
+from kaput.errors import UsageError
+from kaput.scenario.options import OPTIONS
+from kaput.scenario.steps import FaultStep
+from kaput.scenario.values import TARGETS
+
+
+def call(*words: str) -> str:
+    """What the verb prints."""
+    result = CliRunner().invoke(app, ["fault", *words])
+    if result.exception:
+        raise result.exception
+    return result.output
+
+
+def test_every_fault_of_a_scenario_is_listed_with_its_options() -> None:
+    """Once for each kind of target; with an effect and a proof."""
+    found = json.loads(call("kinds", "--json"))
+    known = set(FaultStep.model_json_schema()["properties"]["fault"]["enum"])
+    assert {each["fault"] for each in found} == known
+    for each in found:
+        assert each["effect"] and each["proof"] and each["hits"]
+        assert OPTIONS.get(each["fault"], {}).items() <= each["options"].items()
+
+
+def test_one_fault_is_described_in_a_few_lines() -> None:
+    """An unknown one is an error that names the nearest."""
+    text = call("kinds", "delay")
+    assert text.startswith("delay: brokers, controllers") and "Options: from=everybody, delay=250ms" in text
+    assert "Confirmed by: " in text and "kill" not in text
+    with pytest.raises(UsageError, match="no fault dealy; did you mean delay"):
+        call("kinds", "dealy")
+
+
+def test_every_target_is_listed() -> None:
+    """In the form in which it is written."""
+    lines = call("targets").splitlines()
+    assert [line.split("  ")[0] for line in lines] == [form for form, _ in TARGETS.values()]
+    assert json.loads(call("targets", "--json"))[0] == {
+        "target": "broker N",
+        "meaning": "the broker of that number",
+    }
