@@ -7,9 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.questions import losses
+from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.questions import loss_kinds, losses
 from kaput.analysis.questions.loss_kinds import LOSS, rank
 from kaput.analysis.runs.names import Names
+from kaput.verdict.facts import Circumstances, Loss
 
 _LOSS: dict[str, Any] = dict.fromkeys(LOSS, False) | {
     **{"producer": 3, "seq": 100, "topic": 0, "place": 7, "offset": 50, "cause": "deposed-leader"},
@@ -33,15 +35,21 @@ def test_losses_are_counted_by_kind() -> None:
 def test_what_a_deposed_leader_acknowledged() -> None:
     """At the moment of the election counts as after it, at that of the heal not; offsets used twice, once."""
     rows = _rows(
-        *({}, {"done_ns": 20}, {"done_ns": 19, "offset": 51}, {"done_ns": 60, "lost": False}),
+        *(
+            {},
+            {"done_ns": 20},
+            {"done_ns": 19, "offset": 51},
+            {"done_ns": 60},
+            {"done_ns": 62, "lost": False},
+        ),
         *({"done_ns": 61, "offset": 52, "holder_producer": None}, {"cause": "unexplained", "later_epoch": 6}),
         {"cause": "leader-restarted", "later_epoch": 8, "fault": "2-pause", "done_ns": 99},
     )
     found = losses.deposed(rows, {"1-kill": 60, "2-pause": None}).sort("later_epoch").to_dicts()
-    first = {"place": 7, "later_epoch": 5, "fault": "1-kill", "acks": 5, "lost": 4, "after_election": 4}
+    first = {"place": 7, "later_epoch": 5, "fault": "1-kill", "acks": 6, "lost": 5, "after_election": 5}
     second = {"place": 7, "later_epoch": 8, "fault": "2-pause", "acks": 1, "lost": 1, "after_election": 1}
     assert found == [
-        first | {"after_heal": 1, "offsets_twice": 2, "first_ns": 19, "last_ns": 61},
+        first | {"after_heal": 1, "offsets_twice": 2, "first_ns": 19, "last_ns": 62},
         second | {"after_heal": 0, "offsets_twice": 1, "first_ns": 99, "last_ns": 99},
     ]
 
@@ -74,6 +82,18 @@ def test_how_well_a_loss_is_explained(
         acks_1 = acks_1 | {better["producer"]}
     low, high = _rows(worse, better).select(rank(acks_1)).to_series().to_list()
     assert low < high
+
+
+def test_a_loss_as_the_verdict_takes_it() -> None:
+    """Its producer, topic and cause, how many, and all circumstances in their places."""
+    names = Names(["payments", "orders"], [], [])
+    every = _rows({"topic": 1, "messages": 7}, *({"topic": 0, "messages": 1, name: True} for name in KNOWN))
+    first, *others = loss_kinds.losses(every, names, "messages")
+    assert first == Loss(3, "orders", "deposed-leader", 7, Circumstances(*[False] * len(KNOWN)))
+    assert [one.topic for one in others] == ["payments"] * len(KNOWN)
+    for name, one in zip(KNOWN, others, strict=True):
+        assert one.known == Circumstances(**{known: known == name for known in KNOWN})
+    assert loss_kinds.loss(every.row(0, named=True), names).count == 1
 
 
 def test_the_table_of_losses_has_a_schema_without_any() -> None:
