@@ -30,7 +30,7 @@ def recount_lost(result: Result) -> int:
 
 def test_noop_finds_nothing(kaput: Kaput) -> None:
     """Without a fault there is no anomaly at all: what is found in other runs is not the lab's doing."""
-    result = kaput.run("noop", "--page", "--set", "workload.warm-up=3s", jvm=True)
+    result = kaput.run("noop", "--page", "--set", "workload.warm-up=10s", jvm=True)
     assert re.search(r"brokers warmed up in \d+\.\d s: 99 % of acknowledgements within \d", result.stderr)
     topics = {row["topic"] for row in result.rows("cluster_events", "topic")}
     assert topics == {None, "orders", "__consumer_offsets"}  # nothing of the warm-up

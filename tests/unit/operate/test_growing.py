@@ -10,7 +10,7 @@ import pytest
 from fakes.cluster import FakeNode
 from kaput.errors import BrokerError, LabError, UsageError
 from kaput.operate.fault_injection import InjectedFault
-from kaput.operate.lab import Lab, lab
+from kaput.operate.lab import Lab
 
 
 class GrowingCluster:
@@ -57,7 +57,7 @@ def cluster() -> GrowingCluster:
 @pytest.fixture
 def grown(cluster: GrowingCluster) -> Lab:
     """A lab around it."""
-    made = lab(brokers=3)
+    made = Lab(brokers=3)
     made._cluster, made._faults = cluster, NoFaults()  # type: ignore[assignment]
     return made
 

@@ -12,7 +12,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.errors import UsageError
 from kaput.java import Java
 from kaput.operate.fault_injection import FaultInjector
-from kaput.operate.lab import Lab, lab
+from kaput.operate.lab import Lab
 
 
 class WholeCluster:
@@ -33,7 +33,7 @@ def world() -> World:
 @pytest.fixture
 def made(world: World) -> Lab:
     """A lab around it."""
-    found = lab(brokers=3, controllers=1, network="namespaces")
+    found = Lab(brokers=3, controllers=1, network="namespaces")
     faults = FaultInjector(world.nodes, world.network, world.admin, lambda: found.spec, seed=1)  # type: ignore[arg-type]
     found._faults, found._cluster = faults, WholeCluster()  # type: ignore[assignment]
     return found
@@ -69,7 +69,7 @@ def test_jars_may_be_fetched_ahead_of_time(monkeypatch: pytest.MonkeyPatch) -> N
         wanted.append((version, found))
         return Distribution("4.2.0", (), "home")
 
-    made = lab(kafka="4.3.1")
+    made = Lab(kafka="4.3.1")
     made.fetch(home)
     assert wanted == [("4.3.1", java)] and made.spec.kafka == "4.2.0"
 

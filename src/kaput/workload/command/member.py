@@ -18,6 +18,7 @@ from typing import Any
 
 from kaput.core import TopicPartition
 from kaput.evidence.schemas import SEEK
+from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import CommandMemberSpec, client_properties
 from kaput.workload.command.host import COMMAND, READY_S, HostedMember, run_member, start_failure
 from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of, partition_lists
@@ -113,4 +114,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_client(main)

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from kaput.scenario.vocabulary import OUTCOMES
+from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import CommandProducerSpec, client_properties, notify
 from kaput.workload.command.host import COMMAND, READY_S, run_producer, start_failure
 from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of
@@ -156,4 +157,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_client(main)

@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import JavaMemberSpec, notify
 from kaput.workload.command.host import READY_S, HostedMember, run_member, start_failure
 from kaput.workload.command.program import Line, ProgramError, integer
@@ -124,4 +125,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_client(main)

@@ -14,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import JavaProducerSpec, notify
 from kaput.workload.command.host import READY_S, run_producer, start_failure
 from kaput.workload.command.producer import FLUSH_S
@@ -107,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_client(main)

@@ -13,6 +13,7 @@ import numpy as np
 
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
+from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import JavaMemberSpec
 from kaput.workload.command.host import READY_S
 from kaput.workload.command.program import Line, integer
@@ -96,4 +97,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_client(main)

@@ -16,7 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message
 from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.evidence.schemas import SEEK
-from kaput.processes.skip_pandas import skip_pandas
+from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import PipeMemberSpec, notify
 from kaput.workload.librdkafka.client_setup import tune_garbage_collection
 from kaput.workload.librdkafka.member import Member
@@ -80,10 +80,9 @@ class PipeMember(Member):
 
 def main() -> None:
     """Runs one member until SIGTERM or the end of stdin."""
-    skip_pandas()
     tune_garbage_collection()
     run_member(PipeMember(PipeMemberSpec(**json.loads(Path(sys.argv[1]).read_text()))))
 
 
 if __name__ == "__main__":
-    main()
+    run_client(main)

@@ -19,7 +19,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Message, Producer
 
-from kaput.processes.skip_pandas import skip_pandas
+from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import ProducerSpec, client_settings, notify
 from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
 from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
@@ -192,9 +192,8 @@ def run(sender: Sender) -> None:
 
 def main() -> None:
     """Runs one producer until every outcome is known."""
-    skip_pandas()
     run(Sender(ProducerSpec(**json.loads(Path(sys.argv[1]).read_text()))))
 
 
 if __name__ == "__main__":
-    main()
+    run_client(main)

@@ -28,7 +28,7 @@ from confluent_kafka import (
 )
 
 from kaput.evidence.recorder import Recorder
-from kaput.processes.skip_pandas import skip_pandas
+from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import Acknowledgement, ShareMemberSpec, client_settings, notify
 from kaput.workload.librdkafka.authorization import AuthorizationErrors
 from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
@@ -158,10 +158,9 @@ class ShareMember:
 
 def main() -> None:
     """Runs one member until SIGTERM or the end of stdin."""
-    skip_pandas()
     tune_garbage_collection()
     run_member(ShareMember(ShareMemberSpec(**json.loads(Path(sys.argv[1]).read_text()))))
 
 
 if __name__ == "__main__":
-    main()
+    run_client(main)

@@ -17,8 +17,8 @@ from pathlib import Path
 from confluent_kafka import KafkaException, Producer
 
 from kaput.evidence.recorder import Recorder
-from kaput.processes.skip_pandas import skip_pandas
 from kaput.scenario.transactions import Transactions
+from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.librdkafka.producer import PURGE_S, Sender, run
@@ -167,9 +167,8 @@ def _error_text(error: KafkaException) -> str:
 
 def main() -> None:
     """Runs one producer until every outcome is known."""
-    skip_pandas()
     run(TransactionalSender(ProducerSpec(**json.loads(Path(sys.argv[1]).read_text()))))
 
 
 if __name__ == "__main__":
-    main()
+    run_client(main)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from kaput.processes.skip_pandas import skip_pandas
+from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import WarmUpSpec, client_settings, notify
 from kaput.workload.librdkafka.client_setup import quiet_logger
 
@@ -46,8 +46,8 @@ class WarmUp:
         self._consumer.assign([TopicPartition(spec.topic, p, 0) for p in range(spec.partitions)])
 
     def run(self) -> tuple[float, float | None]:
-        """Seconds it took, and the 99th percentile of the last window in ms: None without acknowledgements.
-        Raises KafkaException.
+        """Seconds it took, and the 99th percentile (ms) of the last window with acknowledgements: None if
+        nothing was acknowledged. Raises KafkaException.
         """
         began = time.monotonic()
         limit = began + self._spec.limit_ms / 1000
@@ -56,7 +56,8 @@ class WarmUp:
             windows.append(self._window(min(limit, time.monotonic() + WINDOW_S)))
         self._producer.purge()
         self._consumer.close()
-        return time.monotonic() - began, windows[-1] if windows else None
+        known = [p99_ms for p99_ms in windows if p99_ms is not None]
+        return time.monotonic() - began, known[-1] if known else None
 
     def _window(self, end: float) -> float | None:
         """The 99th percentile (ms) of acknowledgements that come before `end` (monotonic clock)."""
@@ -100,7 +101,6 @@ def percentile_99(values: Sequence[float]) -> float | None:
 
 def main() -> None:
     """Warms up until latencies are settled, then reports `warm` and `done`."""
-    skip_pandas()
     spec = WarmUpSpec(**json.loads(Path(sys.argv[1]).read_text()))
     try:
         seconds, p99_ms = WarmUp(spec).run()
@@ -112,4 +112,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_client(main)

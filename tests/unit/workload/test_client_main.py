@@ -1,0 +1,33 @@
+"""What a client process says of an error of the operating system."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kaput.workload.client_main import run_client
+
+
+def test_an_error_of_the_operating_system_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the file, and no traceback; an error without a file is told all the same."""
+
+    def fails(error: OSError) -> None:
+        raise error
+
+    for error, message in [
+        (PermissionError(13, "Permission denied", "/runs/1/evidence"), "/runs/1/evidence: Permission denied"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("no message of a number"), "no message of a number"),
+    ]:
+        with pytest.raises(SystemExit) as ended:
+            run_client(lambda error=error: fails(error))  # type: ignore[misc]
+        printed = capsys.readouterr()
+        assert ended.value.code == 1 and printed.err == ""
+        assert json.loads(printed.out) == {"kind": "trouble", "message": message}
+
+
+def test_any_other_error_is_a_defect() -> None:
+    """Its traceback is needed."""
+    with pytest.raises(ZeroDivisionError):
+        run_client(lambda: print(1 / 0))
