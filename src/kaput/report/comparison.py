@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
 from kaput.report.formats import NOTHING, number
+from kaput.report.sentences import verdict_word
 from kaput.report.statistics import summarise
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.scenario.options import TOPIC_FAULTS
@@ -236,7 +237,7 @@ def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[Column]:
 
 def _verdicts(line: Sequence[Entry]) -> str:
     """`held`; of several runs how many of each."""
-    verdicts = [entry.findings.verdict if entry.findings else _FAILED for entry in line]
+    verdicts = [verdict_word(entry.findings) if entry.findings else _FAILED for entry in line]
     if len(line) == 1:
         return verdicts[0]
     return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())

@@ -12,7 +12,7 @@ from kaput.evidence.findings import FaultFindings, LeaderChange
 from kaput.report.document import Bullets, Figure, Head, Section, Term
 from kaput.report.formats import milliseconds, number, percent, plural
 from kaput.report.sections.judged_run import JudgedRun
-from kaput.report.sentences import confirmation, verdict_sentence
+from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
 
 _FAULTS = 3
 
@@ -71,8 +71,8 @@ def _at(run: JudgedRun, ns: int | None, before: str) -> str:
 
 def _why(run: JudgedRun) -> Iterator[str]:
     findings = run.findings
-    if findings.verdict != "held" and findings.reasons:
-        yield findings.reasons[0]
+    if findings.verdict != "held" and (why := promise_reasons(findings)) and findings.promise != "held":
+        yield why[0]
     costly = [change for change in findings.leader_changes if change.lost]
     if costly:
         worst = max(costly, key=lambda change: change.lost)
