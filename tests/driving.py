@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pyarrow.dataset as ds
 
-from fakes.spark import shared_context
+from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
@@ -91,8 +91,8 @@ class Kaput:
         """`kaput run SCENARIO --json`; fails if stdout is not one JSON document. Brokers stay cold:
         most tests don't look at latencies.
 
-        `jvm`: judged as users' runs are, with Spark's JVM started behind the load. Else the findings are of
-        a Spark played in kaput's process, and the real one that all tests share must find the same.
+        `jvm`: judged as users' runs are, with Spark's JVM started behind the load. Spark played in this
+        process must find the same. Else the findings are of a Spark played in kaput's process.
         """
         kaput = KAPUT if jvm else WITHOUT_JVM
         done = subprocess.run(
@@ -108,10 +108,9 @@ class Kaput:
         (folder,) = [
             p.parent for p in self.runs.glob("*/manifest.json") if findings["run"]["id"] in p.read_text()
         ]
-        if not jvm:
-            assert analyse(check(RunFolder(folder)), shared_context()) == read_findings(
-                folder / "findings.json"
-            )
+        if jvm:
+            again = analyse(check(RunFolder(folder)), InProcess())  # type: ignore[arg-type]
+            assert again == read_findings(folder / "findings.json")
         return Result(done.returncode, findings, done.stderr, folder)
 
     def analyze(self, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

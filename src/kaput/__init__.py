@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kaput.api.findings import Findings, load
+    from kaput.api.lab import Lab, lab
     from kaput.api.running import analyze, run
     from kaput.api.runs import Run
     from kaput.errors import FaultError, KaputError, LabError, UsageError
     from kaput.operate.fault_injection import InjectedFault
-    from kaput.operate.lab import Lab, lab
 
 __all__ = [
     "FaultError", "Findings", "InjectedFault", "KaputError", "Lab", "LabError", "Run", "UsageError",
@@ -25,7 +25,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Findings": "api.findings", "load": "api.findings", "Run": "api.runs",
     "analyze": "api.running", "run": "api.running",
-    "Lab": "operate.lab", "lab": "operate.lab", "InjectedFault": "operate.fault_injection",
+    "Lab": "api.lab", "lab": "api.lab", "InjectedFault": "operate.fault_injection",
     "FaultError": "errors", "KaputError": "errors", "LabError": "errors", "UsageError": "errors",
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from kaput.operate.lab import Lab
+    from kaput.api.lab import Lab
 
 MARKER, INI = "kafka_cluster", "kaput_cluster"
 # Their names in kaput 0.1.0; gone in the release after the next.
@@ -77,7 +77,7 @@ def _deprecated(old: str, new: str) -> None:
 
 def _started(*args: Any, **cluster: Any) -> Iterator[Lab]:
     """The lab while tests use it; a broker that died on its own makes their result worth little."""
-    from kaput.operate.lab import lab
+    from kaput.api.lab import lab
 
     with lab(*args, **cluster) as started:
         yield started

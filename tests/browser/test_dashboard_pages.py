@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from browser.conftest import READY_MS, Opened, Opens
 from fakes.isolation import judged
@@ -39,9 +40,12 @@ def _assert_sound(opened: Opened, site: Site) -> None:
     assert all(url.startswith((site.url, "data:")) for url in opened.asked), opened.asked
 
 
+def _figure(page: Page, name: str) -> Locator:
+    return page.locator("#counts li").filter(has=page.get_by_text(name, exact=True)).locator("b")
+
+
 def _number(page: Page, name: str) -> int:
-    figure = page.locator("#counts li").filter(has=page.get_by_text(name, exact=True))
-    return int(figure.locator("b").text_content().replace(",", ""))  # type: ignore[union-attr]
+    return int(_figure(page, name).text_content().replace(",", ""))  # type: ignore[union-attr]
 
 
 def test_runs_are_found_and_two_are_compared_by_keyboard(site: Site, opens: Opens) -> None:
@@ -61,10 +65,14 @@ def test_runs_are_found_and_two_are_compared_by_keyboard(site: Site, opens: Open
     page.keyboard.press("Enter")
     page.wait_for_selector("body[data-ready]", state="attached")
     assert "run=first" in page.url and "run=second" in page.url
-    assert page.locator("#acked path").count() == 2 and page.locator("#p99 path").count() == 2
-    assert len(page.locator("#acked path").first.get_attribute("d") or "") > 100
-    expect(page.locator("tbody")).to_contain_text("lost")
+    for name in (f"{run}-{row}" for run in (0, 1) for row in ("faults", "rates", "ack")):
+        assert (
+            page.locator(f"#chart-{name} svg .mark-line path, #chart-{name} svg .mark-rect path").count() > 1
+        )
+    expect(page.locator("main")).to_contain_text("lost 750")
     _assert_sound(opened, site)
+    page.get_by_role("link", name="All runs").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
 
 
 def test_the_list_is_that_of_now(site: Site, opens: Opens) -> None:
@@ -82,7 +90,7 @@ def test_the_list_is_that_of_now(site: Site, opens: Opens) -> None:
 def test_the_report_is_drawn_though_it_belongs_to_no_site(site: Site, opens: Opens) -> None:
     """Its charts and its words, behind the policy that shuts it off."""
     opened = opens(f"{site.url}/runs/first")
-    assert opened.page.locator("#chart-done svg").count() == 1
+    assert opened.page.locator("#chart-faults svg").count() == 1
     assert opened.page.evaluate("origin") == "null"
     _assert_sound(opened, site)
 
@@ -106,8 +114,10 @@ def test_a_run_is_watched_from_its_start_to_its_verdict(site: Site, opens: Opens
         samples.row(began, "kaput", "leader", labels, 1.0)
         samples.row(began, "kaput", "lag", [("group", "billing"), ("topic", "o"), ("partition", "0")], 42.0)
         samples.flush()
-        expect(page.locator("#counts")).to_contain_text("300")
-        assert _number(page, "acknowledged") == 300
+        expect(_figure(page, "sent")).to_have_text("300")
+        expect(_figure(page, "acknowledged")).to_have_text("300")
+        drawn = page.locator("#chart-rates .mark-line path").first
+        expect(drawn).to_have_attribute("aria-label", "s: 0; rate: 300; what: sent")
         expect(page.locator("#places")).to_contain_text("orders/0")
         expect(page.locator("#lags")).to_contain_text("42")
         fault = ("1-isolate", "isolate", "leader-of orders/0", [1], began)
@@ -134,12 +144,15 @@ def test_a_run_is_replayed(site: Site, opens: Opens) -> None:
     """Moved through by keyboard, played at 50x to its end; what is shown at the end is what was judged."""
     opened = opens(f"{site.url}/runs/first/replay")
     page = opened.page
+    page.wait_for_selector("body[data-playable]", state="attached")
     findings = json.loads((site.dashboard.runs.root / "first" / "findings.json").read_text())
     assert _number(page, "sent") == 0
     page.locator("#at").focus()
     for _ in range(5):
         page.keyboard.press("PageUp")
     middle = _number(page, "sent")
+    expect(page.locator(".readout")).to_have_text(re.compile(r"^33\.00 s · sent 50/s"))
+    assert page.locator("#chart-leaders svg").count() == page.locator("#chart-lag svg").count() == 1
     assert 0 < middle < findings["totals"]["sent"]
     page.locator("#speed").select_option("50")
     page.locator("#play").click()

@@ -99,6 +99,9 @@ def test_who_acknowledges_before_he_sends_is_caught(played: tuple[Result, dict[s
     assert result.count("lost") == len(lost) == MESSAGES // EACH
     assert result.causes("lost") == {"unexplained": MESSAGES // EACH}
     assert (result.status, result.findings["verdict"]) == (1, "violated")
+    (suspect,) = result.findings["suspects"]
+    assert (suspect["producer"], suspect["lost_without_offset"]) == (numbers["liar"], len(lost))
+    assert suspect["story"] in result.findings["notes"]
 
 
 @pytest.mark.parametrize("client", CLIENTS)

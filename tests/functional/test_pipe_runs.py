@@ -12,7 +12,7 @@ from driving import Kaput
 @pytest.mark.long
 def test_every_order_has_one_invoice(kaput: Kaput) -> None:
     """Of which a reader with read_committed is shown one: by kaput's count, and by ours."""
-    result = kaput.run("exactly-once-pipe")
+    result = kaput.run("exactly-once-pipe", jvm=True)
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     shown = {(row["producer"], row["seq"]) for row in result.rows("log") if row["visible"]}
     made = [row for row in result.rows("outputs") if (row["producer"], row["seq"]) in shown]

@@ -37,7 +37,7 @@ def test_a_share_group_is_a_queue(kaput: Kaput, tmp_path: Path) -> None:
     """Every record is accepted or rejected once; what was released came again, with the next count."""
     scenario = tmp_path / "queue.yaml"
     scenario.write_text(_QUEUE)
-    result = kaput.run(str(scenario))
+    result = kaput.run(str(scenario), jvm=True)
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.status == 0
     (group,) = result.findings["groups"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from driving import KAPUT, Kaput
+from driving import KAPUT, RUN_TIMEOUT_S, WITHOUT_JVM, WITHOUT_RIGHTS, Kaput
 from waiting import blocked, wait_for
 
 _TWO = """
@@ -63,6 +64,25 @@ def test_a_broker_that_dies_on_its_own_makes_the_run_inconclusive(kaput: Kaput) 
     assert result.findings["verdict"] == "inconclusive"
     assert "broker 2" in " ".join(result.findings["reasons"])
     assert sum(cell["count"] for cell in result.findings["fates"]) == result.findings["totals"]["sent"]
+
+
+def test_a_run_folder_that_becomes_read_only_ends_the_run(kaput: Kaput, tmp_path: Path) -> None:
+    """The file and where the evidence is are in the message; once it can be written again, that is judged."""
+    (tmp_path / "two.yaml").write_text(_TWO)
+    words = ["run", str(tmp_path / "two.yaml"), "--runs", str(kaput.runs), "--no-page"]
+    running = subprocess.Popen([*WITHOUT_RIGHTS, *WITHOUT_JVM, *words], stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: any(kaput.runs.glob("*/evidence/sends/*.arrows")), "the first producer")
+    (folder,) = kaput.runs.iterdir()
+    directories = [folder, *(path for path in folder.rglob("evidence/**") if path.is_dir())]
+    for directory in directories:
+        directory.chmod(0o555)
+    stderr = running.communicate(timeout=RUN_TIMEOUT_S)[1]
+    for directory in directories:
+        directory.chmod(0o755)
+    assert running.returncode == 4, stderr
+    assert re.search(rf"kaput: .*{folder}/evidence/.*Permission denied", stderr), stderr
+    assert f"the evidence so far is in {folder}" in stderr and "Traceback" not in stderr
+    assert kaput.analyze(folder).returncode == 3
 
 
 def test_no_right_to_namespaces_is_said_before_anything_starts(tmp_path: Path) -> None:

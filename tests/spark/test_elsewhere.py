@@ -28,7 +28,7 @@ def _analyze(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_url_is_judged_as_a_path_is(tmp_path: Path) -> None:
     """The same findings; they and the analysis stand beside the evidence; nothing is left in the scratch."""
-    here, there, scratch = tmp_path / "here", tmp_path / "there", tmp_path / "scratch"
+    here, there, scratch = tmp_path / "here" / "run", tmp_path / "there" / "run", tmp_path / "scratch"
     _history().write(here)
     _history().write(there)
     scratch.mkdir()

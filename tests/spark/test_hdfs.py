@@ -27,9 +27,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory, made: Path, spark: SparkContext) -> Iterator[Hdfs]:
-    """The file system with that run folder as /one."""
+    """The file system with that run folder as /run."""
     with hdfs(tmp_path_factory.mktemp("hdfs")) as files:
-        files.put(spark, made, "/one")
+        files.put(spark, made, "/run")
         yield files
 
 
@@ -41,18 +41,18 @@ def _analyze(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_folder_on_hdfs_is_judged_as_on_a_path(made: Path, there: Hdfs, tmp_path: Path) -> None:
     """The same findings, which stand beside the evidence with the ledger; nothing is left in the scratch."""
-    url = f"{there.url}/one"
+    url = f"{there.url}/run"
     done = _analyze(str(made), url, "--json", "--scratch", str(tmp_path))
     assert done.returncode == 1, done.stderr
     by_path, by_url = json.loads(done.stdout)
     assert by_path == by_url
     assert {a["name"]: a["count"] for a in by_url["anomalies"]}["lost"] > 0
     assert by_url["totals"]["sent"] == MESSAGES
-    assert json.loads(there.read("/one/findings.json")) == by_url
-    assert json.loads(there.read("/one/manifest.json"))["state"] == "analysed"
+    assert json.loads(there.read("/run/findings.json")) == by_url
+    assert json.loads(there.read("/run/manifest.json"))["state"] == "analysed"
     here = {path.name for path in (made / "analysis").iterdir()}
-    assert set(there.names("/one/analysis")) == here
-    assert any(name.endswith(".parquet") for name in there.names("/one/analysis/ledger"))
+    assert set(there.names("/run/analysis")) == here
+    assert any(name.endswith(".parquet") for name in there.names("/run/analysis/ledger"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -69,8 +69,8 @@ def test_a_data_node_that_is_gone_is_said(there: Hdfs, tmp_path: Path) -> None:
     """Names are still to be had, and what they stand for is not."""
     there.kill_data_node()
     soon = ["--conf", "spark.hadoop.dfs.client.max.block.acquire.failures=0"]  # else it tries for 20 s
-    done = _analyze(f"{there.url}/one", "--scratch", str(tmp_path), *soon)
+    done = _analyze(f"{there.url}/run", "--scratch", str(tmp_path), *soon)
     assert done.returncode == 2, done.stderr
-    assert f"{there.url}/one: Spark's file system cannot do it: Could not obtain block" in done.stderr
+    assert f"{there.url}/run: Spark's file system cannot do it: Could not obtain block" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -80,7 +80,7 @@ def test_a_sealed_folder(
 ) -> None:
     """Findings on stdout, the verdict's own status, one sentence, and nothing changed."""
     folder = lost(tmp_path / "run")
-    before = in_process("analyze", str(shutil.copytree(folder, tmp_path / "writable")), "--json")
+    before = in_process("analyze", str(shutil.copytree(folder, tmp_path / "writable" / "run")), "--json")
     if judged_before:
         assert in_process("analyze", str(folder), "--json").status == before.status
     allow(folder, 0o555)

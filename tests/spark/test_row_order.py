@@ -99,11 +99,11 @@ def test_rows_in_any_order_and_any_files_give_the_same_findings(
 ) -> None:
     """findings.json is the same to the last letter."""
     history = _rich()
-    expected = _judged(history, tmp_path / "as-written", spark, None)
+    expected = _judged(history, tmp_path / "as-written" / "run", spark, None)
     assert {anomaly.name for anomaly in expected.anomalies if anomaly.count} == set(ANOMALIES) - set(
         OF_TRANSACTIONS
     )
-    found = _judged(history, tmp_path / "shuffled", spark, random.Random(seed))
+    found = _judged(history, tmp_path / "shuffled" / "run", spark, random.Random(seed))
     assert found.to_json() == expected.to_json()
 
 
@@ -111,10 +111,12 @@ def test_rows_in_any_order_and_any_files_give_the_same_findings(
 def test_so_do_transactions(name: str, tmp_path: Path, spark: SparkContext) -> None:
     """Each of their anomalies in a history of its own, those of test_anomalies.py."""
     make = CASES[name][0]
-    expected = _judged(make().read_to_end(), tmp_path / "as-written", spark, None)
+    expected = _judged(make().read_to_end(), tmp_path / "as-written" / "run", spark, None)
     assert any(anomaly.count for anomaly in expected.anomaly(name))
     for seed in range(2):
-        found = _judged(make().read_to_end(), tmp_path / f"shuffled-{seed}", spark, random.Random(seed))
+        found = _judged(
+            make().read_to_end(), tmp_path / f"shuffled-{seed}" / "run", spark, random.Random(seed)
+        )
         assert found.to_json() == expected.to_json()
 
 

@@ -53,7 +53,7 @@ class _Plain:
 @pytest.mark.parametrize("name", WRITERS)
 def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path) -> None:
     """All tables by one writer in one encoding: what is found."""
-    folder = plain.rewritten(tmp_path / "plain", WRITERS[name])
+    folder = plain.rewritten(tmp_path / plain.folder.path.name, WRITERS[name])
     found = analyse(check(folder), InProcess())  # type: ignore[arg-type]
     assert differences(comparable(found), comparable(plain.findings)) == {}
 
@@ -61,7 +61,7 @@ def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path) -
 @pytest.mark.parametrize("name", SPARKS)
 def test_findings_of_what_spark_wrote(name: str, plain: _Plain, tmp_path: Path, spark: SparkContext) -> None:
     """The same of Spark's files, which are read by Spark's tasks."""
-    folder = plain.rewritten(tmp_path / "plain", by_spark(spark, **SPARKS[name]))
+    folder = plain.rewritten(tmp_path / plain.folder.path.name, by_spark(spark, **SPARKS[name]))
     found = analyse(check(folder), spark)
     assert differences(comparable(found), comparable(plain.findings)) == {}
 

@@ -101,3 +101,7 @@ def test_mistakes_on_the_command_line(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["bench", "generate", str(tmp_path / "new"), *wrong])
         assert done.exit_code == 2
     assert not (tmp_path / "new").exists()
+    below_a_file = str(tmp_path / "taken" / "file" / "run")
+    refused = CliRunner().invoke(app, ["bench", "generate", below_a_file, "--messages", "100000"])
+    assert isinstance(refused.exception, UsageError), refused.exception
+    assert str(refused.exception) == f"{below_a_file}: cannot be created (Not a directory)"

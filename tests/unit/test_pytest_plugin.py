@@ -30,7 +30,7 @@ class FakeLab:
 
 @pytest.fixture(autouse=True)
 def _no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kaput.operate.lab.lab", FakeLab)
+    monkeypatch.setattr("kaput.api.lab.lab", FakeLab)
     monkeypatch.setattr(FakeLab, "started", [])
     monkeypatch.setattr(FakeLab, "died", [])
 

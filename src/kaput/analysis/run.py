@@ -138,6 +138,7 @@ class Run:
             share_groups=given.share_groups,
             silent=given.with_acks("0"),
             acks_1=given.with_acks("1"),
+            fault_span=given.fault_span,
         )
 
     def known(self, stage: str) -> Known:

@@ -58,6 +58,7 @@ def generate_command(
     from kaput.bench.generate import generate, shape_of
     from kaput.bench.plan import PlantingPlan
     from kaput.errors import UsageError
+    from kaput.evidence.folder import create_directory
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
@@ -67,6 +68,7 @@ def generate_command(
         shape_of(messages, producers, partitions, groups, seed, uneven), 0.0 if clean else rate
     )
     find_java()
+    create_directory(run_dir)
     with interrupts():
         spark = start()
         try:

@@ -91,9 +91,10 @@ def _jepsen(evidence: Evidence, scratch: Path, out: Path | None) -> None:
 
 
 def _tables(folder: RunFolder, out: Path) -> None:
+    from kaput.evidence.folder import create_directory
     from kaput.export.tables import present
 
-    out.mkdir(parents=True)
+    create_directory(out)
     for name in present(folder):
         _table(folder, name, out / f"{name}.csv")
 

@@ -196,7 +196,7 @@ def run_one(
             progress.note(f"live at {dashboard.live(experiment.folder.path.name)}")
         try:
             folder = experiment.run()
-        except (KaputError, Interrupted):
+        except (KaputError, OSError, Interrupted):
             progress.note(f"the evidence so far is in {experiment.folder.path} (kaput analyze judges it)")
             raise
         return folder, judge_folder(sealed_evidence(folder, scratch), spark.session, scratch)

@@ -15,7 +15,9 @@ from kaput.report.render.terminal import table_text
 
 def render(status: Mapping[str, Any]) -> Text:
     """`status`: the document of `kaput status --json`."""
-    status = printable_document(status)
+    # Without the log lines that follow some of them.
+    troubles = [each.partition("\n")[0].removesuffix("; its log ends:") for each in status["troubles"]]
+    status = printable_document({**status, "troubles": troubles})
     return Text.assemble(
         _head(status),
         _nodes(status),
@@ -103,7 +105,7 @@ def _foot(status: Mapping[str, Any]) -> Text:
     lines = [
         f"  active: {each['id']} on {_list(each['brokers'])}: {each['proof']}" for each in status["faults"]
     ]
-    lines += [f"  trouble: {each.splitlines()[0]}" for each in status["troubles"]]
+    lines += [f"  trouble: {each}" for each in status["troubles"]]
     lines += [f"  not known now: {each}" for each in status["unknown"]]
     return Text("".join(f"{line}\n" for line in lines))
 

@@ -92,10 +92,10 @@ def _here(
     from kaput.cli.jars import distribution_for
     from kaput.cluster.network.reexec import enter
     from kaput.operate.daemon import Daemon
-    from kaput.operate.lab import lab
+    from kaput.operate.lab import Lab
     from kaput.processes.signals import interrupts
 
-    made = lab(scenario, folder=directory.folder, note=_note, **cluster)
+    made = Lab(scenario, folder=directory.folder, note=_note, **cluster)
     # With a progress bar if jars have to be fetched.
     made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     if made.spec.network == "namespaces":

@@ -182,7 +182,7 @@ class Cluster:
         node.upgrade(self.network.command(node_id, self._command(node.layout)))
 
     def troubles(self) -> list[str]:
-        """Sentences about nodes that died on their own, each with the last lines of its log."""
+        """Sentences about nodes that died on their own, each with the reason according to its log."""
         return [death for node in self.nodes.values() for death in node.deaths]
 
     def shutdown(self) -> None:

@@ -1,7 +1,8 @@
 """A node: one broker or controller process, which can be killed, stopped, paused and restarted.
 
 Ending a node through this class is marked as intended; any other end is a death, and is recorded with the
-last lines of its log. Not here: choosing targets (faults), starting all nodes (lab.py).
+last error in its log, or without one with the last lines. Not here: choosing targets (faults), starting all
+nodes (lab.py).
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from kaput.cluster import node_log
 from kaput.cluster.properties import NodeLayout, Role
 from kaput.errors import BrokerError
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.processes.process_state import cpu_seconds, is_stopped
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
-_TAIL_BYTES = 64 * 1024
 _REAPED_WITHIN_S = 5
 _POLL_S = 0.01
 _VERSION = re.compile(rb"Kafka version: (\S+)")
@@ -46,6 +47,7 @@ class Node:
         self._before_restart = before_restart
         self._process: OwnedProcess | None = None
         self._expected_down = True
+        self._log_size_at_start = 0
         self._starting = threading.Lock()
 
     @property
@@ -97,6 +99,7 @@ class Node:
                 self._before_restart()
             self._expected_down = False
             with self.layout.log.open("ab") as log:
+                self._log_size_at_start = log.tell()
                 self._process = self._owner.spawn(
                     self._command,
                     name=self.title,
@@ -148,17 +151,10 @@ class Node:
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of its log."""
-        try:
-            with self.layout.log.open("rb") as log:
-                size = log.seek(0, 2)
-                log.seek(max(0, size - _TAIL_BYTES))
-                text = log.read().decode(errors="replace")
-        except OSError:
-            return ""
-        return "\n".join(text.splitlines()[-lines:])
+        return node_log.tail(self.log, lines)
 
     def why_not_running(self) -> str:
-        """How it ended, with the last lines of its log."""
+        """How it ended, and why according to its log."""
         # The thread that waits for its end may notice it a moment later.
         limit = time.monotonic() + _REAPED_WITHIN_S
         while not self.deaths and not self._expected_down and time.monotonic() < limit:
@@ -175,7 +171,7 @@ class Node:
     def _ended(self, at_ns: int) -> None:
         if not self._expected_down:
             status = self._process.returncode if self._process is not None else None
-            self.deaths.append(
-                f"{self.title} ended on its own (exit status {status}); its log ends:\n{self.log_tail()}"
-            )
+            reason = node_log.last_error(self.log, self._log_size_at_start)
+            why = f": {reason}" if reason else f"; its log ends:\n{self.log_tail()}"
+            self.deaths.append(f"{self.title} ended on its own (exit status {status}){why}")
         self._on_event("stopped", self.id, at_ns)

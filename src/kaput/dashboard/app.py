@@ -2,8 +2,8 @@
 
     /                                 the list of runs; ?words=...&state=... filters it
     /runs/NAME                        the report of a run that was judged, else its live page
-    /runs/NAME/live, /events          the live page, and what it is fed with
-    /runs/NAME/replay, /course.json   the replay of a run that was judged, and what it is fed with
+    /runs/NAME/live, /events          the live page, and its data
+    /runs/NAME/replay, /timeline.json the replay of a judged run, and its data
     /compare?run=NAME&run=NAME        two runs side by side, aligned at their first faults
 
 Everything only reads. A name is a directory of the folder of runs, or nothing (safe_files.py).
@@ -21,16 +21,16 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from kaput.dashboard.comparing import NotComparable, side_by_side
 from kaput.dashboard.guard import METHODS, REPORT_POLICY, Guard
 from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
 from kaput.dashboard.pages import address, render, static_files
-from kaput.dashboard.replay import replay_of
+from kaput.dashboard.replay import charts_of, live_charts, replay_of
 from kaput.dashboard.reports import Reports
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.events import Events
 from kaput.dashboard.watching.subscribers import Subscribers
-from kaput.errors import KaputError
+from kaput.errors import KaputError, UsageError
+from kaput.report.render.html import chart_data
 
 MOST_COMPARED = 2
 _LONGEST = 300
@@ -54,7 +54,7 @@ class Dashboard:
             "/runs/{name}/live": self.live,
             "/runs/{name}/events": self.events,
             "/runs/{name}/replay": self.replay,
-            "/runs/{name}/course.json": self.course,
+            "/runs/{name}/timeline.json": self.timeline,
             "/compare": self.compare,
             "/static/{name}": self.static,
         }
@@ -79,15 +79,16 @@ class Dashboard:
         page = await asyncio.to_thread(self.reports.page, name)
         if page is None:
             return RedirectResponse(f"{address(name)}/live")
-        return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
+        return _report(page)
 
     async def live(self, name: str) -> Response:
         """The live page."""
         self._known(name)
-        return render("live", name=name, mode="live")
+        charts = await asyncio.to_thread(live_charts)
+        return render("live", name=name, mode="live", charts=charts, data=chart_data([charts]))
 
     async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
-        """What the live page is fed with."""
+        """The data of the live page."""
         self._known(name)
         if self.subscribers.full:
             raise HTTPException(503, "too many browsers watch already; close some of their pages")
@@ -96,10 +97,12 @@ class Dashboard:
     async def replay(self, name: str) -> Response:
         """The replay page."""
         self._known(name)
-        return render("live", name=name, mode="replay")
+        charts = await asyncio.to_thread(charts_of, self.runs, name)
+        data = chart_data([charts]) if charts else None
+        return render("live", name=name, mode="replay", charts=charts, data=data)
 
-    async def course(self, name: str) -> Response:
-        """What the replay is fed with."""
+    async def timeline(self, name: str) -> Response:
+        """The data of the replay."""
         self._known(name)
         found = await asyncio.to_thread(replay_of, self.runs, name)
         return JSONResponse(found)
@@ -112,14 +115,14 @@ class Dashboard:
         for name in names:
             self._known(name)
         try:
-            found = await asyncio.to_thread(side_by_side, self.runs, names)
-        except NotComparable as error:
+            page = await asyncio.to_thread(self.reports.comparison, names)
+        except UsageError as error:
             raise HTTPException(409, str(error)) from None
-        return render("compare", names=names, table=found)
+        return _report(page)
 
     async def static(self, name: str) -> Response:
         """Scripts and style."""
-        found = static_files().get(name)
+        found = (await asyncio.to_thread(static_files)).get(name)
         if found is None:
             raise HTTPException(404, "there is no such page")
         return Response(found.content, media_type=found.kind)
@@ -129,6 +132,10 @@ class Dashboard:
             self.runs.folder(name)
         except OSError:
             raise HTTPException(404, "there is no such run in this folder") from None
+
+
+def _report(page: bytes) -> Response:
+    return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
 
 
 async def _sorry(request: Request, error: Exception) -> Response:

@@ -17,7 +17,7 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 # report.html brings its script and style along, and in a run folder of anybody's it may be anything: it is
-# shown as a page of no site, which can ask nobody for anything.
+# shown as a page of no site, which can load nothing. The charts of older reports need eval.
 REPORT_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
     "style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"

@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader
+
+from kaput.report.render.html import environment, template_file
+from kaput.report.render.vega_bundle import vega_bundle
 
 _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 
@@ -35,16 +38,15 @@ def address(name: str) -> str:
 @cache
 def static_files() -> dict[str, Static]:
     """All that may be asked for, by name."""
-    there = files("kaput.dashboard") / "static"
-    found = [file for file in there.iterdir() if file.name.rpartition(".")[2] in _KINDS]
-    return {file.name: Static(file.read_bytes(), _KINDS[file.name.rpartition(".")[2]]) for file in found}
+    found = {file.name: file.read_bytes() for file in (files("kaput.dashboard") / "static").iterdir()}
+    found |= {name: template_file(name).encode() for name in ("charts.css", "charts.js")}
+    found["vega.js"] = vega_bundle().encode()
+    kinds = {name: _KINDS.get(name.rpartition(".")[2]) for name in found}
+    return {name: Static(found[name], kind) for name, kind in kinds.items() if kind}
 
 
 @cache
 def _environment() -> Environment:
-    loader = PackageLoader("kaput.dashboard", "templates")
-    made = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    made = environment(PackageLoader("kaput.dashboard"))
     made.filters["address"] = address
     return made

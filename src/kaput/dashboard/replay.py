@@ -6,6 +6,7 @@ Seconds count from the begin of the load.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from kaput.dashboard.reports import READ_BY_PATH
@@ -14,6 +15,7 @@ from kaput.dashboard.watching.reader import verdict_of
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_file import read_findings
+from kaput.report.document import Timelines
 from kaput.report.timeline.bars import Bar
 from kaput.report.timeline.reading import Timeline, read_timeline
 
@@ -36,11 +38,11 @@ def timeline_of(runs: Runs, name: str) -> tuple[Timeline, Findings]:
 
 
 def replay_of(runs: Runs, name: str) -> dict[str, Any]:
-    """The document; `said` alone where there is nothing to be played."""
+    """The document; `error` alone if there is nothing to play."""
     try:
         timeline, findings = timeline_of(runs, name)
     except (KaputError, OSError) as error:
-        return {"said": str(error)}
+        return {"error": str(error)}
     return {
         "scenario": findings.run.scenario,
         "end": timeline.end_s,
@@ -49,15 +51,26 @@ def replay_of(runs: Runs, name: str) -> dict[str, Any]:
         "total": findings.totals.sent,
         "bars": {name: _bars(bars) for name, bars in _all_bars(timeline).items()},
         "lags": _lags(timeline),
-        "first_fault": first_fault_s(timeline, findings),
         "verdict": verdict_of(findings),
     }
 
 
-def first_fault_s(timeline: Timeline, findings: Findings) -> float:
-    """When the first fault took effect; 0 of a run in which none did."""
-    moments = [fault.effective_ns for fault in findings.faults if fault.effective_ns is not None]
-    return (min(moments) - timeline.began_ns) / 1e9 if moments else 0.0
+def charts_of(runs: Runs, name: str) -> Timelines | None:
+    """The charts of its report; None where there is no timeline, of which the document says why."""
+    from kaput.report.sections.timeline import charts
+
+    try:
+        return charts(timeline_of(runs, name)[0])
+    except (KaputError, OSError):
+        return None
+
+
+@cache
+def live_charts() -> Timelines:
+    """The charts of every live page: their data come as events."""
+    from kaput.report.sections import timeline
+
+    return timeline.live_charts()
 
 
 def _row(row: Any) -> list[float | None]:

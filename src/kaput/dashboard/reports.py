@@ -1,16 +1,21 @@
-"""A run's page: its report.html, or the same made of its findings where the folder has none of them.
+"""A run's page: its report.html, or the same made of its findings where the folder has none; and the
+comparison of several runs.
 
-What is made here is kept in memory and not written: who looks at runs changes nothing in them, and may have
-no right to.
+Pages made here are kept in memory and not written: looking at runs changes nothing in them, and may be done
+without the right to.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 
+from kaput.dashboard.pages import address
 from kaput.dashboard.safe_files import Runs
+from kaput.evidence.findings import Findings
 from kaput.evidence.findings_file import read_findings
+from kaput.evidence.folder import RunFolder
 
 _KEPT = 8  # pages of a megabyte or two
 READ_BY_PATH = ("manifest.json", "scenario.yaml", "findings.json", "analysis")
@@ -46,7 +51,25 @@ class Reports:
     def _make(self, name: str) -> bytes:
         from kaput.report.run_report import to_html
 
+        return to_html(*self._read(name)).encode()
+
+    def comparison(self, names: Sequence[str]) -> bytes:
+        """The page of several judged runs. Raises OSError, UsageError if one is damaged or not judged."""
+        from kaput.report.comparison import Entry
+        from kaput.report.comparison_report import to_html
+
+        with self._making:
+            runs = [self._read(name) for name in names]
+            # Each is a variant of its own: two runs of one scenario are compared as well, and not their mean.
+            entries = [
+                Entry(name, name, findings.run.scenario, findings.run.varied, findings)
+                for name, (_, findings) in zip(names, runs, strict=True)
+            ]
+            links = [("All runs", "/"), *((name, address(name)) for name in names)]
+            return to_html(runs, entries, links=links).encode()
+
+    def _read(self, name: str) -> tuple[RunFolder, Findings]:
         for part in READ_BY_PATH:
             self._runs.check(name, part)
         folder = self._runs.folder(name)
-        return to_html(folder, read_findings(folder.findings_path)).encode()
+        return folder, read_findings(folder.findings_path)

@@ -15,6 +15,7 @@ from kaput.evidence.counts import RunCounts
 from kaput.evidence.findings_faults import FaultFindings, LeaderChange, Unavailability
 from kaput.evidence.findings_groups import Delivered, Fate, GroupFate, GroupFindings, Stored
 from kaput.evidence.findings_parts import (
+    LatencyAround,
     MeanRates,
     Part,
     PartitionTable,
@@ -150,6 +151,8 @@ class Latency(Part):
     """From the attempt to the acknowledgement."""
     end_to_end: Percentiles
     """From the attempt to the first delivery, over all groups."""
+    around_faults: list[LatencyAround] = []
+    """The same before, during and after the faults; empty without faults."""
 
 
 class Rates(Part):

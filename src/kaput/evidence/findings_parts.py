@@ -46,6 +46,19 @@ class Slump(Part):
     """All of them."""
 
 
+class LatencyAround(Part):
+    """Latencies before, during or after the faults."""
+
+    when: When
+    """Before: done before the first fault took effect. After: attempted after the last heal. During: all
+    others.
+    """
+    ack: Percentiles
+    """From the attempt to the acknowledgement."""
+    end_to_end: Percentiles
+    """From the attempt to the first delivery, over all groups."""
+
+
 class MeanRates(Part):
     """What happened in a second of the load on average."""
 

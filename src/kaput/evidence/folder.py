@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from kaput.core import DEFAULT_RUNS
-from kaput.errors import EvidenceError
+from kaput.errors import EvidenceError, UsageError
 from kaput.scenario.nearest import nearest
 from kaput.scenario.vocabulary import Isolation
 
@@ -157,6 +157,16 @@ class RunFolder:
         except ValidationError as error:
             mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise EvidenceError(f"{self.manifest_path}: {mistakes}") from None
+
+
+def create_directory(path: Path) -> None:
+    """Creates a directory for output, with its parents, unless it exists. Raises UsageError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be created ({error.strerror})") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: this user may not write there")
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -16,7 +16,7 @@ NODES = "brokers, controllers, ZooKeeper nodes"
 
 
 class Description(NamedTuple):
-    """A fault: what it hits and does, what confirms it; its options and their defaults (None: it has none)."""
+    """A fault: what it hits and does, what confirms it; its options (None: no default)."""
 
     fault: str
     hits: str

@@ -1,12 +1,12 @@
-"""The lab as a library: a real cluster in a `with` block, whose brokers can be broken. `kaput.lab(...)`.
+"""The lab as a library: a real cluster in a `with` block, whose brokers can be broken.
 
-    with kaput.lab(brokers=3) as lab:
+    with Lab(brokers=3) as lab:
         lab.create_topic("orders", partitions=3)
         with lab.fault("kill", "leader-of orders/0"):
             my_application(lab.bootstrap_servers)
 
-Its place: the public face for other people's programs and tests (docs/IN_YOUR_TESTS.md); kaput's own runs
-put the same parts together in runner/experiment.py.
+Its place: for `kaput up`, and below kaput.Lab (api/lab.py), which also sends and accounts for messages.
+kaput's own runs put the same parts together in runner/experiment.py.
 """
 
 from __future__ import annotations
@@ -71,11 +71,12 @@ class Lab:
             self._spec = Spec.model_validate(data, by_alias=True, by_name=False)
         except ValidationError as error:
             raise UsageError(in_lines(from_validation(error, data, ("cluster",)))) from None
-        self._topics: list[Topic] = found.topics if found is not None else []
+        self._topics: list[Topic] = list(found.topics) if found is not None else []
         self._folder, self._note = folder, note
         self._found: tuple[Java, Distribution] | None = None
         self._cluster: Cluster
         self._admin: Admin
+        self._directory: Path
         self._faults: FaultInjector
         self._stack = ExitStack()
         self._growing = threading.Lock()
@@ -109,7 +110,7 @@ class Lab:
                 owner.own_path(folder)
             cluster = stack.enter_context(Cluster(owner, self._spec, distribution, java, folder, self._note))
             admin = stack.enter_context(Admin(cluster, READY_TIMEOUT_S))
-            self._cluster, self._admin = cluster, admin
+            self._cluster, self._admin, self._directory = cluster, admin, folder
             self._faults = FaultInjector(cluster.nodes, cluster.network, admin, lambda: self._spec)
             stack.callback(self._faults.abandon)
             admin.create_topics(self._topics)
@@ -186,6 +187,7 @@ class Lab:
         except ValidationError as error:
             raise UsageError(in_lines(from_validation(error, {}, ("topics", 0)))) from None
         self._admin.create_topics([topic])
+        self._topics.append(topic)
 
     def grow(self, count: int = 1) -> list[int]:
         """Adds brokers, which are ready when this returns; their ids.
@@ -288,6 +290,3 @@ class Lab:
     def _settle(self) -> None:
         if not self._faults.active:
             self._cluster.wait_ready(READY_TIMEOUT_S)
-
-
-lab = Lab  # the shorthand: `with kaput.lab(brokers=3) as lab`

@@ -14,9 +14,8 @@ from kaput.scenario.nearest import hint
 
 DEFAULT = "20%"
 _NOISE_MS = 100.0  # a time is not worse by less than this, unless a tolerance is given for it
-_MORE_IS_WORSE = {
-    figure.name.replace(" ", "-"): figure for figure in FIGURES if figure.name not in ("sent", "acked")
-}
+_OTHERS = ("sent", "acked", "acked in 1 s %")  # more of these is not worse
+_MORE_IS_WORSE = {figure.name.replace(" ", "-"): figure for figure in FIGURES if figure.name not in _OTHERS}
 _TOLERANCE = re.compile(r"(?:(?P<name>[a-z0-9-]+)=)?(?P<value>\d+(?:\.\d+)?)\s*(?P<share>%)?")
 
 
@@ -85,7 +84,8 @@ def _limit(name: str, before: float, allowed: Mapping[str, Tolerance]) -> float:
 def lines(before: Findings, now: Findings, figures: Sequence[Compared]) -> list[str]:
     """The comparison as text."""
     worse = [one for one in figures if one.worse]
-    verdict = f"{len(worse)} of {len(figures)} figures are worse" if worse else "no figure is worse"
+    are = "is" if len(worse) == 1 else "are"
+    verdict = f"{len(worse)} of {len(figures)} figures {are} worse" if worse else "no figure is worse"
     head = f"{now.run.scenario}, run {now.run.id}, against run {before.run.id}: {verdict} than the tolerance"
     return [head, *(f"  {_line(one)}" for one in figures)]
 

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
+from kaput.evidence.findings_service import Availability
 from kaput.report.formats import NOTHING, number
 from kaput.report.labels import short_names, value_of
 from kaput.report.sentences import verdict_word
@@ -114,6 +115,15 @@ def _known_ms(findings: Findings) -> float | None:
     return _longest(known.last_ms for known in learned)
 
 
+def _service(findings: Findings) -> Iterator[Availability]:
+    """Of acknowledgements, over all partitions: one, or none where that was not analyzed."""
+    return (one for one in findings.availability if one.group is None and one.partition is None)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
 FIGURES = (
     Figure("sent", lambda f: f.totals.sent),
     Figure("acked", lambda f: f.totals.acked),
@@ -122,12 +132,15 @@ FIGURES = (
     Figure("unseen", _count("unseen")),
     Figure("redelivered", _count("redelivered")),
     Figure("unavailable ms", lambda f: _longest(fault.unavailable_ms for fault in f.faults)),
+    Figure("standstill ms", lambda f: _longest(one.longest_standstill_ms for one in _service(f))),
+    Figure("acked in 1 s %", lambda f: _longest(_percent(one.within_1s_share) for one in _service(f))),
     Figure("election ms", lambda f: _longest(fault.election_ms for fault in f.faults)),
     Figure("loss window ms", lambda f: _longest(fault.loss_window_ms for fault in f.faults)),
     Figure("ack p99 ms", lambda f: f.latency_ms.ack.p99),
     Figure("end-to-end p99 ms", lambda f: f.latency_ms.end_to_end.p99),
 )
-NAMING = ("scenario", "run", "verdict", "runs")  # columns that are no figures; settings that vary are more
+# Columns that are no figures; settings that vary are more of them.
+NAMING = ("scenario", "run", "verdict", "outage ended by", "runs")
 # Shown where members share a group in any run.
 _OF_MEMBERS = (
     Figure("all members", lambda f: sum(len(group.members) for group in f.groups)),
@@ -230,6 +243,9 @@ def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[Column]:
     if not columns or len(set(zip(*(column.cells for column in columns), strict=True))) < len(lines):
         columns.append(Column("run", [entry.run for entry in first], left=True, names=True))
     columns.append(Column("verdict", [_verdicts(line) for line in lines], left=True))
+    ends = [_ends_of_outages(line) for line in lines]
+    if any(ends):
+        columns.append(Column("outage ended by", [end or NOTHING for end in ends], left=True))
     if repeated:
         columns.append(Column("runs", [str(len(line)) for line in lines]))
     return columns
@@ -251,3 +267,16 @@ def _verdicts(line: Sequence[Entry]) -> str:
     if len(line) == 1:
         return verdicts[0]
     return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
+
+
+def _ends_of_outages(line: Sequence[Entry]) -> str:
+    """What ended the longest unavailability of each run: `heal`; of several how many each."""
+    found: list[str] = []
+    for entry in line:
+        faults = [] if entry.findings is None else entry.findings.faults
+        longest = max(faults, key=lambda one: one.unavailable_ms or 0.0, default=None)
+        if longest is not None and longest.unavailable_ended_by is not None:
+            found.append(longest.unavailable_ended_by)
+    if len(line) == 1:
+        return "".join(found)
+    return ", ".join(f"{count} {by}" for by, count in Counter(found).items())

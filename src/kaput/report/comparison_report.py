@@ -46,9 +46,12 @@ def to_markdown(entries: Sequence[Entry], columns: Sequence[str] = ()) -> str:
 
 
 def to_html(
-    runs: Sequence[tuple[RunFolder, Findings]], entries: Sequence[Entry], columns: Sequence[str] = ()
+    runs: Sequence[tuple[RunFolder, Findings]],
+    entries: Sequence[Entry],
+    columns: Sequence[str] = (),
+    links: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The page. `entries`: the same runs as a comparison has them."""
+    """The page. `entries`: the same runs as a comparison has them; `links`: text and address, for its top."""
     from kaput.report.render import html
     from kaput.report.sections import compared_charts
 
@@ -58,7 +61,7 @@ def to_html(
         compared.folders([folder.path for folder, _ in runs]),
     ]
     judged = [findings for _, findings in runs]
-    return html.render(Document(compared.head(compare(entries), judged), sections, _FOOT))
+    return html.render(Document(compared.head(compare(entries), judged), sections, _FOOT, links))
 
 
 def _tables(entries: Sequence[Entry], columns: Sequence[str]) -> list[Section]:

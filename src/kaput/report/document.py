@@ -171,7 +171,8 @@ class Figure:
 @dataclass(frozen=True)
 class Head:
     """The top: `verdict` in capitals, `answer` the rest of that sentence, `done` in a line what was done,
-    `why` in a sentence or two, `about` which run of what. `tone`: a verdict, or `loss`.
+    `why` in a sentence or two, `outages` when the service stood still, `about` which run of what. `tone`: a
+    verdict, or `loss`.
     """
 
     verdict: str
@@ -182,16 +183,18 @@ class Head:
     about: str = ""
     done: str = ""
     why: str = ""
+    outages: Sequence[str] = ()
     figures: Sequence[Figure] = ()
 
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report. `foot`: a line below everything."""
+    """A whole report. `foot`: lines below everything; `links`: text and address, on pages of a server."""
 
     head: Head
     sections: Sequence[Section]
     foot: str = ""
+    links: Sequence[tuple[str, str]] = ()
 
 
 def plain(phrase: Phrase) -> str:

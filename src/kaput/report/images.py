@@ -29,21 +29,19 @@ Runs = Sequence[tuple[RunFolder, Findings]]
 
 
 def to_svg(runs: Runs, entries: Sequence[Entry] = ()) -> str:
-    """The image's text. `entries`: several runs as a comparison has them. Raises UsageError where there is no
+    """The image's text. `entries`: several runs as a comparison has them. Raises UsageError if no run has a
     timeline.
     """
-    import vl_convert
+    from vl_convert import vegalite_to_svg
 
-    svg: str = vl_convert.vegalite_to_svg(_image(runs, entries))
-    return svg
+    return str(vegalite_to_svg(_image(runs, entries)))
 
 
 def to_png(runs: Runs, entries: Sequence[Entry] = ()) -> bytes:
-    """The image's bytes. Raises UsageError where there is no timeline."""
-    import vl_convert
+    """The image's bytes. Raises UsageError if no run has a timeline."""
+    from vl_convert import vegalite_to_png
 
-    png: bytes = vl_convert.vegalite_to_png(_image(runs, entries), scale=2)
-    return png
+    return bytes(vegalite_to_png(_image(runs, entries), scale=2))
 
 
 def _image(runs: Runs, entries: Sequence[Entry]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _promise(findings: Findings) -> TestCase:
     """Findings of an older kaput have one verdict for both."""
     case = _case(findings, "verdict" if findings.promise is None else "Kafka kept its promise", "promise")
     if findings.run.ended_ns is not None:
-        case.time = (findings.run.ended_ns - findings.run.started_ns) / 1e9
+        case.time = max(0.0, (findings.run.ended_ns - findings.run.started_ns) / 1e9)
     reasons = _clean("\n".join(promise_reasons(findings)))
     verdict = findings.promise or findings.verdict
     if verdict == "violated":
@@ -70,10 +70,13 @@ def _promise(findings: Findings) -> TestCase:
 
 def _expectation(expected: Expected, findings: Findings) -> TestCase:
     case = _case(findings, f"expect {expected.name}: {expected.wanted}", "expectation")
+    text = _clean(expected.text)
     if expected.met == "exceeded":
-        case.result = [Failure(_clean(expected.text), expected.met)]
+        case.result = [Failure(text, expected.met)]
     elif expected.met == "unmet":
-        case.result = [Error(_clean(expected.text), expected.met)]
+        case.result = [Error(text, expected.met)]
+    else:
+        case.system_out = text
     return case
 
 

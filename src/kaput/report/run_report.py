@@ -9,6 +9,7 @@ from rich.text import Text
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
+from kaput.printable import printable
 from kaput.report.document import Document, Section
 from kaput.report.render import terminal
 from kaput.report.sections import SECTIONS
@@ -18,10 +19,12 @@ from kaput.scenario.model import Scenario
 
 _FOOT = "Every number on this page is in findings.json and analysis/ of the run folder. Works offline."
 
+_WORDS = "Words such as drained, unseen or stuck are explained in report.html and in docs/GLOSSARY.md."
+
 
 def to_text(findings: Findings, folder: Path | str) -> Text:
     """For terminals and pipes. `folder` is named at the end."""
-    return terminal.render(document(JudgedRun(findings), f"Run folder: {folder}"))
+    return terminal.render(document(JudgedRun(findings), f"{_WORDS}\nRun folder: {printable(str(folder))}"))
 
 
 def to_markdown(findings: Findings, scenario: Scenario | None = None) -> str:

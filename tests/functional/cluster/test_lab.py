@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from kaput.cluster.admin import Admin
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution, from_home
 from kaput.cluster.jvm import java_command
@@ -22,7 +26,8 @@ from kaput.errors import BrokerError, LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster as Spec
-from waiting import eventually
+from kaput.scenario.model import Topic
+from waiting import eventually, wait_for
 
 
 def test_data_goes_and_configs_and_logs_stay(
@@ -48,7 +53,7 @@ def test_data_goes_and_configs_and_logs_stay(
 def test_a_broker_that_refuses_its_config_is_told_at_once(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
-    """The last lines of its log are in the error, long before the time to be ready has passed."""
+    """The error in its log is the reason, long before the time to be ready has passed."""
     spec = Spec(brokers=1, config={"log.segment.bytes": 1})
     ready_s, began = 600, time.monotonic()
     with (
@@ -58,6 +63,37 @@ def test_a_broker_that_refuses_its_config_is_told_at_once(
         pass
     assert time.monotonic() - began < ready_s / 2
     assert not (tmp_path / "1" / "data").exists()
+
+
+def test_a_port_that_another_process_takes_first_is_the_reason(
+    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """The error names the port, and nothing is left."""
+    properties, taken = tmp_path / "1" / "server.properties", socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+    def take() -> None:
+        wait_for(lambda: "listeners=" in text_of(properties), "the choice of a port")
+        found = re.search(r"^listeners=\w+://127\.0\.0\.1:(\d+)", text_of(properties), re.MULTILINE)
+        assert found is not None
+        taken.bind(("127.0.0.1", int(found[1])))  # long before the JVM is as far
+        taken.listen()
+
+    reason = r"broker 1 ended on its own \(exit status 1\): .*to 127\.0\.0\.1:\d+: Address already in use$"
+    with taken, ThreadPoolExecutor(1) as pool:
+        taking = pool.submit(take)
+        with (
+            pytest.raises(BrokerError, match=reason),
+            Cluster(owner, Spec(brokers=1), distribution, java, tmp_path),
+        ):
+            pass
+        taking.result()
+    assert not (tmp_path / "1" / "data").exists()
+
+
+def text_of(path: Path) -> str:
+    """Nothing, where it does not exist yet."""
+    return path.read_text() if path.exists() else ""
 
 
 def test_too_little_time_is_told_with_the_log(
@@ -106,6 +142,26 @@ def test_one_broker_dies_on_its_own_and_one_by_intent(
         cluster.nodes[101].kill()
         events = read_cluster_events(distribution, java, cluster.metadata_logs[0]).events
     assert {event.broker for event in events if event.kind == "unfenced"} == {1, 2}
+
+
+def test_a_broker_whose_log_directory_goes_offline_is_reported_with_the_reason(
+    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
+    """As when a disk fails: the broker ends at its next checkpoint, and the other one goes on."""
+    with Cluster(owner, Spec(brokers=2, controllers=1), distribution, java, tmp_path) as cluster:
+        with Admin(cluster) as admin:
+            admin.create_topics([Topic(name="orders", replication_factor=2)])
+        data = tmp_path / "2" / "data"
+        data.rename(tmp_path / "2" / "gone")
+        wait_for(lambda: bool(cluster.troubles()), "the end of broker 2")
+        assert cluster.troubles() == [
+            "broker 2 ended on its own (exit status 1): Shutdown broker because all log dirs in "
+            f"{data} have failed"
+        ]
+        assert cluster.nodes[1].running
+        (tmp_path / "2" / "gone").rename(data)
+        cluster.nodes[2].start()
+        cluster.wait_ready(60)
 
 
 def test_storage_is_formatted_as_by_the_tool(distribution: Distribution, java: Java, tmp_path: Path) -> None:

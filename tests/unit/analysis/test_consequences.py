@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
+from fakes.judging import judged
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 
 Case = Callable[[History], History]
 SHARE = {"type": "share", "group-config": {"share.auto.offset.reset": "earliest"}}
@@ -54,11 +52,6 @@ def handed(history: History, *pairs: tuple[int, int], ms: float, **more: Any) ->
 
 OLD = ((0, 0), (1, 1), (2, 2), (3, 3))
 NEW = ((2, 4), (3, 5), (4, 6))
-
-
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
 
 
 def found(findings: Findings) -> dict[str, tuple[int, int]]:

@@ -9,22 +9,13 @@ import yaml
 
 from fakes.histories import History
 from fakes.in_process import InProcess
+from fakes.judging import counts, judged
 from kaput.analysis.pipeline import analyse
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
 
 WHOLE = {"topic": None, "partition": None}
-
-
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
-
-
-def counts(findings: Findings) -> dict[str, int]:
-    """Every anomaly that there is."""
-    return {a.name: a.count for a in findings.anomalies if a.count}
 
 
 def stored(messages: int = 10) -> History:

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
+from fakes.judging import judged
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 from kaput.scenario.coordinators import partition_of
 
 TEN_SECONDS = {"transaction.timeout.ms": 10_000}
@@ -22,11 +20,6 @@ def paid(**transactional: Any) -> History:
     spec = {"topic": "orders", "transactions": {"size": 2}} | transactional
     history = History(producers=[spec])
     return history.acked(0, 0, 0).transaction(0, 0, 0).hidden(0, 1, 2).transaction(1, 1, 1, "unknown")
-
-
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
 
 
 def hanging(findings: Findings) -> tuple[int, int, str]:

@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
+from fakes.judging import counts, judged
 from kaput.errors import EvidenceError
-from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 
 BILLS = {"topic": "bills", "partition": 0}
 
@@ -32,16 +29,6 @@ def pipe(inputs: int = 2, drained: bool = True) -> History:
 def made(history: History, seq: int, offset: int, of: int) -> History:
     """A bill, made of the order at that offset."""
     return history.acked(1, seq, offset, **BILLS).output(1, seq, of)
-
-
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
-
-
-def counts(findings: Findings) -> dict[str, int]:
-    """Every anomaly that there is."""
-    return {a.name: a.count for a in findings.anomalies if a.count}
 
 
 def test_a_pipe_without_any_output_has_processed_nothing(tmp_path: Path) -> None:

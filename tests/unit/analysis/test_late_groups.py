@@ -8,20 +8,12 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
+from fakes.judging import judged
 
 LATEST = {"config": {"auto.offset.reset": "latest"}}
 SHARE = {"type": "share", "group-config": {"share.auto.offset.reset": "latest"}}
 MINUTE = {"type": "share", "group-config": {"share.auto.offset.reset": "by_duration:PT1M"}}
 NOBODYS = {"topic": None, "partition": None}
-
-
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
 
 
 def found(history: History, path: Path) -> tuple[dict[str, tuple[int, int]], str]:

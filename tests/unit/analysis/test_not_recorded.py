@@ -9,14 +9,9 @@ import pytest
 
 from fakes.histories import History, at
 from fakes.in_process import InProcess
+from fakes.judging import judged
 from kaput.analysis.pipeline import analyse
-from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
-
-
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
 
 
 def _elected(isr: list[int] | None, allowed: bool) -> History:

@@ -8,17 +8,10 @@ from random import Random
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
+from fakes.judging import judged
 from fakes.oracle_rebalances import Rebalances
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 
 NOBODYS = {"topic": None, "partition": None}
-
-
-def _judged(history: History, path: Path) -> Findings:
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
 
 
 def _group(partitions: int = 2) -> History:
@@ -34,7 +27,7 @@ def _group(partitions: int = 2) -> History:
 
 def test_the_first_assignment_is_a_rebalance(tmp_path: Path) -> None:
     """From the first to the last partition; nothing had been anybody's, so nothing was nobody's."""
-    (found,) = _judged(_group(), tmp_path).rebalances
+    (found,) = judged(_group(), tmp_path).rebalances
     assert (found.group, found.trigger, found.members) == ("billing", "m1 joined", 1)
     assert (found.started_ns, found.ended_ns) == (at(0), at(1))
     assert (found.unowned_partition_seconds, found.redelivered) == (0, 0)
@@ -46,7 +39,7 @@ def test_a_member_that_joins(tmp_path: Path) -> None:
     history.event("joined", 5500, member="m2", **NOBODYS).event("assigned", 5500, 1, member="m2")
     for seq in (1, 2):
         history.handed(seq, 0, seq, 5600 + seq, member="m2")
-    found = _judged(history, tmp_path).rebalances[1]
+    found = judged(history, tmp_path).rebalances[1]
     assert (found.trigger, found.members, found.redelivered) == ("m2 joined", 2, 2)
     assert (found.started_ns, found.ended_ns) == (at(5000), at(5500))
     assert found.unowned_partition_seconds == 0.5
@@ -62,7 +55,7 @@ def test_a_member_that_is_killed(tmp_path: Path) -> None:
     for partition in (0, 1):
         history.event("assigned", 15_000, 0, member="m2", partition=partition)
     history.handed(0, 0, 0, 15_001, member="m2")
-    found = _judged(history, tmp_path).rebalances[1]
+    found = judged(history, tmp_path).rebalances[1]
     assert (found.trigger, found.members, found.redelivered) == ("m1 was killed", 1, 1)
     assert found.unowned_partition_seconds == 20
 
@@ -70,14 +63,14 @@ def test_a_member_that_is_killed(tmp_path: Path) -> None:
 def test_a_partition_that_nobody_takes_over(tmp_path: Path) -> None:
     """The rebalance has no end, and the partition is nobody's until that of the run."""
     history = _group(1).event("killed", 5000, **NOBODYS)
-    found = _judged(history, tmp_path).rebalances[1]
+    found = judged(history, tmp_path).rebalances[1]
     assert (found.ended_ns, found.members, found.unowned_partition_seconds) == (None, 0, 3595)
 
 
 def test_redelivery_within_one_owners_time_is_nobodys(tmp_path: Path) -> None:
     """The member polls the same offsets again: redelivered, but because of no rebalance."""
     history = _group().handed(1, 0, 1, 300)
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     assert findings.anomaly("redelivered")[0].count == 1
     assert [r.redelivered for r in findings.rebalances] == [0]
 
@@ -87,7 +80,7 @@ def test_the_end_of_a_group_is_no_rebalance(tmp_path: Path) -> None:
     history = _group().event("joined", 10, member="m2", **NOBODYS)
     history.event("revoked", 9000, partition=None).event("left", 9001, **NOBODYS)
     history.event("assigned", 9200, 3, member="m2").event("left", 9300, member="m2", **NOBODYS)
-    assert len(_judged(history, tmp_path).rebalances) == 1
+    assert len(judged(history, tmp_path).rebalances) == 1
 
 
 def test_a_fault_is_the_trigger_where_nobody_came_or_went(tmp_path: Path) -> None:
@@ -95,7 +88,7 @@ def test_a_fault_is_the_trigger_where_nobody_came_or_went(tmp_path: Path) -> Non
     history = _group().event("revoked", 5000, partition=0).event("assigned", 5100, 3, partition=0)
     history.event("revoked", 20_000, partition=0).event("assigned", 20_100, 3, partition=0)
     history.fault(1, 19_000, 100_000).handed(2, 0, 2, 30_000)
-    found = _judged(history, tmp_path).rebalances
+    found = judged(history, tmp_path).rebalances
     assert [r.trigger for r in found] == ["m1 joined", "unknown", "kill broker 1"]
 
 
@@ -105,7 +98,7 @@ def test_a_member_that_comes_back_is_the_trigger(tmp_path: Path) -> None:
     history.event("assigned", 5000, 3, member="m2").event("lost", 9000).event("refused", 9000, 3)
     history.event("revoked", 20_000, member="m2").event("assigned", 20_100, 3)
     history.event("lost", 30_000).event("assigned", 30_500, 3)
-    findings = _judged(history.handed(2, 0, 2, 31_000), tmp_path)
+    findings = judged(history.handed(2, 0, 2, 31_000), tmp_path)
     assert [r.trigger for r in findings.rebalances][-2:] == ["m1 came back", "m1 lost its partitions"]
     assert {m.member: m.commits_refused for m in findings.groups[0].members} == {"m1": 1, "m2": 0}
 
@@ -114,13 +107,13 @@ def test_a_broker_that_stopped_is_the_trigger_where_no_fault_is(tmp_path: Path) 
     """By the cluster's own events."""
     history = _group().event("revoked", 5000, partition=0).event("assigned", 5100, 3, partition=0)
     history.led(None, None, 4000, kind="stopped", broker=3, topic=None, partition=None)
-    assert _judged(history.handed(2, 0, 2, 6000), tmp_path).rebalances[1].trigger == "broker 3 stopped"
+    assert judged(history.handed(2, 0, 2, 6000), tmp_path).rebalances[1].trigger == "broker 3 stopped"
 
 
 def test_members_and_idle_ones(tmp_path: Path) -> None:
     """Every member that is known, with the records that it was handed."""
     history = _group().event("joined", 10, member="m2", **NOBODYS).handed(0, 0, 0, 400, member="m3")
-    (group,) = _judged(history, tmp_path).groups
+    (group,) = judged(history, tmp_path).groups
     assert {m.member: m.delivered for m in group.members} == {"m1": 3, "m2": 0, "m3": 1}
     assert group.type == "classic"
 
@@ -131,14 +124,14 @@ def test_lag(tmp_path: Path) -> None:
     for ms, partition, lag in ((1, 0, 5.0), (1, 1, 2.0), (2, 0, 6.0)):
         labels = [("group", "billing"), ("topic", "orders"), ("partition", str(partition))]
         history.add("samples", at_ns=at(ms), source="kaput", name="lag", labels=labels, value=lag)
-    (group,) = _judged(history, tmp_path).groups
+    (group,) = judged(history, tmp_path).groups
     assert (group.lag.max, group.lag.final) == (7, 2)
     assert group.longest_commit_gap_ms == 100
 
 
 def test_without_commits_or_samples_no_lag_is_known(tmp_path: Path) -> None:
     """Null is not zero."""
-    (group,) = _judged(_group(), tmp_path).groups
+    (group,) = judged(_group(), tmp_path).groups
     assert (group.lag.max, group.lag.final, group.longest_commit_gap_ms) == (None, None, None)
 
 
@@ -146,7 +139,7 @@ def test_partition_tables(tmp_path: Path) -> None:
     """Who led before the kill, just before its heal, and at the end."""
     history = _group(1).led(1, 0, -100, [1, 2, 3]).led(2, 1, 5500, [2, 3])
     history.led(2, 1, 9000, [2, 3, 1], kind="isr").fault(1, 5000, 8000)
-    tables = _judged(history, tmp_path).partition_tables
+    tables = judged(history, tmp_path).partition_tables
     assert [(t.when, t.at_ns) for t in tables] == [
         ("before", at(5000)),
         ("during", at(8000)),
@@ -167,7 +160,7 @@ def test_the_end_of_a_group_is_of_no_rebalance_however_soon(tmp_path: Path) -> N
     history.event("assigned", 2500, 0, member="m2").handed(2, 0, 2, 2600, member="m2")
     history.event("revoked", 2900, member="m2").event("left", 2901, member="m2", **NOBODYS)
     history.event("left", 2902, **NOBODYS)
-    _, found = _judged(history, tmp_path).rebalances
+    _, found = judged(history, tmp_path).rebalances
     assert (found.started_ns, found.ended_ns) == (at(2000), at(2500))
     assert (found.unowned_partition_seconds, found.members) == (0.5, 2)
 
@@ -177,7 +170,7 @@ def test_what_is_still_read_is_not_at_its_end(tmp_path: Path) -> None:
     history = _group(1).event("joined", 1900, member="m2", **NOBODYS).event("revoked", 2000)
     history.event("assigned", 2500, 0, member="m2").handed(2, 0, 2, 3000, member="m2")
     history.event("revoked", 2900, member="m2").event("left", 2901, member="m2", **NOBODYS)
-    found = _judged(history, tmp_path).rebalances[-1]
+    found = judged(history, tmp_path).rebalances[-1]
     assert (found.started_ns, found.ended_ns) == (at(2000), None)
 
 
@@ -208,7 +201,7 @@ def test_a_fault_is_the_trigger_of_those_whom_it_hit(
     target: str, fault: str, trigger: str, tmp_path: Path
 ) -> None:
     """By whole names, whatever else has them as a part of its own."""
-    assert _judged(_hit(target, fault), tmp_path).rebalances[1].trigger == trigger
+    assert judged(_hit(target, fault), tmp_path).rebalances[1].trigger == trigger
 
 
 def test_redelivery_in_a_share_group_is_no_rebalances(tmp_path: Path) -> None:
@@ -217,14 +210,14 @@ def test_redelivery_in_a_share_group_is_no_rebalances(tmp_path: Path) -> None:
     history.event("assigned", 0).shared("acquired", 0, 1, 1).shared("released", 0, 2)
     history.event("revoked", 5000).event("assigned", 5500, member="m2")
     history.shared("acquired", 0, 5600, 2, member="m2").shared("accepted", 0, 5601, member="m2")
-    assert [one.redelivered for one in _judged(history, tmp_path).rebalances] == [0, 0]
+    assert [one.redelivered for one in judged(history, tmp_path).rebalances] == [0, 0]
 
 
 def test_any_events_make_the_rebalances_that_the_definitions_make(tmp_path: Path) -> None:
     """Drawn events and deliveries, sound or not, against the oracle."""
     for seed in range(30):
         history = drawn(seed)
-        found = _judged(history, tmp_path / str(seed)).rebalances
+        found = judged(history, tmp_path / str(seed)).rebalances
         told = [
             {
                 "started_ns": one.started_ns,
@@ -265,7 +258,7 @@ def test_partitions_that_a_topic_got_are_a_rebalance_of_their_own(tmp_path: Path
     history.add(
         "faults", **grown, brokers=[], injected_ns=at(8000), effective_ns=at(9050), healed_ns=at(9050)
     )
-    first, second = _judged(history, tmp_path).rebalances
+    first, second = judged(history, tmp_path).rebalances
     assert (first.ended_ns, first.trigger) == (at(1), "m1 joined")
     assert (second.started_ns, second.ended_ns) == (at(9000), at(9100))
     assert second.trigger == "resize topic orders"
@@ -275,7 +268,7 @@ def test_whose_an_anomaly_is(tmp_path: Path) -> None:
     """m1 jumps over a record and commits it; m2 has that and the next, of a partition that is not its own."""
     history = _group(1).acked(0, 3, 3).acked(0, 4, 4).handed(4, 0, 4, 200).event("committed", 300, 5)
     history.handed(3, 0, 3, 400, member="m2").handed(4, 0, 4, 401, member="m2")
-    (group,) = _judged(history, tmp_path).groups
+    (group,) = judged(history, tmp_path).groups
     assert {m.member: m.anomalies for m in group.members} == {
         "m1": {"redelivered": 1, "poll-skip": 1, "commit-ahead": 1},
         "m2": {"redelivered": 1, "unassigned-delivery": 2},

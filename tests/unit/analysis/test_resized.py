@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
+from fakes.judging import judged
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_parts import ResizedForGroup, ResizedTopic
-from kaput.evidence.reading import check
 
 LATEST = {"config": {"auto.offset.reset": "latest"}}
 BLOCK = 65_536
@@ -33,10 +31,6 @@ def _history(key: Any = 2, **blocks: dict[str, Any]) -> History:
     )
 
 
-def _judged(history: History, path: Path) -> Findings:
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
-
-
 def _resized(findings: Findings) -> tuple[ResizedTopic, ResizedForGroup]:
     (one,) = findings.resized
     (group,) = one.groups
@@ -48,7 +42,7 @@ def test_a_key_that_moves_and_is_overtaken(tmp_path: Path) -> None:
     history = _history()
     for seq, partition, offset, ms in ((0, 0, 0, 10), (1, 0, 1, 40), (2, 0, 2, 41), (3, 1, 0, 30)):
         history.acked(0, seq, offset, partition=partition).handed(offset, 0, seq, ms, partition=partition)
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     one, group = _resized(findings)
     assert (one.partitions_before, one.partitions, one.partitions_written) == (1, 2, 2)
     assert (one.keys, one.keys_moved) == (2, 1)
@@ -60,7 +54,7 @@ def test_a_second_delivery_overtakes_nothing(tmp_path: Path) -> None:
     """Only the first delivery of each message counts."""
     history = _history().acked(0, 0, 0).acked(0, 2, 0, partition=1)
     history.handed(0, 0, 0, 10).handed(0, 0, 2, 20, partition=1).handed(0, 0, 0, 30)
-    assert _resized(_judged(history, tmp_path))[1].out_of_order_by_key == 0
+    assert _resized(judged(history, tmp_path))[1].out_of_order_by_key == 0
 
 
 def test_what_a_group_that_begins_at_the_end_never_sees(tmp_path: Path) -> None:
@@ -68,7 +62,7 @@ def test_what_a_group_that_begins_at_the_end_never_sees(tmp_path: Path) -> None:
     history = _history(billing=LATEST).acked(0, 0, 0).handed(0, 0, 0, 10)
     for seq, offset in ((1, 0), (2, 1), (3, 2)):
         history.acked(0, seq, offset, partition=1)
-    findings = _judged(history.handed(2, 0, 3, 300, partition=1), tmp_path)
+    findings = judged(history.handed(2, 0, 3, 300, partition=1), tmp_path)
     unseen = findings.anomaly("unseen")[0]
     assert (unseen.count, unseen.permitted) == (2, 2)
     assert _resized(findings)[1].stored_too_early == 2
@@ -84,7 +78,7 @@ def test_a_hole_is_a_violation(block: dict[str, Any], tmp_path: Path) -> None:
     missed = (0, 1) if not block else (1,)
     for seq in {0, 1, 2} - set(missed):
         history.handed(seq, 0, seq, 10 + seq)
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     assert findings.verdict == "violated"
     assert findings.anomaly("unseen")[0].permitted == 0
 
@@ -93,24 +87,24 @@ def test_without_keys_nothing_is_said_of_them(tmp_path: Path) -> None:
     """Null is not zero; the same where each message has a key of its own."""
     for key in ("none", "seq"):
         history = _history(key).acked(0, 0, 0).handed(0, 0, 0, 5)
-        one, group = _resized(_judged(history, tmp_path / key))
+        one, group = _resized(judged(history, tmp_path / key))
         assert (one.keys, one.keys_moved, group.out_of_order_by_key) == (None, None, None)
 
 
 def test_a_run_without_a_resized_topic(tmp_path: Path) -> None:
     """Nothing is told, also where the fault had no effect."""
     history = History().acked(0, 0, 0)
-    assert _judged(history, tmp_path / "none").resized == []
+    assert judged(history, tmp_path / "none").resized == []
     history = _history().acked(0, 0, 0)
     history.rows["faults"][0] |= {"bit": False, "effective_ns": None}
-    assert _judged(history, tmp_path / "failed").resized == []
+    assert judged(history, tmp_path / "failed").resized == []
 
 
 def test_drawn_orders_of_delivery(tmp_path: Path) -> None:
     """Against the definition, word for word; messages of several blocks, one or more producers."""
     for seed in range(25):
         history = drawn(seed)
-        findings = _judged(history, tmp_path / str(seed))
+        findings = judged(history, tmp_path / str(seed))
         one, group = _resized(findings)
         assert group.out_of_order_by_key == out_of_order(history), seed
         assert (one.keys, one.keys_moved) == keys(history), seed

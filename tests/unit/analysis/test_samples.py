@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
+from fakes.judging import judged
 
 ODD = (float("nan"), float("inf"), float("-inf"), 1e30, -1e30, -5.0, 2.0**63)
 
@@ -22,11 +19,6 @@ def lagging(*values: float) -> History:
         labels = [("group", "billing"), ("topic", "orders"), ("partition", "0")]
         history.add("samples", at_ns=at(ms), source="lab", name="lag", labels=labels, value=value)
     return history
-
-
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", ODD)

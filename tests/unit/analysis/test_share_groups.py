@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakes.histories import History
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
+from fakes.judging import judged
 
 Case = Callable[[History], History]
 
@@ -20,11 +17,6 @@ def queue(drained: bool = True, **config: int) -> History:
     """One message, and a share group."""
     block = {"type": "share", "group-config": config}
     return History(groups={"billing": drained}, blocks={"billing": block}).acked(0, 0, 0)
-
-
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
 
 
 def counts(history: History, path: Path) -> dict[str, int]:

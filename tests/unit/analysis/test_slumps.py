@@ -8,16 +8,10 @@ from random import Random
 import pytest
 
 from fakes.histories import History
-from fakes.in_process import InProcess
+from fakes.judging import judged
 from kaput.analysis.facts import inputs
-from kaput.analysis.pipeline import analyse
 from kaput.analysis.questions import rates
-from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
-
-
-def _judged(history: History, path: Path) -> Findings:
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
 
 
 def _history(rate: float | str = 10, **expect: str) -> History:
@@ -41,7 +35,7 @@ def _ns(ms: int) -> int:
 
 def test_seconds_below_the_ordered_rate(tmp_path: Path) -> None:
     """Two seconds in a row, of acknowledgements and of deliveries; what is not a whole second is left out."""
-    rates = _judged(_history(), tmp_path).rates
+    rates = judged(_history(), tmp_path).rates
     assert rates.ordered_per_s == 10
     assert [slump.model_dump() for slump in rates.slumps] == [
         {"what": what, "below_per_s": 8.0, "longest_s": 2, "total_s": 2} for what in ("acked", "delivered")
@@ -50,7 +44,7 @@ def test_seconds_below_the_ordered_rate(tmp_path: Path) -> None:
 
 def test_means_before_during_and_after(tmp_path: Path) -> None:
     """All that was owed is acknowledged in the second after the heal."""
-    means = _judged(_history(), tmp_path).rates.means
+    means = judged(_history(), tmp_path).rates.means
     assert [(m.when, m.seconds, m.sent_per_s, m.acked_per_s, m.delivered_per_s) for m in means] == [
         ("before", 2, 10, 10, 10),
         ("during", 2, 10, 0, 0),
@@ -60,14 +54,14 @@ def test_means_before_during_and_after(tmp_path: Path) -> None:
 
 def test_a_slump_that_is_longer_than_expected_is_a_violation(tmp_path: Path) -> None:
     """And one that is not is none."""
-    assert _judged(_history(slump="<=2"), tmp_path / "held").verdict == "held"
-    found = _judged(_history(slump="<=1"), tmp_path / "violated")
+    assert judged(_history(slump="<=2"), tmp_path / "held").verdict == "held"
+    found = judged(_history(slump="<=1"), tmp_path / "violated")
     assert found.verdict == "violated" and "expects slump <=1, and it is 2" in " ".join(found.reasons)
 
 
 def test_as_fast_as_it_goes_is_no_order(tmp_path: Path) -> None:
     """Null is not zero."""
-    rates = _judged(_history("max"), tmp_path).rates
+    rates = judged(_history("max"), tmp_path).rates
     assert (rates.ordered_per_s, rates.slumps, rates.means) == (None, [], [])
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
+from fakes.judging import judged
 from kaput.evidence.findings import FaultFindings
-from kaput.evidence.reading import check
 
 
 def _judged(history: History, path: Path) -> FaultFindings:
-    found = analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
-    return found.faults[0]
+    return judged(history, path).faults[0]
 
 
 def _incident(healed_ms: float = 20_000, committed_ms: float = 900) -> History:
@@ -98,7 +95,7 @@ def test_a_commit_of_no_offset_is_none(tmp_path: Path) -> None:
     history = _incident()
     for row in history.rows["group_events"]:
         row["offset"] = -1
-    found = analyse(check(history.read_to_end().write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    found = judged(history, tmp_path)
     assert found.faults[0].stuck == {"billing": 21}
     assert found.groups[0].lag.final == 21
 

@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
-
-
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
+from fakes.judging import judged
 
 
 def _history(isr: list[int], **topic: Any) -> History:

@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
-
-
-def _judged(history: History, path: Path) -> Findings:
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
+from fakes.judging import judged
 
 
 def _killed(acks: str = "all", **fault: Any) -> History:
@@ -35,13 +28,13 @@ def test_acknowledged_while_no_leader_ran(tmp_path: Path) -> None:
     times = [(900, 950), (999, 1_001), (1_000, 1_001), (2_000, 3_000), (2_999, 3_001), (3_001, 3_002)]
     for seq, (attempt, done) in enumerate(times):
         _sent(history, seq, attempt, done)
-    found = _judged(history, tmp_path)
+    found = judged(history, tmp_path)
     (suspect,) = found.suspects
     assert (suspect.producer, suspect.client, suspect.acked_leaderless) == (0, "command", 2)
     assert suspect.story in found.notes
     assert suspect.story == (
-        "Suspect the client program of producer 0 (command), not Kafka: 2 messages were sent and "
-        "acknowledged while their partition had no running leader."
+        "Suspect the client program of producer 0 (command), not Kafka: 2 messages were "
+        "sent and acknowledged while their partition had no running leader."
     )
 
 
@@ -58,17 +51,24 @@ def test_acknowledged_while_no_leader_ran(tmp_path: Path) -> None:
 )
 def test_what_may_be_kafkas_is_not_suspected(history: History, tmp_path: Path) -> None:
     """Some broker may have acknowledged it, or none had to."""
-    assert _judged(_sent(history, 0, 2_000, 2_001), tmp_path).suspects == []
+    assert judged(_sent(history, 0, 2_000, 2_001), tmp_path).suspects == []
 
 
-@pytest.mark.parametrize(("offset", "suspected"), [(None, 3), (0, 0)])
+@pytest.mark.parametrize(
+    ("client", "offset", "suspected"),
+    [("command", None, 3), ("command", 0, 0), ("librdkafka", None, 0), ("java", None, 0)],
+)
 def test_lost_without_an_offset_and_without_a_cause(
-    offset: int | None, suspected: int, tmp_path: Path
+    client: str, offset: int | None, suspected: int, tmp_path: Path
 ) -> None:
-    """Messages that were never sent; one with an offset may have been Kafka's."""
-    history = History(producers=[{"topic": "orders", "acks": "all"}]).acked(0, 0, 0)
+    """Messages that were never sent; one with an offset may have been Kafka's, and known clients have none
+    for what a broker had already.
+    """
+    producer = {"topic": "orders", "acks": "all", "client": client}
+    history = History(producers=[producer | ({"command": "liar"} if client == "command" else {})])
+    history.acked(0, 0, 0)
     for seq in range(1, 4):
         history.sent(0, seq, None if offset is None else seq)
-    found = _judged(history, tmp_path)
+    found = judged(history, tmp_path)
     assert found.lost == 3
     assert [one.lost_without_offset for one in found.suspects] == ([suspected] if suspected else [])

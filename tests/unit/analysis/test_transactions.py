@@ -9,9 +9,9 @@ import pytest
 
 from fakes.histories import History
 from fakes.in_process import InProcess
+from fakes.judging import counts, judged
 from kaput.analysis.pipeline import analyse
 from kaput.errors import EvidenceError
-from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
 
 Case = Callable[[History], History]
@@ -32,16 +32,6 @@ def paid(isolation: str = "read_committed", drained: bool = True) -> History:
     for offset, seq in ((0, 0), (1, 1), (6, 4)):
         history.handed(offset, 0, seq, 100 + seq)
     return history
-
-
-def judged(history: History, path: Path) -> Findings:
-    """The findings."""
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
-
-
-def counts(findings: Findings) -> dict[str, int]:
-    """Every anomaly that there is."""
-    return {a.name: a.count for a in findings.anomalies if a.count}
 
 
 INNOCENT: dict[str, Case] = {

@@ -16,7 +16,7 @@ from kaput.errors import UsageError
 from kaput.evidence.findings_file import read_findings
 
 HUGE = 10**30
-PAGES = [f"/runs/good{page}" for page in ("", "/live", "/replay", "/course.json", "/events")]
+PAGES = [f"/runs/good{page}" for page in ("", "/live", "/replay", "/timeline.json", "/events")]
 
 
 def document(began_ns: int = 0, loss_window_ms: float = 1.5, acked: int = 1, seed: int = 7) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def test_a_number_that_no_run_has_is_named(site: Site, name: str, capfd: pytest.
     _, where = OUT_OF_RANGE[name]
     page = site.ask(f"/runs/{name}")
     assert page.status == 500 and f"{where} is out of range" in page.text
-    assert f"{where} is out of range" in site.ask(f"/runs/{name}/course.json").text
+    assert f"{where} is out of range" in site.ask(f"/runs/{name}/timeline.json").text
     compared = site.ask(f"/compare?run={name}&run=good")
     assert compared.status == 409 and f"{where} is out of range" in compared.text
     with pytest.raises(UsageError, match=f"findings.json: .*{where} is out of range"):
@@ -94,7 +94,7 @@ def test_a_seed_is_any_number(tmp_path: Path) -> None:
     assert read_findings(path).run.seed == HUGE
 
 
-@pytest.mark.parametrize("path", ["/runs/large", "/runs/large/course.json", "/compare?run=large&run=good"])
+@pytest.mark.parametrize("path", ["/runs/large", "/runs/large/timeline.json", "/compare?run=large&run=good"])
 def test_findings_beyond_the_limit_of_a_file_are_not_read(site: Site, path: str) -> None:
     """As no other file is; the page says how much it may have."""
     answer = site.ask(path)

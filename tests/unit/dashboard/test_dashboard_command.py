@@ -64,7 +64,7 @@ def test_it_ends_while_a_run_is_being_watched(tmp_path: Path) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_BOUND_S)
         connection.request("GET", "/runs/a/events")
         answer = connection.getresponse()
-        assert answer.readline().startswith(b"id: ")
+        assert answer.readline().startswith(b"data: {")
         process.send_signal(signal.SIGTERM)
         _, stderr = process.communicate(timeout=_BOUND_S)
         assert process.returncode == 130 and "Traceback" not in stderr and "rror" not in stderr

@@ -14,6 +14,7 @@ from fakes.in_process import InProcess
 from fakes.run_folders import Site, made, served, tree
 from kaput.analysis import rehearsal
 from kaput.analysis.pipeline import analyse
+from kaput.dashboard.guard import REPORT_POLICY
 from kaput.evidence.reading import check
 
 
@@ -62,27 +63,32 @@ def test_a_run_that_nobody_has_judged_is_shown_live(site: Site) -> None:
 
 def test_a_replay_has_every_message(site: Site) -> None:
     """Steps that add up to the totals, bars for what went on, and the verdict."""
-    course = json.loads(site.ask("/runs/first/course.json").text)
+    timeline = json.loads(site.ask("/runs/first/timeline.json").text)
     findings = json.loads((site.dashboard.runs.root / "first" / "findings.json").read_text())
-    sums = [sum(row[at] for row in course["rows"]) for at in (1, 2)]
+    sums = [sum(row[at] for row in timeline["rows"]) for at in (1, 2)]
     assert sums == [findings["totals"]["sent"], findings["totals"]["acked"]]
-    assert course["total"] == findings["totals"]["sent"]
-    assert course["bars"]["leaders"] and course["bars"]["faults"]
-    assert course["first_fault"] == pytest.approx(0.111, abs=0.05)
-    assert course["verdict"]["verdict"] == findings["verdict"]
+    assert timeline["total"] == findings["totals"]["sent"]
+    assert timeline["bars"]["leaders"] and timeline["bars"]["faults"]
+    assert timeline["verdict"]["verdict"] == findings["verdict"]
     assert site.ask("/runs/first/replay").status == 200
 
 
 def test_what_cannot_be_replayed_says_why(site: Site) -> None:
     """Without an analysis, or without a verdict."""
-    assert "kaput analyze" in json.loads(site.ask("/runs/bare/course.json").text)["said"]
-    assert "kaput analyze" in json.loads(site.ask("/runs/unjudged/course.json").text)["said"]
+    assert "kaput analyze" in json.loads(site.ask("/runs/bare/timeline.json").text)["error"]
+    assert "kaput analyze" in json.loads(site.ask("/runs/unjudged/timeline.json").text)["error"]
 
 
 def test_two_runs_side_by_side(site: Site) -> None:
-    """Every figure of both; those that differ are marked."""
-    page = site.ask("/compare?run=first&run=second").text
-    assert page.count('<tr class="differs">') == 1
-    assert "acked" in page and "/runs/first" in page and "/runs/second" in page
+    """The report's comparison, behind a report's policy: figures that differ, and both timelines."""
+    answer = site.ask("/compare?run=first&run=second")
+    assert answer.headers["content-security-policy"] == REPORT_POLICY
+    page = answer.text
+    assert (
+        '<th scope="col">acked</th>' in page
+        and 'href="/runs/first"' in page
+        and 'href="/runs/second"' in page
+    )
+    assert 'id="chart-0-rates"' in page and 'id="chart-1-rates"' in page
     answer = site.ask("/compare?run=first&run=unjudged")
     assert answer.status == 409 and "no findings yet" in answer.text

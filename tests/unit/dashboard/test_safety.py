@@ -77,7 +77,7 @@ def site(outside: Path) -> Iterator[Site]:
         "/runs/linked",
         "/runs/linked/live",
         "/runs/linked/events",
-        "/runs/linked/course.json",
+        "/runs/linked/timeline.json",
         "/static/../app.py",
         "/static/..%2fapp.py",
         "/static/%2e%2e%2f%2e%2e%2fcli%2fmain.py",
@@ -97,7 +97,7 @@ def test_a_path_that_leads_elsewhere_is_not_found(site: Site, path: str) -> None
 
 def test_a_link_inside_of_a_run_folder_is_not_followed(site: Site) -> None:
     """Neither for the report nor for what it is made of; and a pipe is not waited for."""
-    for path in ("/runs/leaking", "/runs/sideways", "/runs/sideways/course.json", "/runs/piped"):
+    for path in ("/runs/leaking", "/runs/sideways", "/runs/sideways/timeline.json", "/runs/piped"):
         answer = site.ask(path)
         assert SECRET not in answer.text, path
     assert site.ask("/runs/sideways").status >= 400
@@ -150,7 +150,7 @@ def test_nothing_can_be_changed(site: Site, method: str) -> None:
 def test_looking_changes_nothing(site: Site) -> None:
     """Not a byte, nor a time, after every page has been looked at."""
     before = tree(site.dashboard.runs.root / "good")
-    for path in ("/", "/runs/good", "/runs/good/live", "/runs/good/replay", "/runs/good/course.json"):
+    for path in ("/", "/runs/good", "/runs/good/live", "/runs/good/replay", "/runs/good/timeline.json"):
         site.ask(path)
     with site.events("good") as events:
         next(events)
@@ -159,7 +159,7 @@ def test_looking_changes_nothing(site: Site) -> None:
 
 def test_every_answer_has_a_strict_policy(site: Site) -> None:
     """Nothing from elsewhere; a report, whose script is its own, belongs to no site."""
-    for path in ("/", "/nothing", "/runs/good/live", "/static/dashboard.css", "/runs/good/course.json"):
+    for path in ("/", "/nothing", "/runs/good/live", "/static/dashboard.css", "/runs/good/timeline.json"):
         headers = site.ask(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
@@ -180,7 +180,7 @@ def test_what_runs_are_called_is_escaped(site: Site) -> None:
 
 def test_no_page_has_an_address_outside(site: Site) -> None:
     """Every address of a page is one of the dashboard itself."""
-    for path in ("/", "/runs/good/live", "/runs/good/replay", "/compare?run=whole&run=again"):
+    for path in ("/", "/runs/good/live", "/runs/good/replay"):
         answer = site.ask(path)
         assert answer.status == 200
         page = answer.text

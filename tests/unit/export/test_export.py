@@ -323,6 +323,9 @@ def test_the_command_writes_files_or_stdout(tmp_path: Path) -> None:
     assert "kaput analyze makes it" in export(run, "--format", "csv", status=2).stderr
     assert "did you mean sends?" in export(run, "--format", "csv", "--table", "send", status=2).stderr
     assert "is this a run folder?" in export(str(tmp_path), "--format", "csv", status=2).stderr
+    below_a_file = str(out / "csv")
+    refused = export(run, "--format", "csv", "--out", below_a_file, status=2)
+    assert refused.stderr == f"kaput: {below_a_file}: cannot be created (Not a directory)\n"
     export(run, "--format", "csv", "--out", str(tmp_path / "csv"))
     assert sorted(path.stem for path in (tmp_path / "csv").iterdir()) == sorted(present(folder))
     assert pq.read_metadata(next(folder.table("sends").glob("*.parquet"))).num_rows == 5

@@ -124,7 +124,7 @@ def test_an_image_of_several_runs(run: tuple[RunFolder, Findings]) -> None:
     svg = to_svg([run, (run[0], other)], [entry(run[1], "one"), entry(other, "two")])
     for said in (
         "ack p99 ms",
-        "leader-isolated, one (held): Messages a second",
+        "leader-isolated, one (held): Messages per second",
         "leader-isolated, two",
     ):
         assert said in svg, said

@@ -44,3 +44,11 @@ def test_no_leader_is_no_leader() -> None:
     """Which is worse, and known to the cluster."""
     text = render(document("down", None)).plain
     assert "no leader" in text and "its leader" not in text
+
+
+def test_a_trouble_is_one_line_without_the_log_behind_it() -> None:
+    """The log of a node is a file; its lines are not shown in the status, escaped or not."""
+    status = document("down", 2)
+    status["troubles"] = ["broker 1 ended on its own (exit status -9); its log ends:\nINFO started\nINFO led"]
+    text = render(status).plain
+    assert "  trouble: broker 1 ended on its own (exit status -9)\n" in text and "INFO" not in text

@@ -8,7 +8,9 @@ from typing import Any
 from handmade_findings import anomaly
 
 from kaput.evidence.findings import Findings
-from kaput.report.run_report import to_text
+from kaput.report.render import html
+from kaput.report.run_report import document, to_markdown, to_text
+from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sentences import arithmetic_sentence, verdict_sentence
 
 
@@ -46,7 +48,8 @@ def test_everything_that_was_found_is_shown(findings: Findings) -> None:
         "election 9,480 ms",
         "lost 23 (0.6 % of 3,987 acknowledged and 3,990 sent in the loss window)",
         "loss window 1,990 ms",
-        "affected 1,234 of 5,678 sent",
+        "affected 1,234 messages to the partitions that the fault hit, until their first acknowledgement "
+        "(5,678 were sent to all partitions in that time)",
         "lost          23         23          0  deposed-leader 23 (5 examples)",
         "duplicate      7          7          0  8 extra copies",
         "billing (classic): drained, 39,977 messages delivered",
@@ -199,3 +202,5 @@ def test_rates_and_topics_that_grew(raw: dict[str, Any]) -> None:
         "billing 49 - 23",
     ):
         assert said in text, said
+    assert "981 of 1,000 keys moved" in to_markdown(Findings.model_validate(raw))
+    assert "981 of 1,000 keys moved" in html.render(document(JudgedRun(Findings.model_validate(raw))))

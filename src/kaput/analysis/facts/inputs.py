@@ -249,6 +249,13 @@ class Inputs:
         """When each fault ended; None for one that never did."""
         return {fault.id: fault.healed_ns for fault in self.faults}
 
+    @cached_property
+    def fault_span(self) -> tuple[int, int] | None:
+        """From when the first fault took effect to when the last one was healed; None without faults."""
+        found = [one for one in self.faults if one.fault != NOOP and one.effective_ns is not None]
+        begins = [one.effective_ns for one in found if one.effective_ns is not None]
+        return (min(begins), max(one.healed_ns or self.ended_ns for one in found)) if begins else None
+
     @property
     def ended_ns(self) -> int:
         """The end of the run, or the end of time."""

@@ -41,25 +41,20 @@ def drained_ns(samples: Iterable[Mapping[str, Any]], fault_ns: int, until_ns: in
 
 
 class Peak(NamedTuple):
-    """The most that a group lagged behind, and the first sample after that with less (ns)."""
+    """The last sample in which a group lagged behind the most (ns)."""
 
     group: str
-    fell_ns: int
+    at_ns: int
 
 
 def peak(samples: Iterable[Mapping[str, Any]], fault_ns: int, until_ns: int) -> Peak | None:
-    """Of the group whose lag began to fall last after a fault; None where none is seen to fall."""
+    """Of the group whose lag began to fall last after a fault; None where none ever lagged."""
     most: dict[str, int] = {}
-    fell: dict[str, int | None] = {}
+    found: dict[str, int] = {}
     for (group, at_ns), lag in over_time(samples).items():
-        if not fault_ns <= at_ns <= until_ns:
-            continue
-        if lag > 0 and lag >= most.get(group, 0):
-            most[group], fell[group] = lag, None
-        elif group in most and fell[group] is None:
-            fell[group] = at_ns
-    known = [Peak(group, at_ns) for group, at_ns in fell.items() if at_ns is not None]
-    return max(known, key=lambda one: (one.fell_ns, one.group), default=None)
+        if fault_ns <= at_ns <= until_ns and lag > 0 and lag >= most.get(group, 0):
+            most[group], found[group] = lag, at_ns
+    return max((Peak(*one) for one in found.items()), key=lambda one: (one.at_ns, one.group), default=None)
 
 
 def greatest(samples: Iterable[Mapping[str, Any]], group: str) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.endings import SHORTEST_NS
 from kaput.analysis.questions.latency import end_to_end
 from kaput.analysis.runs.columns import ACKED
-from kaput.analysis.runs.run import NULL, Flags, Ints
+from kaput.analysis.runs.run import NULL, Flags, Ints, picked
 from kaput.core import MS, SECOND
 from kaput.scenario.model import Producers
 
@@ -33,7 +33,7 @@ PRODUCERS = -1  # in place of a group: of acknowledgements
 NOWHERE = -1  # in place of a place: the partition is not known
 WAITING, DONE, GIVEN_UP = range(3)
 _KEYS = ("group", "place", "kind")
-_NEVER = -(2**62)  # a limit that nothing is within
+_UNKNOWN = -1  # of a timeout
 # The settings of a producer's delivery timeout, and their default in ms, by client.
 _TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "librdkafka": (("message.timeout.ms", "delivery.timeout.ms"), 300_000),
@@ -58,107 +58,136 @@ class Availability(Question):
     def before_messages(self, run: Run) -> Availability:
         """What the scenario says of timeouts and topics."""
         topics = run.names.topics
+        named = enumerate(run.given.reads[group] for group in run.given.groups)
         reads = {
-            index: None
-            if (named := run.given.reads[name]) is None
-            else [topics.index(t) for t in named if t in topics]
-            for index, name in enumerate(run.given.groups)
+            group: None if names is None else [topics.index(name) for name in names if name in topics]
+            for group, names in named
         }
         return replace(self, timeout_ns=timeouts_ns(run.given), reads=reads)
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Of acknowledgements, and of the first deliveries to each group."""
         stretches = messages.stretches.with_columns(pl.col("place").fill_null(NOWHERE))
-        sent = _Sent(stretches, messages.times["attempts"], messages.times["dones"])
-        spells, counts = [sent.spells()], [self._acked(sent)]
-        parts = stretches["part"].to_numpy()
-        line = np.full(1 + int(parts.max(initial=-1)), -1)
-        line[parts] = np.arange(stretches.height)
-        for index in messages.groups:
-            deliveries = messages.deliveries.filter(group=index)
-            attempts, polls = messages.times["attempts"], messages.polls
-            part, when, took = end_to_end(stretches, deliveries, attempts, polls)
-            of = line[part]
-            spells += [
-                _spells(stretches, index, WAITING, of, when - took, when),
-                _spells(stretches, index, DONE, of, when, when),
-            ]
-            counts.append(self._delivered(stretches, index, of[took <= SECOND]))
-        yield Part("service_spells", pl.concat(spells))
+        spells, counts = [], []
+        for group, found in [
+            (PRODUCERS, self._acked(stretches, messages)),
+            *((index, self._delivered(stretches, messages, index)) for index in messages.groups),
+        ]:
+            for kind, of, first_ns, last_ns in found.spells:
+                keys = pl.lit(group, pl.Int64).alias("group"), "place", pl.lit(kind, pl.Int64).alias("kind")
+                times = {"first_ns": pl.Series(first_ns), "last_ns": pl.Series(last_ns)}
+                spells.append(stretches[of].select(*keys, **times))
+            mine, topics = pl.lit(True), self.reads.get(group)
+            if group != PRODUCERS:
+                mine = ACKED if topics is None else ACKED & pl.col("topic").is_in(topics)
+            often = {name: pl.Series(n, dtype=pl.Int64) for name, n in found.often.items()}
+            counted = stretches.with_columns(**often).filter(mine)
+            keys = pl.lit(group, pl.Int64).alias("group"), "place", pl.col("n").alias("messages")
+            counts.append(counted.select(*keys, *found.often))
+        yield Part("service_spells", _merged(pl.concat(spells)))
         yield Part("service_counts", pl.concat(counts))
 
-    def _acked(self, sent: _Sent) -> pl.DataFrame:
-        """How many messages there are, and how many of them were acknowledged in time."""
-        producers = sent.stretches["producer"].to_list()
-        limits = np.array([self.timeout_ns.get(p, _NEVER) for p in producers], np.int64)
-        took = np.where(sent.acked, sent.dones - sent.attempts, -_NEVER)
-        return sent.stretches.select(
-            *_of(PRODUCERS),
-            messages="n",
-            within_1s=_often(sent.of[took <= SECOND], sent.stretches.height),
-            within_timeout=_often(sent.of[took <= limits[sent.of]], sent.stretches.height),
-        )
+    def _acked(self, stretches: pl.DataFrame, messages: Messages) -> _Found:
+        """Whole stretches, where none of its messages can have waited for long; else message by message."""
+        attempts, dones = messages.times["attempts"], messages.times["dones"]
+        acked = _flags(stretches, ACKED)
+        row, n = (stretches[name].to_numpy() for name in ("row", "n"))
+        producers, whose = np.unique(stretches["producer"].to_numpy(), return_inverse=True)
+        limits = np.array([self.timeout_ns.get(int(p), _UNKNOWN) for p in producers], np.int64)[whose]
+        sent, done = _ends(attempts, row, n), _ends(dones, row, n)
+        until = np.maximum(sent[1], done[1])
+        short = (limits < SHORTEST_NS) & (limits != _UNKNOWN)
+        wide = (done[0] == NULL) | (until - sent[0] >= SHORTEST_NS) | short
+        found = _Found(len(n))
+        whole = np.flatnonzero(~wide)
+        found.add(WAITING, whole, sent[0][whole], until[whole])
+        for kind, flags in ((DONE, acked), (GIVEN_UP, ~acked)):
+            mine = np.flatnonzero(~wide & flags)
+            found.add(kind, mine, done[0][mine], done[1][mine])
+        in_time = np.where(~wide & acked, n, 0)
+        found.often = {"within_1s": in_time, "within_timeout": in_time.copy()}
+        apart = np.flatnonzero(wide)
+        of = np.repeat(apart, n[apart])
+        begin, end = (picked(times, row[apart], n[apart]) for times in (attempts, dones))
+        found.add(WAITING, of, begin, np.maximum(begin, end))
+        for kind, flags in ((DONE, acked[of]), (GIVEN_UP, ~acked[of])):
+            known = flags & (end != NULL)
+            found.add(kind, of[known], end[known], end[known])
+        ended = acked[of] & (end != NULL)
+        of, took = of[ended], (end - begin)[ended]
+        found.count("within_1s", of[took <= SECOND])
+        found.count("within_timeout", of[took <= limits[of]])
+        return found
 
-    def _delivered(self, stretches: pl.DataFrame, group: int, of: Ints) -> pl.DataFrame:
-        """The same of the acknowledged messages of the topics that a group reads."""
-        topics = self.reads.get(group)
-        mine = ACKED if topics is None else ACKED & pl.col("topic").is_in(topics)
-        found = stretches.with_columns(within_1s=_often(of, stretches.height)).filter(mine)
-        none = pl.lit(0, pl.Int64).alias("within_timeout")
-        return found.select(*_of(group), pl.col("n").alias("messages"), "within_1s", none)
+    def _delivered(self, stretches: pl.DataFrame, messages: Messages, group: int) -> _Found:
+        """The same of first deliveries; message by message, too, where one was delivered more than once."""
+        found = _Found(stretches.height)
+        zero = np.zeros(stretches.height, np.int64)
+        found.often = {"within_1s": zero.copy(), "within_timeout": zero}
+        parts = stretches["part"].to_numpy()
+        line = np.full(1 + int(parts.max(initial=-1)), -1)
+        line[parts] = np.arange(len(parts))
+        deliveries = messages.deliveries.filter(pl.col("part").is_in(parts), group=group)
+        attempts, polls = messages.times["attempts"], messages.polls
+        part, row, n = (deliveries[name].to_numpy() for name in ("part", "row", "n"))
+        of = line[part]
+        sent_ns = stretches.select("attempt_ns_first", "attempt_ns_last")[of]
+        begin, end = (column.to_numpy() for column in sent_ns.get_columns())
+        polled = _ends(polls, row, n)
+        until = np.maximum(end, polled[1])
+        wide = (until - begin >= SHORTEST_NS) | (np.bincount(part)[part] > 1)
+        whole = ~wide
+        found.add(WAITING, of[whole], begin[whole], until[whole])
+        found.add(DONE, of[whole], polled[0][whole], polled[1][whole])
+        found.often["within_1s"][of[whole]] = n[whole]
+        apart, when, took = end_to_end(stretches, deliveries.filter(pl.Series(wide)), attempts, polls)
+        of = line[apart]
+        found.add(WAITING, of, when - took, np.maximum(when, when - took))
+        found.add(DONE, of, when, when)
+        found.count("within_1s", of[took <= SECOND])
+        return found
 
 
-class _Sent:
-    """All messages of a task, row by row: `of`, the number of each one's stretch, and whether it was
-    acknowledged at a known time.
+class _Found:
+    """What was found of some stretches: spells (kind, number of the stretch, first_ns, last_ns), and by
+    count how many of each stretch's messages.
     """
 
-    def __init__(self, stretches: pl.DataFrame, attempts: Ints, dones: Ints) -> None:
-        self.stretches, self.attempts, self.dones = stretches, attempts, dones
-        # Sends are cut into stretches without a rest, in the order of their rows.
-        self.of: Ints = np.repeat(np.arange(stretches.height), stretches["n"].to_numpy())
-        known = dones != NULL
-        acked = stretches.select(ACKED).to_series().to_numpy().astype(bool)[self.of]
-        self.acked: Flags = known & acked
-        self.given_up: Flags = known & ~acked
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.spells: list[tuple[int, Ints, Ints, Ints]] = []
+        self.often: dict[str, Ints] = {}
 
-    def spells(self) -> pl.DataFrame:
-        """When they were waiting, acknowledged, and given up."""
-        kinds = {DONE: self.acked, GIVEN_UP: self.given_up}
-        ends = np.maximum(self.attempts, self.dones)
-        return pl.concat(
-            [
-                _spells(self.stretches, PRODUCERS, WAITING, self.of, self.attempts, ends),
-                *(
-                    _spells(self.stretches, PRODUCERS, kind, self.of[flags], *[self.dones[flags]] * 2)
-                    for kind, flags in kinds.items()
-                ),
-            ]
-        )
+    def add(self, kind: int, of: Ints, first_ns: Ints, last_ns: Ints) -> None:
+        """Spells of a kind: rows of one stretch that begin within one tick are one."""
+        new = np.ones(len(of), bool)
+        new[1:] = of[1:] != of[:-1]
+        at, first_ns, last_ns = ticks(new, first_ns, last_ns, SHORTEST_NS)
+        self.spells.append((kind, of[at], first_ns, last_ns))
+
+    def count(self, name: str, of: Ints) -> None:
+        """One more of each of these stretches."""
+        self.often[name] = self.often[name] + np.bincount(of, minlength=self.size)
 
 
-def _spells(
-    stretches: pl.DataFrame, group: int, kind: int, of: Ints, begin_ns: Ints, end_ns: Ints
-) -> pl.DataFrame:
-    """(_KEYS, first_ns, last_ns); `of`: the number of each row's stretch."""
-    new = np.ones(len(of), bool)
-    new[1:] = of[1:] != of[:-1]
-    at, first_ns, last_ns = ticks(new, begin_ns, end_ns, SHORTEST_NS)
-    found = stretches[of[at]].select(
-        *_of(group),
-        pl.lit(kind, pl.Int64).alias("kind"),
-        first_ns=pl.Series(first_ns, dtype=pl.Int64),
-        last_ns=pl.Series(last_ns, dtype=pl.Int64),
-    )
-    return joined(found, _KEYS, SHORTEST_NS)
+def _flags(frame: pl.DataFrame, chosen: pl.Expr) -> Flags:
+    found: Flags = frame.select(chosen.fill_null(False)).to_series().to_numpy().astype(bool)
+    return found
 
 
-def _of(group: int) -> tuple[Any, ...]:
-    return pl.lit(group, pl.Int64).alias("group"), pl.col("place")
+def _ends(values: Ints, row: Ints, n: Ints) -> tuple[Ints, Ints]:
+    """The least and the greatest of `n` values from `row` on."""
+    if len(row) == 0:
+        return row, row
+    taken, begin = picked(values, row, n), np.cumsum(n) - n
+    return np.minimum.reduceat(taken, begin), np.maximum.reduceat(taken, begin)
 
 
-def _often(of: Ints, size: int) -> pl.Series:
-    return pl.Series(np.bincount(of, minlength=size), dtype=pl.Int64)
+def _merged(spells: pl.DataFrame) -> pl.DataFrame:
+    """Those of one place that are less than a second apart, as one."""
+    tick = pl.col("first_ns") // SHORTEST_NS
+    few = spells.group_by(*_KEYS, tick.alias("tick")).agg(pl.col("first_ns").min(), pl.col("last_ns").max())
+    return joined(few, _KEYS, SHORTEST_NS)
 
 
 def timeouts_ns(given: Inputs) -> dict[int, int]:

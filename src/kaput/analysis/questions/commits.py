@@ -171,11 +171,8 @@ def positions(deliveries: pl.DataFrame, events: pl.DataFrame, others: pl.DataFra
     """(group, place, offset): where each group began: its first assignment that says so, else its first
     delivery, else as `others` tell."""
     assigned = events.filter(pl.col("kind").is_in(("assigned", REPEATED))).drop_nulls(["place", "offset"])
-    begun = assigned.sort("at_ns", "offset").unique(READ.keys, keep="first", maintain_order=True)
-    first_delivered = deliveries.sort("polled_ns_first", "offset").unique(
-        READ.keys, keep="first", maintain_order=True
-    )
-    either = pl.concat([frame.select(READ.columns) for frame in (begun, first_delivered, others)])
+    every = (assigned.sort("at_ns", "offset"), deliveries.sort("polled_ns_first", "offset"), others)
+    either = pl.concat([frame.select(READ.columns) for frame in every])
     return either.unique(READ.keys, keep="first", maintain_order=True)
 
 

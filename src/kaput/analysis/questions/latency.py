@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ from kaput.analysis.engine.question import Find, Part, Question, Section, facts,
 from kaput.analysis.engine.sums import Sum, times
 from kaput.analysis.runs.run import NULL, Ints, picked, spread, whole_us
 from kaput.evidence.findings import Latency
-from kaput.evidence.findings_parts import Percentiles
+from kaput.evidence.findings_parts import LatencyAround, Percentiles, When
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from kaput.analysis.views.rows import Rows
 
 SHARES = (0.5, 0.99, 0.999)
+WHENS: tuple[When, ...] = get_args(When)  # before, during and after the faults
 
 
 class Latencies(Question):
     """Over the whole run, and in each step of time (steps.py)."""
 
     sums = {
-        "acked_us": Sum(("us",), ("times",)),
-        "end_to_end": Sum(("group", "us"), ("times",)),
+        "acked_us": Sum(("when", "us"), ("times",)),
+        "end_to_end": Sum(("group", "when", "us"), ("times",)),
         "graded_acks": steps.GRADES,
         "longest_acks": steps.LONGEST,
         "graded_deliveries": steps.GRADES,
@@ -48,31 +49,40 @@ class Latencies(Question):
         graded, longest = rows.graded
         yield Part("graded_acks", graded)
         yield Part("longest_acks", longest)
-        known = took[dones != NULL] if len(dones) and dones.min() == NULL else took
-        yield Part("acked_us", counted(known))
+        known = dones != NULL
+        when = whens(rows.known.fault_span, rows.acked.rows["attempts"], dones)
+        yield Part("acked_us", counted(when[known], took[known]))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """From the attempt to the first delivery, by group; and in each step, over all groups."""
         none, step_ns = np.empty(0, np.int64), messages.known.step_ns
-        counts = [counted(none).with_columns(group=pl.lit(0, pl.Int64))]
+        counts = [counted(none, none).with_columns(group=pl.lit(0, pl.Int64))]
         stepped = [steps.graded("delivered", none, none, step_ns)]
         for index in messages.groups:
             deliveries = messages.deliveries.filter(group=index)
             attempts = messages.times["attempts"]
-            _, when, took_ns = end_to_end(messages.stretches, deliveries, attempts, messages.polls)
+            _, polled, took_ns = end_to_end(messages.stretches, deliveries, attempts, messages.polls)
             took = whole_us(took_ns)
-            counts.append(counted(took).with_columns(group=pl.lit(index, pl.Int64)))
-            stepped.append(steps.graded("delivered", when, took, step_ns))
+            when = whens(messages.known.fault_span, polled - took_ns, polled)
+            counts.append(counted(when, took).with_columns(group=pl.lit(index, pl.Int64)))
+            stepped.append(steps.graded("delivered", polled, took, step_ns))
         graded, longest = zip(*stepped, strict=True)
         yield Part("end_to_end", pl.concat(counts))
         yield Part("graded_deliveries", pl.concat(graded))
         yield Part("longest_deliveries", pl.concat(longest))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Of acknowledgements, of each group, and of all groups together."""
-        counts = run.sums["end_to_end"]
-        every = counts.group_by("us").agg(pl.col("times").sum())
-        found = Latency(ack=_ms(run.sums["acked_us"]), end_to_end=_ms(every))
+        """Of acknowledgements, of each group, and of all groups together; of these before, during and after
+        the faults, too.
+        """
+        acks, counts = run.sums["acked_us"], run.sums["end_to_end"]
+        around = [
+            LatencyAround(
+                when=when, ack=_ms(acks.filter(when=number)), end_to_end=_ms(counts.filter(when=number))
+            )
+            for number, when in enumerate(WHENS if run.given.fault_span else ())
+        ]
+        found = Latency(ack=_ms(acks), end_to_end=_ms(counts), around_faults=around)
         yield findings(latency_ms=found)
         yield facts(ack_p99_ms=found.ack.p99, end_to_end_p99_ms=found.end_to_end.p99)
         for index in run.groups:
@@ -80,18 +90,33 @@ class Latencies(Question):
 
 
 def _ms(counts: pl.DataFrame) -> Percentiles:
-    """Nulls where nothing was measured."""
-    found = percentiles(counts)
+    """Of (us, times), in which a duration may be there several times. Nulls where nothing was measured."""
+    found = percentiles(counts.group_by("us").agg(pl.col("times").sum()))
     if found is None:
         return Percentiles()
     p50, p99, p999 = (value / 1000 for value in found[0])
     return Percentiles(p50=p50, p99=p99, p999=p999, max=found[1] / 1000)
 
 
-def counted(durations_us: Ints) -> pl.DataFrame:
-    """(us, times): how many durations there are of each whole microsecond."""
-    us, often = times(durations_us)
-    return pl.DataFrame([pl.Series("us", us, pl.Int64), pl.Series("times", often, pl.Int64)])
+def whens(span: tuple[int, int] | None, attempts: Ints, dones: Ints) -> Ints:
+    """By their place in WHENS: before what was done before the first fault took effect, after what was
+    attempted after the last heal, during all others. `span`: those two times; None: all before.
+    """
+    when = np.zeros(len(dones), np.int64)
+    if span is not None:
+        when[dones >= span[0]] = 1
+        when[attempts >= span[1]] = 2
+    return when
+
+
+def counted(when: Ints, durations_us: Ints) -> pl.DataFrame:
+    """(when, us, times): how many durations there are of each whole microsecond."""
+    parts = []
+    for number in range(len(WHENS)):
+        us, often = times(durations_us[when == number])
+        columns = {"when": np.full(len(us), number), "us": us, "times": often}
+        parts.append(pl.DataFrame([pl.Series(name, each, pl.Int64) for name, each in columns.items()]))
+    return pl.concat(parts)
 
 
 def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:

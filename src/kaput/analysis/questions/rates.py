@@ -16,7 +16,6 @@ from kaput.core import SECOND
 from kaput.evidence.findings import Rates as Measured
 from kaput.evidence.findings_parts import MeanRates, Slump, When
 from kaput.scenario.pipes import pipes
-from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -115,11 +114,9 @@ def means(given: Inputs, by_second: Counts, load: range) -> list[MeanRates]:
 
 
 def _times(given: Inputs, load: range) -> Iterator[tuple[When, range]]:
-    faults = [f for f in given.faults if f.fault != NOOP and f.effective_ns is not None]
-    if not faults:
+    if given.fault_span is None:
         return
-    begin = min(f.effective_ns for f in faults if f.effective_ns is not None) // SECOND
-    end = -(-max(f.healed_ns or given.ended_ns for f in faults) // SECOND)
+    begin, end = given.fault_span[0] // SECOND, -(-given.fault_span[1] // SECOND)
     yield "before", range(load.start, max(load.start, min(begin, load.stop)))
     yield "during", range(max(begin, load.start), max(begin, load.start, min(end, load.stop)))
     yield "after", range(max(end, load.start), max(end, load.start, load.stop))

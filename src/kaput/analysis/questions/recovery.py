@@ -124,10 +124,10 @@ def _of_lag(given: Inputs) -> tuple[dict[str, int], dict[str, Peak]]:
 
 
 def _lag_ended_by(run: Run, since: int | None, highest: Peak | None) -> EndedBy | None:
-    """What ended the growth of the lag: what had happened by the first sample with less than the most."""
-    if since is None or highest is None or highest.fell_ns - since < SHORTEST_NS:
+    """What ended the growth of the lag: what had happened by the last sample with the most."""
+    if since is None or highest is None or highest.at_ns - since < SHORTEST_NS:
         return None
-    return ended_by(since, highest.fell_ns, moments(run, group=highest.group))
+    return ended_by(since, highest.at_ns, moments(run, group=highest.group))
 
 
 def _isr_ended_by(reach: Reach) -> EndedBy | None:

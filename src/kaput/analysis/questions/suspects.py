@@ -1,6 +1,7 @@
 """suspects: producers whose acknowledgements cannot be Kafka's. Counted as messages: sent and acknowledged
-while their partition had no running leader; and acknowledged without an offset (other than with acks=0), and
-lost without a cause in the cluster.
+while their partition had no running leader; and, where the client is the user's own program, acknowledged
+without an offset (other than with acks=0), and lost without a cause in the cluster. librdkafka and Kafka's
+own client know no offset of what a broker had already, so that such a loss may be Kafka's.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
     from kaput.analysis.views.places import Places
 
+_UNKNOWN = "unknown"
 _SCHEMA = {"producer": pl.Int64, "n": pl.Int64}
 
 
@@ -62,10 +64,11 @@ class Suspects(Question):
     def report(self, run: Run) -> Iterator[Section]:
         """Those of whom there is either."""
         leaderless_, lost = (Counter(dict(run.sums[name].iter_rows())) for name in self.sums)
-        clients = run.given.clients
+        clients = {producer: run.given.clients.get(producer, _UNKNOWN) for producer in {*leaderless_, *lost}}
+        lost = Counter({one: n for one, n in lost.items() if clients[one] in ("command", _UNKNOWN)})
         yield findings(
             suspects=[
-                _suspect(producer, clients.get(producer, "unknown"), leaderless_[producer], lost[producer])
+                _suspect(producer, clients[producer], leaderless_[producer], lost[producer])
                 for producer in sorted({*+leaderless_, *+lost})
             ]
         )

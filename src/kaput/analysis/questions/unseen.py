@@ -120,7 +120,7 @@ def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str
 
 def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     """OWED_FROM of what is stored, where no offset is known: the first that was attempted afterwards."""
-    stored = stretches.filter(pl.col("stored") > 0).drop("group", strict=False)
+    stored = stretches.filter(pl.col("stored") > 0)
     groups = beginnings.select("group").unique()
     known = _between(
         stored.join(groups, how="cross"), beginnings.filter(pl.col("nothing_below") < pl.col("all_from"))

@@ -20,6 +20,8 @@ class Known:
     """`parts`: how many tasks there are; `silence_ns`: from how many ns on silences are exact, `step_ns`: how
     wide steps are; `events`: group_events (facts/assignments.py).
 
+    `fault_span`: from when the first fault took effect to the last heal.
+
     Of groups, by number: those with read_committed and read_uncommitted, those that are `drained`, share
     groups with their limit of deliveries, if that is known. Of producers those with acks=0 (`silent`) and
     acks=1.
@@ -45,6 +47,7 @@ class Known:
     complete: Collection[int] = ()
     complete_topics: Collection[int] = ()
     timeline: Timeline = field(default_factory=Timeline)
+    fault_span: tuple[int, int] | None = None
     extents: Mapping[TopicPartition, Extent] = field(default_factory=dict)
     under: pl.DataFrame = field(default_factory=pl.DataFrame)
     attempted: Sequence[Attempted] = ()

@@ -1,5 +1,5 @@
 // A run in progress: each event is a picture of it, with the steps that are new to this page.
-import { behind, number, provisional, say, scenario, show, verdict } from "./view.js";
+import { behind, chart, number, provisional, say, scenario, show, verdict } from "./view.js";
 
 const NAMES = ["number", "sent", "acked", "failed", "unknown", "delivered", "p50", "p99"];
 const source = new EventSource(`${document.body.dataset.run}/events`);
@@ -15,6 +15,15 @@ const active = (fault) => fault.state === "active" || fault.state === "being inj
 // The last second that is whole, or nearly: the one that is going on has too few in it to be compared.
 const latest = () => rows.findLast((row) => row && row.p50 !== null) ?? { p50: null, p99: null };
 
+// A step as the charts have it.
+const charted = (row) => {
+  const s = row.number * width, rate = (count) => count / width;
+  return {
+    s, m: s + width / 2, t: s + width, sent_rate: rate(row.sent), acked_rate: rate(row.acked), bad_rate: rate(row.failed + row.unknown),
+    delivered_rate: rate(row.delivered), ack_p50_ms: row.p50, ack_p99_ms: row.p99, ack_max_ms: null,
+  };
+};
+
 source.addEventListener("message", (event) => {
   const picture = JSON.parse(event.data);
   if (picture.whole || picture.steps.width_s !== width || picture.began_ns !== began) rows = [];
@@ -29,8 +38,11 @@ source.addEventListener("message", (event) => {
     clock: picture.clock_s, phase: picture.recorder.dead ? "recorder dead" : picture.phase, counts: picture.counts, rates: picture.rates,
     latency: fresh ? last : { p50: null, p99: null }, faults: picture.faults.map((fault) => ({ text: faultText(fault), active: active(fault) })),
     places: picture.places.map((place) => ({ ...place, isr: place.isr.join(", ") })), placesLeftOut: picture.places_left_out, nowhere: "Not known yet.",
-    lags: picture.lags, groups: picture.groups, total: picture.total, rows: rows.filter(Boolean), width, end: Math.max(30, rows.length * width),
-    bands: picture.faults.filter((fault) => fault.state !== "without effect").map((fault) => ({ begin: fault.from_s, end: fault.to_s ?? undefined, kind: "band" })),
+    lags: picture.lags, groups: picture.groups, total: picture.total,
+  });
+  chart("newer", {
+    width, end: Math.max(30, rows.length * width), steps: rows.filter(Boolean).map(charted),
+    faults: picture.faults.filter((fault) => fault.state !== "without effect").map((fault) => ({ begin: fault.from_s, end: fault.to_s ?? picture.clock_s ?? fault.from_s, kind: "fault", text: fault.fault })),
   });
   behind(picture.behind_s === null ? "" : picture.behind_s > 3 ? `the newest row is ${number(picture.behind_s)} s old` : "");
   say(picture.recorder.said);

@@ -1,13 +1,9 @@
 // A moment of a run on the page, whether it comes from a run in progress or from a replay.
-import { draw, legend } from "./chart.js";
 
 const by = (id) => document.getElementById(id);
 export const number = (value) => value === null || value === undefined ? "–" : value >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : String(+value.toPrecision(3));
 export const seconds = (value) => value === null || value === undefined ? "" : `${value.toFixed(1)} s`;
 export const say = (text) => { by("said").textContent = text; by("said").hidden = !text; };
-
-legend(by("rates-legend"), [["sent", "sent"], ["acknowledged", "acked"], ["failed or unknown", "bad"], ["delivered", "delivered"]]);
-legend(by("latency-legend"), [["p50", "p50"], ["p99", "p99"]]);
 
 const figures = new Map();
 function figure(name, value, beside) {
@@ -37,18 +33,18 @@ function rowsOf(place, lines) {
   }));
 }
 
-// view: { clock, phase, counts, rates, latency: {p50, p99}, faults, places, placesLeftOut, lags, groups, total, rows, width, end, bands, cursor }
+// view: { clock, phase, counts, rates, latency: {p50, p99}, faults, places, placesLeftOut, lags, groups, total }
 export function show(view) {
   by("phase").textContent = view.phase;
   by("clock").textContent = seconds(view.clock);
   const { counts, rates, latency } = view;
   const open = Math.max(0, counts.attempted - counts.acked - counts.failed - counts.unknown);
-  figure("sent", number(counts.attempted), `${number(rates.attempted)} a second`);
-  figure("acknowledged", number(counts.acked), `${number(rates.acked)} a second`);
+  figure("sent", number(counts.attempted), `${number(rates.attempted)} per second`);
+  figure("acknowledged", number(counts.acked), `${number(rates.acked)} per second`);
   figure("failed", number(counts.failed), "");
   figure("outcome unknown", number(counts.unknown), "");
   figure("no outcome yet", number(open), "");
-  figure("delivered", number(counts.delivered), `${number(rates.delivered)} a second`);
+  figure("delivered", number(counts.delivered), `${number(rates.delivered)} per second`);
   figure("ack latency p50", latency.p50 === null ? "–" : `${number(latency.p50)} ms`, "");
   figure("ack latency p99", latency.p99 === null ? "–" : `${number(latency.p99)} ms`, "");
   const progress = by("progress");
@@ -60,27 +56,16 @@ export function show(view) {
     item.textContent = fault.text;
     return item;
   }));
-  rowsOf(by("places"), view.places.map((place) => [place.place, place.leader ?? "nobody", place.epoch >= 0 ? place.epoch : "", place.isr]));
+  rowsOf(by("places"), view.places.map((place) => [place.place, place.leader ?? "none", place.epoch >= 0 ? place.epoch : "", place.isr]));
   by("places-more").textContent = view.placesLeftOut ? `${view.placesLeftOut} more partitions are not shown.` : view.places.length ? "" : view.nowhere;
   const groups = [...new Set([...Object.keys(view.lags), ...Object.keys(view.groups)])].sort();
   rowsOf(by("lags"), groups.map((group) => [group, number(view.lags[group]), number(view.groups[group])]));
-  charts(view);
 }
 
-function charts({ rows, width, end, bands, cursor = null }) {
-  const middle = (row) => (row.number + 0.5) * width;
-  const rate = (of) => rows.map((row) => [middle(row), of(row) / width]);
-  draw(by("rates"), {
-    from: 0, to: end, bands, cursor,
-    series: [
-      { kind: "sent", points: rate((row) => row.sent) }, { kind: "acked", points: rate((row) => row.acked) },
-      { kind: "bad", points: rate((row) => row.failed + row.unknown) }, { kind: "delivered", points: rate((row) => row.delivered) },
-    ],
-  });
-  draw(by("latency"), {
-    from: 0, to: end, bands, cursor, log: true,
-    series: ["p50", "p99"].map((kind) => ({ kind, points: rows.map((row) => [middle(row), row[kind]]) })),
-  });
+// Tells the charts (charts.js), once they are drawn.
+export async function chart(name, detail) {
+  while (!document.body.dataset.ready) await new Promise((done) => setTimeout(done, 50));
+  document.querySelector(".chartarea")?.dispatchEvent(new CustomEvent(name, { detail }));
 }
 
 export function verdict(found) {

@@ -1,17 +1,22 @@
-"""Server-sent events: pictures of a run on their way to one browser."""
+"""Server-sent events: pictures of a run on their way to one browser.
+
+FastAPI writes the events; sending them is done here, because its response would wait without end for a
+browser that reads nothing, and keep the server from ending.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
 
+from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from kaput.dashboard.watching.subscribers import Show, Subscribers
 
-STALLED_S = 15.0  # a browser that takes nothing for so long is let go
-_IDLE_S = 10.0  # after which a line without meaning tells whether anybody is there
+STALLED_S = 15.0  # a browser that reads nothing for this long is disconnected
+_IDLE_S = 10.0  # after which a comment shows whether the browser is still there
 
 
 class Events(Response):
@@ -22,8 +27,8 @@ class Events(Response):
         self._subscribers, self._name, self._seen = subscribers, name, seen
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends until the run is judged, the browser goes, or the server ends."""
-        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+        """Sends until the run is judged, the browser disconnects, or the server ends."""
+        headers = [(b"content-type", EventSourceResponse.media_type.encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body"})
@@ -50,20 +55,20 @@ class Events(Response):
                 async with asyncio.timeout(_IDLE_S):
                     picture = await show.after(version)
             except TimeoutError:
-                await self._send(send, ": nothing new\n\n")
+                await self._send(send, KEEPALIVE_COMMENT)
                 continue
             if picture is None:
-                said = show.failure or "over"
-                await self._send(send, f"event: end\ndata: {' '.join(said.split())}\n\n")
+                reason = " ".join((show.failure or "over").split())
+                await self._send(send, format_sse_event(event="end", data_str=reason))
                 return
             text = show.text(picture, version)
             version = picture.version
-            await self._send(send, f"id: {show.id}-{version}\nretry: 1000\ndata: {text}\n\n")
+            await self._send(send, format_sse_event(data_str=text, id=f"{show.id}-{version}", retry=1000))
 
-    async def _send(self, send: Send, text: str) -> None:
-        """Raises TimeoutError where the browser takes nothing."""
+    async def _send(self, send: Send, event: bytes) -> None:
+        """Raises TimeoutError if the browser reads nothing."""
         async with asyncio.timeout(STALLED_S):
-            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+            await send({"type": "http.response.body", "body": event, "more_body": True})
 
 
 async def _gone(receive: Receive) -> None:
@@ -72,6 +77,6 @@ async def _gone(receive: Receive) -> None:
 
 
 def _version(seen: str, show: Show) -> int:
-    """What the browser has seen of this very show; 0 where it was another's."""
-    who, _, version = seen.partition("-")
-    return int(version) if who == show.id and version.isdecimal() and len(version) < 12 else 0
+    """What the browser has seen of this show; 0 if it was another one."""
+    show_id, _, version = seen.partition("-")
+    return int(version) if show_id == show.id and version.isdecimal() and len(version) < 12 else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from kaput.report.charts.parts import (
     x,
     y_axis,
 )
+from kaput.report.document import ChartRow
 from kaput.report.timeline.reading import Timeline
 
 MOST_GROUPS = 8
@@ -30,25 +32,17 @@ Spec = dict[str, Any]
 Data = dict[str, list[dict[str, Any]]]
 
 
-@dataclass(frozen=True)
-class DrawnRow:
-    """One row of a timeline. `about`: a sentence on what it shows; `data`: its own data sets;
-    `left_out`: how many partitions are not drawn; `legend`: colours by name, for a page that does without the
-    chart's own.
-    """
+@dataclass(frozen=True, kw_only=True)
+class DrawnRow(ChartRow):
+    """One row of a timeline. `data`: its own data sets."""
 
-    name: str
-    title: str
-    about: str
     chart: alt.LayerChart
     data: Data = field(default_factory=dict)
-    left_out: int = 0
-    legend: Mapping[str, str] = field(default_factory=dict)
 
 
 class Scales(NamedTuple):
-    """How high rows are drawn. `rate`: messages a second, None for as high as it takes at the present zoom;
-    `ms`: by kind of latency the least and the longest.
+    """How high rows are drawn. `rate`: messages per second, None for as high as it takes at the present zoom;
+    `ms`: by kind of latency the least and the longest, without a kind for as high as it takes.
     """
 
     rate: float | None
@@ -88,45 +82,67 @@ def _range(timelines: Sequence[Timeline], what: str) -> tuple[float, float]:
 
 def rates(timeline: Timeline, scales: Scales) -> DrawnRow:
     """Attempts, acknowledgements and what is lost of them, each second."""
-    base = alt.Chart(alt.NamedData(f"{timeline.key}steps"))
-    height = alt.Undefined if scales.rate is None else alt.Scale(domain=[0, scales.rate])
-    colors = {"sent": GREY, "acknowledged": BLUE, "failed or unknown": AMBER, "acknowledged, then lost": RED}
     # No further than what was lost: the steps at its ends have more in them.
     windows = [bar for bar in timeline.faults if bar.kind == "loss"]
-    begin, end = (
-        min((w.begin for w in windows), default=timeline.begin_s),
-        max((w.end for w in windows), default=timeline.end_s),
-    )
+    begin = min((w.begin for w in windows), default=timeline.begin_s)
+    end = max((w.end for w in windows), default=timeline.end_s)
+    colors = {**_RATES, "acknowledged, then lost": RED}
     lost = (
-        base.transform_calculate(what="'acknowledged, then lost'", at=f"clamp(datum.s, {begin}, {end})")
+        alt.Chart(alt.NamedData(f"{timeline.key}steps"))
+        .transform_calculate(what="'acknowledged, then lost'", at=f"clamp(datum.s, {begin}, {end})")
         .mark_area(opacity=0.55, interpolate="step-after", clip=True, line=False)
         .encode(
             x("at"),
-            alt.Y("lost_rate:Q", title=None, scale=height),
+            alt.Y("lost_rate:Q", title=None, scale=_height(scales)),
             color_of("what", colors, legend()),
-        )
-    )
-    dashes = alt.Scale(domain=list(colors), range=[[4, 2], [1, 0], [2, 2], [1, 0]])
-    lines = (
-        base.transform_fold(["sent_rate", "acked_rate", "bad_rate"], as_=["which", "rate"])
-        .transform_calculate(
-            what="datum.which == 'sent_rate' ? 'sent' : datum.which == 'acked_rate' ? 'acknowledged' : "
-            "'failed or unknown'"
-        )
-        .mark_line(interpolate="step-after", strokeWidth=1.6, clip=True)
-        .encode(
-            x(),
-            alt.Y("rate:Q", title=None, axis=y_axis(), scale=height),
-            color_of("what", colors),
-            alt.StrokeDash("what:N", scale=dashes, legend=None),
         )
     )
     about = (
         "Each second: attempts, acknowledgements, and in red those acknowledgements whose message is lost."
     )
-    return DrawnRow(
-        "rates", "Messages a second", about, layers(timeline, lost, lines, height=120), legend=colors
+    chart = layers(timeline, lost, _rate_lines(timeline, scales, colors), height=120)
+    return DrawnRow("rates", "Messages per second", about, colors, chart=chart)
+
+
+def live_rates(timeline: Timeline) -> DrawnRow:
+    """The same of a run in progress, with deliveries: what is lost is not known yet."""
+    colors = {**_RATES, "delivered": GREEN}
+    about = "Each second: attempts, acknowledgements, deliveries."
+    chart = layers(timeline, _rate_lines(timeline, Scales(None, {}), colors), height=120)
+    return DrawnRow("rates", "Messages per second", about, colors, chart=chart)
+
+
+_RATES = {"sent": GREY, "acknowledged": BLUE, "failed or unknown": AMBER}
+_DASHES = {"sent": [4, 2], "failed or unknown": [2, 2]}
+_FIELDS = {
+    "sent": "sent_rate",
+    "acknowledged": "acked_rate",
+    "failed or unknown": "bad_rate",
+    "delivered": "delivered_rate",
+}
+
+
+def _rate_lines(timeline: Timeline, scales: Scales, colors: Mapping[str, str]) -> alt.Chart:
+    names = {field: name for name, field in _FIELDS.items() if name in colors}
+    shown: list[str | alt.FieldName] = [*names]
+    dashes = alt.Scale(domain=list(colors), range=[_DASHES.get(name, [1, 0]) for name in colors])
+    lines: alt.Chart = (
+        alt.Chart(alt.NamedData(f"{timeline.key}steps"))
+        .transform_fold(shown, as_=["which", "rate"])
+        .transform_calculate(what=f"{json.dumps(names)}[datum.which]")
+        .mark_line(interpolate="step-after", strokeWidth=1.6, clip=True)
+        .encode(
+            x(),
+            alt.Y("rate:Q", title=None, axis=y_axis(), scale=_height(scales)),
+            color_of("what", colors),
+            alt.StrokeDash("what:N", scale=dashes, legend=None),
+        )
     )
+    return lines
+
+
+def _height(scales: Scales) -> Any:
+    return alt.Undefined if scales.rate is None else alt.Scale(domain=[0, scales.rate])
 
 
 def latency(timeline: Timeline, what: str, scales: Scales) -> DrawnRow:
@@ -140,9 +156,11 @@ def latency(timeline: Timeline, what: str, scales: Scales) -> DrawnRow:
         .transform_calculate(what=f"split(datum.which, '_')[{share}]")
         .transform_filter("isValid(datum.ms)")
     )
-    low, high = scales.ms[what]
-    scale = alt.Scale(type="log", nice=False, domainMin=10.0 ** _exponent(low), domainMax=1.2 * high)
-    y = alt.Y("ms:Q", title=None, scale=scale, axis=y_axis(values=_decades(low, high)))
+    y = alt.Y("ms:Q", title=None, scale=alt.Scale(type="log"), axis=y_axis())
+    if what in scales.ms:
+        low, high = scales.ms[what]
+        scale = alt.Scale(type="log", nice=False, domainMin=10.0 ** _exponent(low), domainMax=1.2 * high)
+        y = alt.Y("ms:Q", title=None, scale=scale, axis=y_axis(values=_decades(low, high)))
     # A dash a step, not a line: where nothing was measured there is nothing to be seen.
     dashes = (
         folded.transform_filter("datum.what != 'max'")
@@ -159,9 +177,8 @@ def latency(timeline: Timeline, what: str, scales: Scales) -> DrawnRow:
         "ack": "From the attempt to the acknowledgement, by the time of the acknowledgement; logarithmic.",
         "end_to_end": "From the attempt to the first delivery, by the time of the delivery; logarithmic.",
     }
-    return DrawnRow(
-        what, titles[what], abouts[what], layers(timeline, dashes, dots, height=110), legend=colors
-    )
+    chart = layers(timeline, dashes, dots, height=110)
+    return DrawnRow(what, titles[what], abouts[what], colors, chart=chart)
 
 
 def _exponent(value: float) -> int:
@@ -184,7 +201,7 @@ def lag(timeline: Timeline) -> DrawnRow:
     )
     about = "Messages that a group had not committed yet, of the partitions whose leaders answered."
     chart = layers(timeline, lines, height=70)
-    return DrawnRow("lag", "Consumer lag", about, chart, {"lag": shown}, legend=colors)
+    return DrawnRow("lag", "Consumer lag", about, colors, chart=chart, data={"lag": shown})
 
 
 def steps(timeline: Timeline) -> list[dict[str, float | None]]:

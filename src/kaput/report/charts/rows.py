@@ -65,7 +65,7 @@ def page_data(timeline: Timeline, rows: Sequence[DrawnRow], label: str = "") -> 
     return {
         "label": label,
         "key": timeline.key,
-        "charts": {row.name: _without_legends(row.chart.to_dict(validate=False)) for row in rows},
+        "charts": {row.name: _for_page(row.chart.to_dict(validate=False)) for row in rows},
         "data": data_of(timeline, rows),
         "overview": _columns(timeline.overview.width_s, steps(timeline)),
         "fine": _columns(timeline.fine.width_s, fine_steps(timeline)),
@@ -74,8 +74,9 @@ def page_data(timeline: Timeline, rows: Sequence[DrawnRow], label: str = "") -> 
     }
 
 
-def _without_legends(spec: dict[str, Any]) -> dict[str, Any]:
-    """Pages have legends of their own, which wrap and can be read aloud."""
+def _for_page(spec: dict[str, Any]) -> dict[str, Any]:
+    """Pages have legends of their own, which wrap and can be read aloud; and no address of a schema."""
+    del spec["$schema"]
     for layer in spec["layer"]:
         layer["encoding"].get("color", {})["legend"] = None
     return spec
@@ -114,7 +115,7 @@ def faults(timeline: Timeline) -> DrawnRow:
     about = "Faults, from effective to healed; when lost messages were acknowledged; rebalances; the drain."
     shown = list(_grouped(timeline.faults))
     chart = bar_row(timeline, "faults", shown, kinds)
-    return DrawnRow("faults", "Faults and rebalances", about, chart, _data("faults", shown))
+    return DrawnRow("faults", "Faults and rebalances", about, chart=chart, data=_data("faults", shown))
 
 
 def _grouped(found: Sequence[Bar]) -> Iterator[Bar]:
@@ -131,7 +132,10 @@ def _gantt(timeline: Timeline, name: str, title: str, about: str, found: Sequenc
     shown = shown[:MOST_BARS]
     kinds = sorted({bar.kind for bar in shown}, key=lambda kind: (len(kind), kind))
     colors = _isr_colors(kinds) if name == "isr" else series(kinds)
-    return DrawnRow(name, title, about, bar_row(timeline, name, shown, colors), _data(name, shown), left_out)
+    if left_out:
+        about += f" {left_out} more partitions, those with the fewest changes, are not drawn."
+    chart = bar_row(timeline, name, shown, colors)
+    return DrawnRow(name, title, about, chart=chart, data=_data(name, shown))
 
 
 def _data(name: str, shown: Sequence[Bar]) -> Data:

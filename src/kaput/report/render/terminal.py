@@ -11,7 +11,7 @@ from dataclasses import replace
 from rich.cells import cell_len
 from rich.text import Text
 
-from kaput.printable import printable
+from kaput.printable import printable, printable_lines
 from kaput.report.document import (
     Block,
     Bullets,
@@ -45,7 +45,7 @@ _TONES = {"fine": "dim", "note": _BAD}
 def render(document: Document, width: int | None = None) -> Text:
     """The whole document. `width`: of the terminal; a table that does not fit is turned over if that does."""
     sections = [_section(section, width) for section in document.sections]
-    foot = Text(f"{printable(document.foot)}\n") if document.foot else Text()
+    foot = Text(f"{printable_lines(document.foot)}\n") if document.foot else Text()
     return Text("\n").join(part for part in (_head(document.head), *sections, foot) if part)
 
 
@@ -54,7 +54,8 @@ def _head(head: Head) -> Text:
     if head.answer:
         text.append(printable(head.verdict), _VERDICTS.get(head.tone, "bold"))
         text.append(f": {printable(head.answer)}\n")
-    text.append(f"{printable(head.title)}\n" if head.title else "")
+    text.append("".join(f"{printable(sentence)}\n" for sentence in head.outages))
+    text.append(f"{printable(head.title)}\n" if head.title else "", "dim")
     return text.append(f"{printable(head.about)}\n" if head.about else "", "dim")
 
 

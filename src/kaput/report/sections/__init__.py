@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from kaput.report.document import Section
 from kaput.report.sections import (
+    availability,
     fates,
     faults,
     groups,
@@ -25,6 +26,8 @@ from kaput.report.sections.judged_run import JudgedRun
 
 SECTIONS: tuple[Callable[[JudgedRun], Section | None], ...] = (
     summary.reasons,
+    summary.expectations,
+    availability.section,
     faults.section,
     leaders.section,
     fates.fates,

@@ -19,7 +19,7 @@ from kaput.report.formats import plural
 from kaput.report.labels import unique_labels
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.summary import faults_in_a_line
-from kaput.report.sections.timeline import MARKS, chart_rows
+from kaput.report.sections.timeline import MARKS
 from kaput.report.sentences import verdict_sentence
 from kaput.report.timeline.alignment import aligned
 from kaput.report.timeline.reading import Timeline, read_timeline
@@ -77,7 +77,7 @@ def _timelines(runs: Runs, entries: Sequence[Entry]) -> Section:
 def _run_charts(run: DrawnRun) -> RunCharts:
     done = faults_in_a_line(JudgedRun(run.findings))
     text = " ".join([verdict_sentence(run.findings), *([f"{done}."] if done else [])])
-    return RunCharts(chart_rows(run.rows), page_data(run.timeline, run.rows, run.label), run.label, text)
+    return RunCharts(run.rows, page_data(run.timeline, run.rows, run.label), run.label, text)
 
 
 def drawn_runs(runs: Runs, entries: Sequence[Entry]) -> list[DrawnRun]:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from kaput.evidence.findings import FaultFindings
+from kaput.evidence.findings_service import EndedBy
 from kaput.report.document import Block, Chart, Facts, Item, Section, Spec, Term
 from kaput.report.formats import milliseconds, percent
+from kaput.report.sections.availability import ENDED_BY
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.summary import target_of
 from kaput.report.sentences import confirmation
@@ -43,16 +45,25 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         yield Term("effective"), f"{effective:,.3f} s after the load began"
     if fault.healed_ns is not None and fault.effective_ns is not None:
         yield "healed", f"{(fault.healed_ns - fault.effective_ns) / 1e9:,.3f} s later"
-    for name, ms in (
-        (Term("election", "election_ms"), fault.election_ms),
-        (Term("first acknowledgement", "first_ack_after_ms"), fault.first_ack_after_ms),
-        (Term("first delivery", "first_delivery_after_ms"), fault.first_delivery_after_ms),
-        (Term("longest unavailability", "unavailable_ms"), fault.unavailable_ms),
-        (Term("backlog drained", "backlog_drained_ms"), fault.backlog_drained_ms),
-        (Term("full ISR after the heal", "isr_restored_ms"), fault.isr_restored_ms),
+    by: EndedBy | None
+    for name, ms, by in (
+        (Term("election", "election_ms"), fault.election_ms, None),
+        (Term("first acknowledgement", "first_ack_after_ms"), fault.first_ack_after_ms, None),
+        (Term("first delivery", "first_delivery_after_ms"), fault.first_delivery_after_ms, None),
+        (Term("longest unavailability", "unavailable_ms"), fault.unavailable_ms, fault.unavailable_ended_by),
+        (Term("backlog drained", "backlog_drained_ms"), fault.backlog_drained_ms, fault.lag_ended_by),
+        (Term("full ISR after the heal", "isr_restored_ms"), fault.isr_restored_ms, None),
     ):
-        yield name, "" if ms is None else milliseconds(ms)
+        yield name, "" if ms is None else milliseconds(ms) + _ended(name, by)
     yield from _affected_messages(fault)
+
+
+def _ended(name: str, by: EndedBy | None) -> str:
+    if by is None:
+        return ""
+    if name == "backlog drained":
+        return " (the lag grew until the fault was healed)" if by == "heal" else ""
+    return f" ({ENDED_BY[by]})"
 
 
 def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
@@ -68,8 +79,8 @@ def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
     if fault.lost_after_heal:
         yield "lost, acknowledged after the heal", f"{fault.lost_after_heal:,}"
     if fault.sent_in_window:
-        share = percent(fault.affected_share)
         yield (
             Term("affected"),
-            f"{fault.affected:,} of {fault.sent_in_window:,} sent before the first acknowledgement ({share})",
+            f"{fault.affected:,} messages to the partitions that the fault hit, until their first "
+            f"acknowledgement ({fault.sent_in_window:,} were sent to all partitions in that time)",
         )

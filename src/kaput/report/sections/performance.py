@@ -5,6 +5,7 @@ from __future__ import annotations
 from kaput.evidence.findings import Findings
 from kaput.report.document import Block, Bullets, Paragraph, Section, Table
 from kaput.report.formats import milliseconds, number, plural
+from kaput.report.sections.availability import ENDED_BY
 from kaput.report.sections.judged_run import JudgedRun
 
 _UNAVAILABLE = 3
@@ -32,6 +33,9 @@ def _below_target(findings: Findings) -> list[str]:
     return sentences
 
 
+_AROUND = {"before": "before the faults", "during": "during the faults", "after": "after the last heal"}
+
+
 def latency(run: JudgedRun) -> Section | None:
     """Percentiles, and the longest unavailability of single partitions."""
     findings = run.findings
@@ -39,6 +43,11 @@ def latency(run: JudgedRun) -> Section | None:
         "attempt to acknowledgement": findings.latency_ms.ack,
         "attempt to delivery": findings.latency_ms.end_to_end,
     }
+    for one in findings.latency_ms.around_faults:
+        measured |= {
+            f"attempt to acknowledgement, {_AROUND[one.when]}": one.ack,
+            f"attempt to delivery, {_AROUND[one.when]}": one.end_to_end,
+        }
     if len(findings.groups) > 1:
         measured |= {f"attempt to delivery to {g.group}": g.end_to_end_ms for g in findings.groups}
     rows = [
@@ -54,6 +63,7 @@ def latency(run: JudgedRun) -> Section | None:
             Bullets(
                 [
                     f"producer {u.producer} on {u.topic}/{u.partition}: {milliseconds(u.longest_ms)}"
+                    f"{f' ({ENDED_BY[u.ended_by]})' if u.ended_by else ''}"
                     for u in longest
                 ]
             )

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaput.evidence.findings import FaultFindings, LeaderChange
-from kaput.report.document import Bullets, Figure, Head, Section, Term
+from kaput.report.document import Bullets, Cell, Figure, Head, Section, Table, Term
 from kaput.report.formats import milliseconds, number, percent, plural
+from kaput.report.sections.availability import outages
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
 
@@ -32,6 +33,7 @@ def head(run: JudgedRun) -> Head:
         about=f"{about.scenario}: {kafka}, seed {about.seed}, run {about.id}; {rates} per second",
         done=f"{faults_in_a_line(run) or 'no fault was injected'} · {kafka}",
         why=" ".join(_why(run)),
+        outages=outages(run),
         figures=list(_figures(run)),
     )
 
@@ -40,6 +42,26 @@ def reasons(run: JudgedRun) -> Section | None:
     """Why this verdict."""
     found = [*run.findings.reasons, *run.findings.notes]
     return Section("Why", [Bullets(found)]) if found else None
+
+
+def expectations(run: JudgedRun) -> Section | None:
+    """What the scenario expects, and what came of it."""
+    words = {"met": "met", "exceeded": "exceeded", "unmet": "not met"}
+    rows: list[list[str | Cell]] = [
+        [
+            one.name,
+            one.wanted,
+            one.found
+            if isinstance(one.found, str)
+            else "not measured"
+            if one.found is None
+            else number(one.found),
+            Cell(words[one.met], bad=one.met == "exceeded"),
+        ]
+        for one in run.findings.expectations
+    ]
+    table = Table(["expectation", "limit", "found", "result"], rows, "llrl")
+    return Section("Expectations", [table], key="expectations") if rows else None
 
 
 def faults_in_a_line(run: JudgedRun) -> str:
@@ -114,6 +136,12 @@ def _figures(run: JudgedRun) -> Iterator[Figure]:
     gap = max((f.unavailable_ms for f in findings.faults if f.unavailable_ms is not None), default=None)
     if gap is not None:
         name = Term("longest unavailability", "unavailable_ms")
-        yield Figure(name, milliseconds(gap), "without an ack")
+        healed = any(f.unavailable_ms == gap and f.unavailable_ended_by == "heal" for f in findings.faults)
+        yield Figure(name, milliseconds(gap), "ended only by the heal" if healed else "without an ack")
+    service = next((a for a in findings.availability if a.group is None and a.partition is None), None)
+    if service is not None:
+        name = Term("at a standstill", "standstill")
+        share = f"{percent(service.within_1s_share)} acknowledged within 1 s"
+        yield Figure(name, f"{service.standstill_s:,.1f} s", share, service.standstills > 0)
     if findings.latency_ms.ack.p99 is not None:
         yield Figure("ack latency p99", milliseconds(findings.latency_ms.ack.p99))

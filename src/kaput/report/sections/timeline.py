@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from altair.utils import schemapi
 
-from kaput.report.charts.lines import DrawnRow
+from kaput.report.charts.lines import Scales, latency, live_rates
 from kaput.report.charts.rows import page_data, timeline_rows
 from kaput.report.document import (
     Block,
-    ChartRow,
     Folded,
     Paragraph,
     RunCharts,
@@ -18,7 +17,7 @@ from kaput.report.document import (
     Timelines,
 )
 from kaput.report.formats import number
-from kaput.report.timeline.reading import Timeline
+from kaput.report.timeline.reading import COUNTS, LATENCIES, Steps, Timeline
 
 _MOST_EVENTS = 300
 _MOST_WINDOWS = 4
@@ -48,30 +47,31 @@ def section(timeline: Timeline | None) -> Section:
     if timeline is None:
         missing = "No timeline: analysis/ has none, or an older kaput wrote it. `kaput analyze` writes it."
         return Section("Timeline", [Paragraph(missing, "note")], key="timeline")
-    rows = timeline_rows(timeline)
-    charts = RunCharts(chart_rows(rows), page_data(timeline, rows))
     blocks: list[Block] = [
         Paragraph(("Seconds since the load began. ", *MARKS), "lead"),
-        Timelines([charts], timeline.begin_s, timeline.end_s, _windows(timeline)),
+        charts(timeline),
         _steps(timeline),
         _events(timeline),
     ]
     return Section("Timeline", blocks, key="timeline")
 
 
-def chart_rows(rows: Sequence[DrawnRow]) -> list[ChartRow]:
-    """Their places on the page."""
-    return [
-        ChartRow(
-            row.name,
-            row.title,
-            f"{row.about} {row.left_out} more partitions, those with the fewest changes, are not drawn."
-            if row.left_out
-            else row.about,
-            row.legend,
-        )
-        for row in rows
-    ]
+def charts(timeline: Timeline) -> Timelines:
+    """Every chart of it."""
+    rows = timeline_rows(timeline)
+    drawn = RunCharts(rows, page_data(timeline, rows))
+    return Timelines([drawn], timeline.begin_s, timeline.end_s, _windows(timeline))
+
+
+def live_charts() -> Timelines:
+    """Rates and latencies of a run in progress, for which a page gets data as they come."""
+    step = dict.fromkeys(("s", *COUNTS), 0.0) | dict.fromkeys(LATENCIES)
+    steps = Steps(1.0, [step])
+    timeline = Timeline(began_ns=0, begin_s=0.0, end_s=30.0, fine=steps, overview=steps, table=steps)
+    with schemapi.debug_mode(False):
+        rows = [live_rates(timeline), latency(timeline, "ack", Scales(None, {}))]
+        drawn = RunCharts(rows, page_data(timeline, rows))
+    return Timelines([drawn], timeline.begin_s, timeline.end_s)
 
 
 def _windows(timeline: Timeline) -> list[tuple[str, float, float]]:

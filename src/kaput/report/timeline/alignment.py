@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any
 
-from kaput.report.timeline.bars import Bar
 from kaput.report.timeline.reading import Steps, Timeline
+
+_MOMENTS = {"begin", "end", "at"}  # the fields of bars, marks and samples that are seconds
 
 
 def aligned(timelines: Sequence[Timeline]) -> list[Timeline]:
@@ -27,27 +28,20 @@ def _first_fault(timeline: Timeline) -> float:
 
 
 def _shifted(timeline: Timeline, zero: float, begin: float, end: float, key: str) -> Timeline:
-    return replace(
-        timeline,
-        key=key,
-        began_ns=timeline.began_ns + round(zero * 1e9),
-        begin_s=round(begin, 3),
-        end_s=round(end, 3),
-        fine=_steps(timeline.fine, zero),
-        overview=_steps(timeline.overview, zero),
-        table=_steps(timeline.table, zero),
-        faults=_bars(timeline.faults, zero),
-        leaders=_bars(timeline.leaders, zero),
-        isrs=_bars(timeline.isrs, zero),
-        owners=_bars(timeline.owners, zero),
-        lag=[point._replace(at=round(point.at - zero, 3)) for point in timeline.lag],
-        marks=[mark._replace(at=round(mark.at - zero, 3)) for mark in timeline.marks],
+    shifted = {name: _earlier(value, zero) for name, value in vars(timeline).items()}
+    began_ns = timeline.began_ns + round(zero * 1e9)
+    return Timeline(
+        **{**shifted, "key": key, "began_ns": began_ns, "begin_s": round(begin, 3), "end_s": round(end, 3)}
     )
 
 
-def _steps(steps: Steps, zero: float) -> Steps:
-    return steps._replace(rows=[{**row, "s": round((row["s"] or 0.0) - zero, 3)} for row in steps.rows])
-
-
-def _bars(found: Sequence[Bar], zero: float) -> list[Bar]:
-    return [bar._replace(begin=round(bar.begin - zero, 3), end=round(bar.end - zero, 3)) for bar in found]
+def _earlier(value: Any, by: float) -> Any:
+    """Steps, bars, marks and samples, so many seconds earlier."""
+    if isinstance(value, Steps):
+        return value._replace(rows=[{**row, "s": round((row["s"] or 0.0) - by, 3)} for row in value.rows])
+    if isinstance(value, list):
+        return [
+            one._replace(**{n: round(getattr(one, n) - by, 3) for n in _MOMENTS & {*one._fields}})
+            for one in value
+        ]
+    return value

@@ -25,7 +25,7 @@ from kaput.report.timeline.marks import Mark
 MOST_STEPS = 2_000  # on a page: no finer than a screen shows
 _LAGS = 600
 _OVERVIEW = 200  # steps at a glance: more are only noise
-_COUNTS = ("sent", "acked", "failed", "unknown", "lost", "delivered")
+COUNTS = ("sent", "acked", "failed", "unknown", "lost", "delivered")
 LATENCIES = tuple(f"{what}_{share}_ms" for what in ("ack", "end_to_end") for share in ("p50", "p99", "max"))
 _DAY_S = 86_400.0
 
@@ -58,12 +58,12 @@ class Timeline:
     fine: Steps
     overview: Steps
     table: Steps
-    faults: Sequence[Bar]
-    leaders: Sequence[Bar]
-    isrs: Sequence[Bar]
-    owners: Sequence[Bar]
-    lag: Sequence[Lag]
-    marks: Sequence[Mark]
+    faults: Sequence[Bar] = ()
+    leaders: Sequence[Bar] = ()
+    isrs: Sequence[Bar] = ()
+    owners: Sequence[Bar] = ()
+    lag: Sequence[Lag] = ()
+    marks: Sequence[Mark] = ()
     key: str = ""
 
     @property
@@ -133,7 +133,7 @@ def _levels(directory: Path) -> Iterator[tuple[int, Path]]:
 
 
 def _steps(directory: Path) -> list[dict[str, Any]]:
-    names = ("at_ns", *_COUNTS, *LATENCIES)
+    names = ("at_ns", *COUNTS, *LATENCIES)
     table = pa.concat_tables(pq.read_table(path, partitioning=None) for path in directory.glob("*.parquet"))
     rows: list[dict[str, Any]] = table.select(list(names)).to_pylist()
     return rows
@@ -148,7 +148,7 @@ def _dense(rows: Sequence[dict[str, Any]], width: int) -> Sequence[Mapping[str, 
     if not 0 < _span(width, rows) <= MOST_STEPS:
         return rows
     known = {row["at_ns"]: row for row in rows}
-    nothing = dict.fromkeys(_COUNTS, 0) | dict.fromkeys(LATENCIES)
+    nothing = dict.fromkeys(COUNTS, 0) | dict.fromkeys(LATENCIES)
     every = range(rows[0]["at_ns"], rows[-1]["at_ns"] + width, width)
     return [known.get(at_ns, {"at_ns": at_ns, **nothing}) for at_ns in every]
 
@@ -159,7 +159,7 @@ def _seconds(rows: Iterable[Mapping[str, Any]], began_ns: int) -> list[dict[str,
 
 def _rest(row: Mapping[str, Any]) -> dict[str, Any]:
     latencies = {name: None if row[name] is None else float(f"{row[name]:.4g}") for name in LATENCIES}
-    return {name: row[name] for name in _COUNTS} | latencies
+    return {name: row[name] for name in COUNTS} | latencies
 
 
 def _began_ns(findings: Findings, first_ns: int) -> int:

@@ -34,10 +34,13 @@ TICK_S = 0.001  # librdkafka rounds timeouts down to whole milliseconds
 
 
 class Sender(NumberedProducer[ProducerSpec]):
-    """Sends one producer's messages and records their outcomes."""
+    """Sends one producer's messages and records their outcomes. `enough`: set from another thread, no more
+    are sent, and outcomes are awaited.
+    """
 
     def __init__(self, spec: ProducerSpec) -> None:
         super().__init__(spec)
+        self.enough = threading.Event()
         self.reports = Reports(self.recorder, spec, self.counts)
         self.settings = client_settings(spec)
         self.authorization = AuthorizationErrors(self.settings)
@@ -62,7 +65,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         spec, start = self.spec, time.monotonic()
         seq = served = 0
         end = start + spec.duration_ms / 1000 if spec.duration_ms else None
-        while not self.stopping.is_set():
+        while not (self.stopping.is_set() or self.enough.is_set()):
             now = time.monotonic()
             if seq == spec.messages or (end is not None and now >= end):
                 return

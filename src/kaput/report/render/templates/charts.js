@@ -1,19 +1,21 @@
-// Draws the charts, zooms them together, and reads any moment of the run aloud or by sight.
+// Draws the charts, zooms them together, and reads any moment of the run aloud or by sight. Without eval, so
+// that a page may forbid it.
 "use strict";
 (async () => {
   const page = JSON.parse(document.getElementById("charts").textContent);
   const rows = (block) => block.columns[0].map((_, i) => Object.fromEntries(block.names.map((name, k) => [name, block.columns[k][i]])));
   for (const run of page.runs) run.steps = { overview: rows(run.overview), fine: rows(run.fine) };
   const area = document.querySelector(".chartarea");
-  const PAPER_PX = 700, views = [], others = [], whole = [page.begin, page.end], length = page.end - page.begin;
-  let shown = [...whole], at = null;
+  const PAPER_PX = 700, views = [], others = [], whole = [page.begin, page.end];
+  let shown = [...whole], at = null, length = page.end - page.begin;
   const config = { background: null, view: { stroke: null }, font: "system-ui, Helvetica, Arial, sans-serif", legend: { disable: true }, autosize: { type: "fit-x", contains: "padding" } };
 
+  // A live page begins without data, of which Vega would warn.
   const draw = async (name, spec, datasets) => {
     spec.width = "container";
     spec.datasets = { ...(spec.datasets || {}), ...datasets };
     const place = document.getElementById("chart-" + name);
-    const made = await window.vegaEmbed(place, spec, { actions: false, renderer: "svg", config, tooltip: false });
+    const made = await window.vegaEmbed(place, spec, { mode: "vega-lite", actions: false, ast: true, defaultStyle: false, renderer: "svg", config, tooltip: false, logLevel: "run" in document.body.dataset ? 1 : 2 });
     place.querySelectorAll("svg").forEach((svg) => svg.setAttribute("aria-hidden", "true"));
     return { place, view: made.view };
   };
@@ -23,7 +25,6 @@
   }
   for (const [name, spec] of Object.entries(page.others)) others.push(await draw(name, spec, {}));
   if (!area) { document.body.dataset.ready = "yes"; return; }
-  const finest = Math.min(...page.runs.map((run) => run.fine.width));
 
   const frame = () => {
     const { place, view } = views[0], left = place.getBoundingClientRect().left - area.getBoundingClientRect().left;
@@ -32,9 +33,9 @@
   // A close look has the finest steps.
   const level = (run) => shown[1] - shown[0] < length * 0.6 && (shown[1] - shown[0]) / run.fine.width <= 600 ? "fine" : "overview";
   const zoom = async (from, to) => {
-    const middle = (from + to) / 2, half = Math.max(to - from, 4 * finest, length / 1000) / 2;
+    const middle = (from + to) / 2, half = Math.max(to - from, 4 * Math.min(...page.runs.map((run) => run.fine.width)), length / 1000) / 2;
     const span = Math.min(2 * half, length);
-    from = Math.min(Math.max(middle - half, page.begin), page.end - span);
+    from = Math.min(Math.max(middle - half, whole[0]), whole[1] - span);
     shown = [from, from + span];
     await Promise.all(views.map(async (one) => {
       const name = one.run.key + "steps", want = level(one.run);
@@ -109,7 +110,23 @@
     };
     if (keys[event.key] && !event.ctrlKey && !event.metaKey && !event.altKey) { keys[event.key](); event.preventDefault(); }
   });
-  const tools = document.querySelector(".tools");
+  // Pages that play a run or show one in progress: a moment to read, and newer steps of a live run.
+  area.addEventListener("moment", (event) => point(event.detail));
+  let newest = null, busy = false;
+  area.addEventListener("newer", async (event) => {
+    newest = event.detail;
+    if (busy) return;
+    for (busy = true; newest; ) {
+      const { steps, width, faults, end } = newest, [run] = page.runs, follow = shown[1] - shown[0] >= length;
+      newest = null;
+      Object.assign(run, { steps: { overview: steps, fine: steps }, faults, fine: { width }, overview: { width } });
+      whole[1] = end; length = end - whole[0];
+      for (const { view } of views) view.data(run.key + "steps", steps.map((row) => ({ ...row }))).data(run.key + "bands", faults.map((bar) => ({ ...bar })));
+      await zoom(...(follow ? whole : shown));
+    }
+    busy = false;
+  });
+  const tools = area.parentElement.querySelector(".tools");
   tools.hidden = false;
   tools.addEventListener("click", (event) => {
     const wanted = event.target.dataset.zoom;

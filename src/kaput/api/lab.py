@@ -1,0 +1,101 @@
+"""kaput.Lab: a real cluster in a `with` block, whose brokers can be broken, and that accounts for messages.
+
+    with kaput.lab(brokers=3) as lab:
+        lab.create_topic("orders", partitions=3)
+        with lab.producing("orders", rate=500), lab.fault("kill", "leader-of orders/0"):
+            time.sleep(5)
+        lab.assert_none_lost()
+
+Its place: the public face for other people's programs and tests (docs/IN_YOUR_TESTS.md). The cluster itself:
+operate/lab.py; the evidence: accounting.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kaput.api.accounting import Accounting
+from kaput.api.findings import Findings
+from kaput.api.sending import Sent
+from kaput.errors import UsageError
+from kaput.operate import lab as operate
+from kaput.operate.fault_injection import Healed, InjectedFault
+
+DRAIN_S = 60.0
+_FOREVER = "10080m"  # the longest that a scenario allows: a week
+
+
+class Lab(operate.Lab):
+    __doc__ = operate.Lab.__doc__
+
+    def __enter__(self) -> Lab:
+        super().__enter__()
+        self._accounting = Accounting(self._directory, self._cluster, self._admin)
+        return self
+
+    def produce(self, topic: str, count: int = 1000, **settings: Any) -> Sent:
+        """Sends `count` numbered messages to a topic made with `create_topic`, and waits for all outcomes.
+
+        `settings`: the keys of a producer in a scenario (`acks="all"`, `idempotence=True`, `rate=500` a
+        second, `payload_bytes=100`, `config={...}` in librdkafka's names). Messages are numbered from 0;
+        every call is a producer of its own. Raises UsageError, LabError.
+        """
+        with self._accounting.producing(self._spec, self._topics, topic, messages=count, **settings) as sent:
+            sent.all_sent.wait()
+        return sent
+
+    @contextmanager
+    def producing(self, topic: str, rate: float = 1000, **settings: Any) -> Iterator[Sent]:
+        """Sends numbered messages while the block runs, at `rate` per second; then waits for all outcomes.
+
+        What it yields is complete once the block has ended. `settings` as for `produce`. Raises UsageError,
+        LabError.
+        """
+        given = {"rate": rate, "duration": _FOREVER, **settings}
+        with self._accounting.producing(self._spec, self._topics, topic, **given) as sent:
+            yield sent
+
+    def account(self) -> Findings:
+        """What became of every message that `produce` and `producing` have sent, from the log of their
+        topics.
+
+        The same count as that of `kaput run`, in this process (no Spark). Waits until all replicas are in
+        sync, for at most a minute. The evidence is in the folder of the lab, if that was given. Raises
+        UsageError while messages are being sent or if none were, LabError.
+        """
+        return self._accounting.account(self._spec, self._topics, DRAIN_S)
+
+    def assert_none_lost(self) -> Findings:
+        """Raises AssertionError with the first few if an acknowledged message is stored nowhere; see
+        `account`.
+        """
+        found = self.account()
+        if found.lost:
+            head = f"{found.lost} of {found.totals.acked} acknowledged messages are lost:"
+            stories = [f"  {each.story}" for one in found.anomaly("lost") for each in one.examples]
+            raise AssertionError("\n".join([head, *stories]))
+        if found.totals.unread:
+            raise AssertionError(f"{found.totals.unread} messages could not be read: they may be lost")
+        return found
+
+    def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
+        """Injects a fault until `heal`, or until the cluster ends. See `fault`, which also heals."""
+        injected = super().inject(fault, target, **options)
+        self._accounting.injected(injected)
+        return injected
+
+    def heal(self, fault: InjectedFault | str) -> Healed:
+        """Heals an active fault, given itself or its id. Does not wait until every broker is back.
+
+        Raises UsageError if no such fault is active, FaultError if its end is not confirmed.
+        """
+        healed = super().heal(fault)
+        self._accounting.healed(healed)
+        return healed
+
+
+lab = Lab  # the shorthand: `with kaput.lab(brokers=3) as lab`
+
+__all__ = ["Lab", "UsageError", "lab"]

@@ -1,0 +1,139 @@
+"""How available the service was: when it stood still, what ended that, and what share came in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kaput.evidence.findings_service import Availability, EndedBy, Happening, Standstill
+from kaput.report.document import Block, Cell, Section, Table, Term, limited
+from kaput.report.formats import NOTHING, number, percent, plural
+from kaput.report.sections.judged_run import JudgedRun
+
+_ROWS = 12
+_STORIES = 8  # of one standstill
+_HEADER = ["from (s)", "seconds", Term("ended by", "ended_by"), "likeliest cause"]
+ENDED_BY: dict[EndedBy, str] = {
+    "heal": "ended only when the fault was healed; a longer fault means a longer outage",
+    "election": "ended by the election of a new leader",
+    "isr": "ended by a change of the in-sync replicas",
+    "rebalance": "ended by a rebalance of the group",
+    "client": "the cluster was ready earlier: the client came back late",
+    "unknown": "what ended it is not known",
+}
+
+
+def outages(run: JudgedRun) -> list[str]:
+    """The headline's sentences: of all partitions together, of the partition that waited longest, and which
+    client programs are suspects.
+    """
+    return [*_service(run), *_partition(run), *(suspect.story for suspect in run.findings.suspects)]
+
+
+def _service(run: JudgedRun) -> Iterator[str]:
+    every = next((one for one in run.findings.availability if _of_all_acks(one)), None)
+    if every is None or not every.messages:
+        return
+    found = [one for one in run.findings.standstills if _of_all_acks(one)]
+    share = f"{percent(every.within_1s_share)} of all messages were acknowledged within 1 s."
+    if not found:
+        yield f"No standstill: the service never went a second without an acknowledgement. {share}"
+        return
+    longest = max(found, key=lambda one: one.length_ms)
+    times = f"{every.standstill_s:,.1f} s in {plural(every.standstills, 'standstill')}; the longest: "
+    what = times if every.standstills > 1 else ""
+    yield f"Nothing at all was acknowledged for {what}{_told(run, longest)}. {share}"
+
+
+def _partition(run: JudgedRun) -> Iterator[str]:
+    found = [one for one in run.findings.standstills if one.group is None]
+    single = [one for one in found if one.partition is not None]
+    longest = max(single, key=lambda one: one.length_ms, default=None)
+    of_all = {(one.from_ns, one.to_ns) for one in found if _of_all_acks(one)}
+    if longest is not None and (longest.from_ns, longest.to_ns) not in of_all:
+        yield f"{longest.topic}/{longest.partition} had no acknowledgement for {_told(run, longest)}."
+
+
+def _told(run: JudgedRun, one: Standstill) -> str:
+    """`33.9 s (from 8.0 s on): ended only when ...`."""
+    begin = run.seconds(one.from_ns)
+    since = "" if begin is None else f" (from {begin:,.1f} s on)"
+    return f"{one.length_ms / 1e3:,.1f} s{since}: {ended(one.ended_by)}"
+
+
+def ended(by: EndedBy | None) -> str:
+    """In a clause."""
+    return "it lasted until the load ended" if by is None else ENDED_BY[by]
+
+
+def _shown(one: Standstill | Availability) -> bool:
+    return one.group is None or one.partition is None
+
+
+def _of_all_acks(one: Standstill | Availability) -> bool:
+    return one.group is None and one.partition is None
+
+
+def section(run: JudgedRun) -> Section | None:
+    """Shares, then the standstills of all partitions together, of single ones, and of groups. A group's
+    single partitions are in findings.json alone: they mostly repeat those of acknowledgements.
+    """
+    shares = [one for one in run.findings.availability if _shown(one)]
+    if not shares:
+        return None
+    found = [one for one in run.findings.standstills if _shown(one)]
+    whole = [one for one in found if _of_all_acks(one)]
+    others = sorted((one for one in found if not _of_all_acks(one)), key=lambda one: -one.length_ms)
+    blocks: list[Block] = [_shares(shares)]
+    if whole:
+        rows = [[*_row(run, one)] for one in whole]
+        blocks.append(limited(Table(_HEADER, rows, "rrll", caption="Nothing at all was acknowledged"), _ROWS))
+    if others:
+        rows = [[_scope(one), *_row(run, one)] for one in others]
+        caption = (Term("Standstills", "standstill"), " of partitions and groups, the longest first")
+        table = Table(["scope", *_HEADER], rows, "lrrll", caption=caption, stories=False)
+        blocks.append(limited(table, _ROWS))
+    return Section(Term("Availability", "availability"), blocks, key="availability")
+
+
+def _shares(every: Sequence[Availability]) -> Table:
+    header = [
+        "scope",
+        "messages",
+        "within 1 s",
+        "within the timeout",
+        Term("standstills", "standstill"),
+        "seconds",
+        "longest (s)",
+    ]
+    rows = [
+        [
+            _scope(one),
+            f"{one.messages:,}",
+            percent(one.within_1s_share),
+            percent(one.within_timeout_share),
+            f"{one.standstills:,}",
+            number(one.standstill_s),
+            number(one.longest_standstill_ms / 1e3),
+        ]
+        for one in sorted(every, key=lambda one: one.partition is not None)  # those of all partitions first
+    ]
+    return limited(Table(header, rows), _ROWS)
+
+
+def _scope(one: Standstill | Availability) -> str:
+    where = "all partitions" if one.partition is None else f"{one.topic}/{one.partition}"
+    return f"acknowledged, {where}" if one.group is None else f"delivered to {one.group}, {where}"
+
+
+def _row(run: JudgedRun, one: Standstill) -> Iterator[str | Cell]:
+    begin = run.seconds(one.from_ns)
+    yield NOTHING if begin is None else f"{begin:,.1f}"
+    yield f"{one.length_ms / 1e3:,.1f}"
+    yield one.ended_by or "end of the load"
+    yield Cell(one.cause or NOTHING, stories=list(_stories(run, one.happened[:_STORIES])))
+
+
+def _stories(run: JudgedRun, happened: Iterable[Happening]) -> Iterator[str]:
+    for one in happened:
+        seconds = run.seconds(one.at_ns)
+        yield one.what if seconds is None else f"at {seconds:,.1f} s: {one.what}"

@@ -1,0 +1,110 @@
+"""Losses by what a contract asks of them, and which of several explains the least."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.questions import loss_kinds, losses
+from kaput.analysis.questions.loss_kinds import LOSS, rank
+from kaput.analysis.runs.names import Names
+from kaput.verdict.facts import Circumstances, Loss
+
+_LOSS: dict[str, Any] = dict.fromkeys(LOSS, False) | {
+    **{"producer": 3, "seq": 100, "topic": 0, "place": 7, "offset": 50, "cause": "deposed-leader"},
+    **{"fault": "1-kill", "done_ns": 30, "later_ns": 20, "later_epoch": 5, "lost": True},
+    **{"holder_producer": 9},
+}
+
+
+def _rows(*more: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame([_LOSS | one for one in more])
+
+
+def test_losses_are_counted_by_kind() -> None:
+    """With the first and the last acknowledgement of each; another fault or circumstance is another kind."""
+    some = [{}, {"done_ns": 10}, {"done_ns": 40}, {"fault": "2-kill"}, {LOSS[-1]: True}, {"producer": 4}]
+    found = losses.kinds(_rows(*some)).sort("messages", "producer", "fault", LOSS[-1])
+    assert found["messages", "first_ns", "last_ns"].rows() == [(1, 30, 30)] * 3 + [(3, 10, 40)]
+    assert found.columns == [*LOSS, "fault", "messages", "first_ns", "last_ns"]
+
+
+def test_what_a_deposed_leader_acknowledged() -> None:
+    """At the moment of the election counts as after it, at that of the heal not; offsets used twice, once."""
+    rows = _rows(
+        *(
+            {},
+            {"done_ns": 20},
+            {"done_ns": 19, "offset": 51},
+            {"done_ns": 60},
+            {"done_ns": 62, "lost": False},
+        ),
+        *({"done_ns": 61, "offset": 52, "holder_producer": None}, {"cause": "unexplained", "later_epoch": 6}),
+        {"cause": "leader-restarted", "later_epoch": 8, "fault": "2-pause", "done_ns": 99},
+    )
+    found = losses.deposed(rows, {"1-kill": 60, "2-pause": None}).sort("later_epoch").to_dicts()
+    first = {"place": 7, "later_epoch": 5, "fault": "1-kill", "acks": 6, "lost": 5, "after_election": 5}
+    second = {"place": 7, "later_epoch": 8, "fault": "2-pause", "acks": 1, "lost": 1, "after_election": 1}
+    assert found == [
+        first | {"after_heal": 1, "offsets_twice": 2, "first_ns": 19, "last_ns": 62},
+        second | {"after_heal": 0, "offsets_twice": 1, "first_ns": 99, "last_ns": 99},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("worse", "better", "acks_1"),
+    [
+        ({"cause": "unexplained"}, {"cause": "leader-restarted"}, set()),
+        ({"cause": "leader-restarted"}, {"cause": "deposed-leader"}, set()),
+        ({"cause": "deposed-leader"}, {"cause": "unclean-election"}, set()),
+        ({"cause": "unclean-election"}, {"cause": "acks-0"}, set()),
+        ({"cause": "unexplained", "isr_unsynced": True}, {"cause": "leader-restarted"}, set()),
+        ({}, {"isr_unsure": True}, set()),
+        ({"isr_unsure": True}, {"isr_unsynced": True}, set()),
+        ({"isr_unsure": True, "isr_unsynced": True}, {"isr_unsynced": True}, set()),
+        ({"isr_unsynced": True}, {"producer": 4, "leaders_known": True}, {3}),  # leaders not known: perhaps
+        ({"cause": "leader-restarted", "leaders_known": True}, {"cause": "leader-restarted"}, {3}),
+        (
+            {"cause": "leader-restarted"},
+            {"cause": "leader-restarted", "leaders_known": True, "unsynced": True},
+            {3},
+        ),
+    ],
+)
+def test_how_well_a_loss_is_explained(
+    worse: dict[str, Any], better: dict[str, Any], acks_1: set[int]
+) -> None:
+    """By its cause first, then by what its acknowledgement asked for."""
+    if "producer" in better:
+        acks_1 = acks_1 | {better["producer"]}
+    low, high = _rows(worse, better).select(rank(acks_1)).to_series().to_list()
+    assert low < high
+
+
+def test_a_loss_as_the_verdict_takes_it() -> None:
+    """Its producer, topic and cause, how many, and all circumstances in their places."""
+    names = Names(["payments", "orders"], [], [])
+    every = _rows({"topic": 1, "messages": 7}, *({"topic": 0, "messages": 1, name: True} for name in KNOWN))
+    first, *others = loss_kinds.losses(every, names, "messages")
+    assert first == Loss(3, "orders", "deposed-leader", 7, Circumstances(*[False] * len(KNOWN)))
+    assert [one.topic for one in others] == ["payments"] * len(KNOWN)
+    for name, one in zip(KNOWN, others, strict=True):
+        assert one.known == Circumstances(**{known: known == name for known in KNOWN})
+    assert loss_kinds.loss(every.row(0, named=True), names).count == 1
+
+
+def test_the_table_of_losses_has_a_schema_without_any() -> None:
+    """The same columns and types, with rows or without."""
+    names = Names(["orders"], ["billing"], ["m1"])
+    whole = _rows({"attempt_ns": 1, "ack_epoch": 4, "later_start": 50, "place": 0})
+    full, empty = losses.table(whole, names), losses.empty_table(names)
+    assert full.schema == empty.schema
+    assert empty.is_empty()
+    assert full.row(0, named=True) == {
+        **{"producer": 3, "seq": 100, "topic": "orders", "partition": 0, "offset": 50, "attempt_ns": 1},
+        **{"done_ns": 30, "cause": "deposed-leader", "fault": "1-kill", "ack_epoch": 4, "later_epoch": 5},
+        **{"later_start": 50},
+    }

@@ -1,0 +1,176 @@
+"""The headline and the section on availability, the table of several runs, and JUnit's cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from handmade_findings import SECOND
+from junitparser import JUnitXml
+
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+from kaput.report.comparison import Entry, compare
+from kaput.report.junit import to_junit
+from kaput.report.run_report import to_html, to_markdown, to_text
+from kaput.report.sections.availability import outages, section
+from kaput.report.sections.judged_run import JudgedRun
+
+BEGAN = 1_700_000_000 * SECOND
+ORDERS = {"topic": "orders", "partition": 0}
+
+
+def still(from_s: float, to_s: float, by: str | None, **more: Any) -> dict[str, Any]:
+    """A standstill."""
+    times = {name: BEGAN + round(at * SECOND) for name, at in (("from_ns", from_s), ("to_ns", to_s))}
+    return {**times, "length_ms": (to_s - from_s) * 1e3, "ended_by": by, **more}
+
+
+def share(standstills: list[float], within: int, **more: Any) -> dict[str, Any]:
+    """An entry of availability with 1,000 messages."""
+    return {
+        "load_s": 60, "standstill_s": sum(standstills), "standstills": len(standstills),
+        "longest_standstill_ms": max(standstills, default=0) * 1e3, "messages": 1_000,
+        "within_1s": within, "within_1s_share": within / 1_000, **more,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def stood_still(raw: dict[str, Any]) -> dict[str, Any]:
+    """The service for 10.2 s, one partition until the heal, and the group."""
+    happened = [{"at_ns": BEGAN + 9 * SECOND, "kind": "isr", "what": "orders/0: ISR 2, 3"}]
+    cause = "1-kill (broker 1) was in effect"
+    raw["standstills"] = [
+        still(8, 18.2, "isr", happened=happened, cause=cause),
+        still(8, 41.8, "heal", **ORDERS),
+        still(8, 12, "rebalance", group="billing"),
+    ]
+    raw["availability"] = [share([10.2], 604), share([33.8], 208, **ORDERS), share([4], 600, group="billing")]
+    raw["faults"][0]["unavailable_ended_by"] = "heal"
+    return raw
+
+
+def test_the_headline_says_what_stood_still_and_what_ended_it(
+    stood_still: dict[str, Any], tmp_path: Path
+) -> None:
+    """Of the service, and of the partition that waited longest, in the text, in Markdown and on the page."""
+    findings = Findings.model_validate(stood_still)
+    service, partition = outages(JudgedRun(findings))
+    assert service == (
+        "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): ended by a change of the in-sync "
+        "replicas. 60.4 % of all messages were acknowledged within 1 s."
+    )
+    assert partition == (
+        "orders/0 had no acknowledgement for 33.8 s (from 8.0 s on): ended only when the fault was healed; "
+        "a longer fault means a longer outage."
+    )
+    text = to_text(findings, tmp_path).plain
+    assert text.splitlines()[1:3] == [service, partition]
+    assert partition in to_markdown(findings) and partition in to_html(RunFolder(tmp_path), findings)
+    assert "longest unavailability 10,012 ms (ended only when the fault was healed" in text
+
+
+def test_several_standstills_are_added_up(stood_still: dict[str, Any]) -> None:
+    """The longest is the one that is described."""
+    stood_still["standstills"].append(still(50, 52, "election"))
+    stood_still["availability"][0] = share([10.2, 2], 604)
+    service, _ = outages(JudgedRun(Findings.model_validate(stood_still)))
+    told = "Nothing at all was acknowledged for 12.2 s in 2 standstills; the longest: 10.2 s ("
+    assert service.startswith(told)
+
+
+def test_the_only_partition_is_not_told_twice(stood_still: dict[str, Any]) -> None:
+    """It stood still exactly when the service did."""
+    stood_still["standstills"] = [still(8, 18, "heal"), still(8, 18, "heal", **ORDERS)]
+    assert len(outages(JudgedRun(Findings.model_validate(stood_still)))) == 1
+
+
+def test_a_service_that_never_stood_still_says_so(raw: dict[str, Any]) -> None:
+    """And findings from before that are silent."""
+    assert outages(JudgedRun(Findings.model_validate(raw))) == []
+    assert section(JudgedRun(Findings.model_validate(raw))) is None
+    raw["availability"] = [share([], 1_000)]
+    assert outages(JudgedRun(Findings.model_validate(raw))) == [
+        "No standstill: the service never went a second without an acknowledgement. "
+        "100.0 % of all messages were acknowledged within 1 s."
+    ]
+
+
+def test_a_suspect_is_in_the_headline(raw: dict[str, Any]) -> None:
+    """Whoever reads of losses reads it, too."""
+    story = "Suspect the client program of producer 0 (command), not Kafka: 3 messages were ..."
+    raw["suspects"] = [
+        {"producer": 0, "client": "command", "acked_leaderless": 3, "lost_without_offset": 0, "story": story}
+    ]
+    assert story in to_text(Findings.model_validate(raw), "x").plain.splitlines()[:3]
+
+
+def test_the_section_lists_shares_and_standstills(stood_still: dict[str, Any]) -> None:
+    """With what happened during those of the whole service."""
+    text = to_text(Findings.model_validate(stood_still), "x").plain
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    for line in (
+        "acknowledged, all partitions 1,000 60.4 % - 1 10.2 10.2",
+        "delivered to billing, all partitions 1,000 60.0 % - 1 4 4",
+        "acknowledged, orders/0 1,000 20.8 % - 1 33.8 33.8",
+        "8.0 10.2 isr 1-kill (broker 1) was in effect",
+        "at 9.0 s: orders/0: ISR 2, 3",
+        "acknowledged, orders/0 8.0 33.8 heal -",
+        "delivered to billing, all partitions 8.0 4.0 rebalance -",
+    ):
+        assert line in lines, line
+
+
+def test_the_table_of_several_runs_says_what_ended_the_outage(stood_still: dict[str, Any]) -> None:
+    """Of each run; how many of each where a variant was repeated."""
+    healed = Findings.model_validate(stood_still)
+    stood_still["faults"][0]["unavailable_ended_by"] = "election"
+    elected = Findings.model_validate(stood_still)
+
+    def entry(run: str, variant: str, findings: Findings) -> Entry:
+        return Entry(run, variant, "s", {"a": variant}, findings)
+
+    columns = {c.name: c.cells for c in compare([entry("1", "x", healed), entry("2", "y", elected)]).naming}
+    assert columns["outage ended by"] == ["heal", "election"]
+    entries = [entry("1", "x", healed), entry("2", "y", elected), entry("3", "x", elected)]
+    columns = {column.name: column.cells for column in compare(entries).naming}
+    assert columns["outage ended by"] == ["1 heal, 1 election", "election"]
+    figures = {column.name: column.cells for column in compare(entries[:2]).figures}
+    assert figures["standstill ms"] == ["10,200", "10,200"]
+    assert figures["acked in 1 s %"] == ["60.4", "60.4"]
+
+
+def test_junit_has_the_expectations_and_the_time(raw: dict[str, Any]) -> None:
+    """A limit that was exceeded is a failure, one that was not measured an error."""
+    raw["run"]["ended_ns"] = raw["run"]["started_ns"] + 61 * SECOND
+    raw["expectations"] = [
+        {
+            "name": "standstill-ms",
+            "wanted": "<5000",
+            "found": 10_200.5,
+            "met": "exceeded",
+            "why": "10,200.5 ms",
+        },
+        {"name": "election-ms", "wanted": "<9", "found": None, "met": "unmet", "why": "not measured"},
+        {"name": "lost", "wanted": ">0", "found": 23, "met": "met"},
+    ]
+    (suite,) = JUnitXml.fromstring(to_junit(Findings.model_validate(raw)).encode())
+    cases = {case.name: case for case in suite}
+    assert cases["verdict"].time == 61 and suite.time == 61
+    told = {
+        name: [(type(result).__name__, result.message) for result in cases[name].result]
+        for name in cases
+        if name.startswith("expect ")
+    }
+    assert told == {
+        "expect standstill-ms: <5000": [("Failure", "standstill-ms: <5000 was not met (10,200.5 ms)")],
+        "expect election-ms: <9": [("Error", "election-ms: <9 was not met (not measured)")],
+        "expect lost: >0": [],
+    }
+
+
+def test_expectations_are_in_the_report(raw: dict[str, Any]) -> None:
+    """Met or not."""
+    raw["expectations"] = [{"name": "lost", "wanted": "<5", "found": 23, "met": "exceeded"}]
+    assert "  lost         <5        23  exceeded\n" in to_text(Findings.model_validate(raw), "x").plain
