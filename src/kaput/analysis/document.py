@@ -33,6 +33,7 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
     return Findings(
         run=run_of(run),
         verdict=judgement.verdict,
+        promise=judgement.promise,
         reasons=judgement.reasons,
         notes=[*judgement.notes, *_suspected(sections), *_ignored(run)],
         expectations=list(judgement.expectations),

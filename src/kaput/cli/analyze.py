@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli.baseline import Baseline, ToleranceOption, read_baselines
+from kaput.cli.table_options import Columns, Printed, Reports, columns_of
 from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def analyze_command(
     ] = True,
     baseline: Baseline = None,
     tolerance: ToleranceOption = None,
+    columns: Columns = None,
+    reports: Reports = False,
     scratch: Annotated[
         Path | None,
         typer.Option(
@@ -105,9 +108,11 @@ def analyze_command(
         spark = stack.enter_context(Background(master, settings))
         spark.begin()
         found = [local[text] if text in local else _fetched(text, spark, space) for text in run_dir]
+        varied = [key for evidence in found for key in evidence.manifest.varied]
+        printed = Printed(columns_of(columns, len(found) > 1, varied), reports)
         baselines.check(evidence.manifest.scenario for evidence in found)
         results = _judge(found, spark, space, ledger.value, page)
-        show(results, json, page, baselines)
+        show(results, json, page, baselines, printed)
 
 
 def _is_url(text: str) -> bool:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.results import entries, print_json, result_of, table, width_of
+from kaput.cli.results import entries, print_json, result_of, width_of
 from kaput.cli.series import Result
+from kaput.cli.table_options import Columns, columns_of
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
@@ -39,6 +40,7 @@ def report_command(
         ),
     ] = Format.TEXT,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    columns: Columns = None,
 ) -> None:
     """Show the findings of a run, or compare several runs.
 
@@ -50,7 +52,11 @@ def report_command(
     Example: kaput report runs/*leader-kill* --format markdown
     """
     results = _read(run_dir)
-    match Format.JSON if json else format:
+    form = Format.JSON if json else format
+    tabled = len(results) > 1 and form in (Format.TEXT, Format.MARKDOWN, Format.HTML)
+    varied = [key for result in results for key in result.findings.run.varied]
+    names = columns_of(columns, tabled, varied)
+    match form:
         case Format.JSON:
             texts = [result.folder.findings_path.read_text(encoding="utf-8").rstrip() for result in results]
             print_json(texts, as_list=len(texts) > 1)
@@ -61,7 +67,7 @@ def report_command(
         case Format.HTML if len(results) > 1:
             from kaput.report.comparison_report import to_html as compared
 
-            sys.stdout.write(compared(_pairs(results), entries(results)).rstrip() + "\n")
+            sys.stdout.write(compared(_pairs(results), entries(results), names).rstrip() + "\n")
         case Format.HTML:
             from kaput.report.run_report import to_html
 
@@ -79,17 +85,17 @@ def report_command(
 
             sys.stdout.write(to_markdown(results[0].findings, scenario_of(results[0].folder)))
         case Format.MARKDOWN:
-            from kaput.report.comparison import compare
             from kaput.report.comparison_report import to_markdown as compared_markdown
 
-            sys.stdout.write(compared_markdown(compare(entries(results))))
+            sys.stdout.write(compared_markdown(entries(results), names))
         case Format.TEXT:
             from kaput.console import Console
+            from kaput.report import comparison_report
             from kaput.report.run_report import to_text
 
             console = Console(soft_wrap=True)
             if len(results) > 1:
-                console.print(table(results, width=width_of(console)), end="")
+                console.print(comparison_report.to_text(entries(results), width_of(console), names), end="")
             else:
                 console.print(to_text(results[0].findings, results[0].folder.path), end="")
 

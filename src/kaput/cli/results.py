@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,10 +12,9 @@ import typer
 from kaput.api.judging import has_report
 from kaput.cli.judging import exit_status, keep_report
 from kaput.cli.series import Result, Series
+from kaput.cli.table_options import Printed
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kaput.cli.baseline import Baselines
     from kaput.console import Console
     from kaput.evidence.findings import Findings
@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 
 
 def show_series(
-    series: Series, as_json: bool, as_list: bool, pages: bool = True, baselines: Baselines | None = None
+    series: Series,
+    as_json: bool,
+    as_list: bool,
+    pages: bool = True,
+    baselines: Baselines | None = None,
+    printed: Printed | None = None,
 ) -> None:
-    """Prints every result, writes the report.html files (`pages`), then ends the program with the exception
+    """Prints the results, writes the report.html files (`pages`), then ends the program with the exception
     that ended the series, or the worst exit status.
 
     From worst to best: violated (or worse than its baseline), failed by the lab, inconclusive, held.
@@ -33,7 +38,7 @@ def show_series(
     worse = False
     try:
         if series.results or series.failed or (as_json and as_list):
-            _print(series, as_json, as_list)
+            _print(series, as_json, as_list, pages, printed or Printed())
             if baselines is not None:
                 worse = baselines.show([r.findings for r in series.results], to_stderr=as_json)
             sys.stdout.flush()
@@ -49,40 +54,43 @@ def show_series(
 
 
 def show(
-    results: list[Result], as_json: bool, pages: bool = True, baselines: Baselines | None = None
+    results: list[Result],
+    as_json: bool,
+    pages: bool = True,
+    baselines: Baselines | None = None,
+    printed: Printed | None = None,
 ) -> None:
     """The same for runs that were judged now but recorded at any time."""
-    show_series(Series(results), as_json, len(results) > 1, pages, baselines)
+    show_series(Series(results), as_json, len(results) > 1, pages, baselines, printed)
 
 
-def _print(series: Series, as_json: bool, as_list: bool) -> None:
+def _print(series: Series, as_json: bool, as_list: bool, pages: bool, printed: Printed) -> None:
     if as_json:
         print_json([result.findings.to_json() for result in series.results], as_list)
         return
     from kaput.console import Console
+    from kaput.report import comparison_report
     from kaput.report.run_report import to_text
 
-    console = Console(soft_wrap=True)
-    for result in series.results:
+    console, runs = Console(soft_wrap=True), entries(series.results, series)
+    for result in series.results if printed.reports or len(runs) == 1 else ():
         console.print(to_text(result.findings, result.folder.title))
-    if len(series.results) + len(series.failed) > 1:
-        console.print(table(series.results, series, width_of(console)))
+    if len(runs) > 1:
+        paths = [] if printed.reports else [_report_path(result, pages) for result in series.results]
+        console.print(comparison_report.overview(runs, paths, width_of(console), printed.columns))
+
+
+def _report_path(result: Result, pages: bool) -> str:
+    """Where the report is, as a shell takes it; the run folder where there is no page."""
+    folder = result.folder
+    if folder.origin is not None:
+        return folder.origin
+    return shlex.quote(str(folder.path / "report.html" if pages or has_report(folder) else folder.path))
 
 
 def print_json(documents: Sequence[str], as_list: bool) -> None:
     """One document, or a list of them."""
     sys.stdout.write("[" + ",\n".join(documents) + "]\n" if as_list else documents[0] + "\n")
-
-
-def table(results: Sequence[Result], series: Series | None = None, width: int | None = None) -> Text:
-    """The runs side by side; for repetitions of a single variant also their statistics."""
-    from kaput.report.comparison import compare
-    from kaput.report.comparison_report import statistics_text, to_text
-
-    text = to_text(compare(entries(results, series)), width)
-    if len(results) > 1 and len({result.variant for result in results}) == 1:
-        text.append("\n").append_text(statistics_text([result.findings for result in results]))
-    return text
 
 
 def width_of(console: Console) -> int | None:

@@ -24,6 +24,7 @@ from kaput.cli.new_cluster import (
     cluster_block,
     naming,
 )
+from kaput.cli.table_options import Columns, Printed, Reports, columns_of
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 
@@ -55,7 +56,11 @@ Varied = Annotated[
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Repeat the random choices of an earlier run.")]
 Repeat = Annotated[
     int,
-    typer.Option(min=1, metavar="N", help="Run each this many times; shows means and 95 % intervals."),
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Run each this many times; shows mean, minimum and maximum, from 5 on also 95 % intervals.",
+    ),
 ]
 OwnCluster = Annotated[
     str | None,
@@ -95,6 +100,8 @@ def run_command(
     use_existing_topic: UseExistingTopic = False,
     baseline: Baseline = None,
     tolerance: ToleranceOption = None,
+    columns: Columns = None,
+    reports: Reports = False,
     runs: Runs = DEFAULT_RUNS,
     json: Annotated[
         bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
@@ -106,7 +113,8 @@ def run_command(
 ) -> None:
     """Run scenarios, judge them and write reports.
 
-    Several runs end with one table. The cluster options change the scenario's cluster.
+    Several runs end with one table and the paths of their reports. The cluster options change the scenario's
+    cluster.
 
     Example: kaput run leader-kill-acks-all --brokers 5 --repeat 3
 
@@ -134,8 +142,11 @@ def run_command(
             scenario or [], tag or [], [*(set_ or []), *options], vary or [], existing=existing is not None
         )
     baselines.check(choice.name for choice in choices)
+    several = repeat > 1 or len(choices) > 1
+    varied = [key for choice in choices for key in choice.varied]
+    printed = Printed(columns_of(columns, several, varied), reports)
     with run_all(choices, seed, repeat, runs, kafka_home, dashboard, page, existing) as series:
-        show_series(series, json, repeat > 1 or len(choices) > 1, page, baselines)
+        show_series(series, json, several, page, baselines, printed)
 
 
 def _existing(

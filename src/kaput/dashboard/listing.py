@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from kaput.dashboard.safe_files import Runs
 from kaput.evidence.recording import first_holder
+from kaput.scenario.vocabulary import PROMISE
 
 _LENIENT = ConfigDict(frozen=True, extra="ignore")
 RECORDING, DEAD, UNJUDGED, UNREADABLE = "recording", "recorder dead", "not judged", "unreadable"
@@ -41,6 +42,7 @@ class _Findings(BaseModel):
 
     model_config = _LENIENT
     verdict: str
+    promise: str | None = None
     anomalies: list[_Anomaly]
 
 
@@ -112,7 +114,7 @@ class Listing:
             return Line(name, said=_first_line(error))
         lost = sum(anomaly.count for anomaly in findings.anomalies if anomaly.name == "lost")
         state = findings.verdict if findings.verdict in STATES[:3] else UNREADABLE
-        return Line(name, line.scenario, varied, state, lost, line.started_ns)
+        return Line(name, line.scenario, varied, state, lost, line.started_ns, _unexpected(findings))
 
     def _alive(self, line: Line) -> Line:
         """Who records may die without a word in any file."""
@@ -133,6 +135,13 @@ def chosen(lines: Sequence[Line], words: str = "", state: str = "") -> list[Line
         if state in ("", line.state)
         and all(word in f"{line.name} {line.scenario} {line.varied}".lower() for word in wanted)
     ]
+
+
+def _unexpected(findings: _Findings) -> str:
+    """Where Kafka's promise is not what the verdict is about."""
+    if findings.promise is None or findings.promise == findings.verdict:
+        return ""
+    return f"{PROMISE.get(findings.promise, findings.promise)}; an expectation was not met"
 
 
 def _first_line(error: Exception) -> str:

@@ -66,7 +66,7 @@ class Reports:
                 for name, (_, findings) in zip(names, runs, strict=True)
             ]
             links = [("All runs", "/"), *((name, address(name)) for name in names)]
-            return to_html(runs, entries, links).encode()
+            return to_html(runs, entries, links=links).encode()
 
     def _read(self, name: str) -> tuple[RunFolder, Findings]:
         for part in READ_BY_PATH:

@@ -178,7 +178,9 @@ class Findings(RunCounts, Part):
     run: Run
     """Which run."""
     verdict: Verdict
-    """held, violated or inconclusive."""
+    """held, violated or inconclusive: the worse of Kafka's promise and the scenario's expectations."""
+    promise: Verdict | None = None
+    """Whether Kafka kept its promise, whatever the scenario expects; null in findings of an older kaput."""
     reasons: list[str]
     """Why, in sentences."""
     totals: Totals

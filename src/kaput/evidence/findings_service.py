@@ -99,7 +99,20 @@ class Expected(Part):
     """Its key in `expect`."""
     wanted: str
     """What the scenario has."""
-    found: int | float | None
-    """What it was; null if it could not be measured."""
+    found: int | float | str | None
+    """What it was; null if it could not be measured. Of `verdict`: `promise` of the findings."""
     met: Met
     """`exceeded` violates; `unmet` leaves the run inconclusive."""
+    why: str = ""
+    """Of one that was not met: what was found, or why it could not be measured, in words."""
+
+    @property
+    def text(self) -> str:
+        """`lost: 0 was not met (8 lost, permitted)`, or `lost: 0 was met`."""
+        not_met = f"was not met ({self.why})" if self.why else "was not met"
+        return f"{self.name}: {self.wanted} {'was met' if self.met == 'met' else not_met}"
+
+    @property
+    def reason(self) -> str:
+        """The same as one of the reasons for the verdict."""
+        return f"Your expectation {self.text}."

@@ -5,7 +5,6 @@ Figures that differ come first. Here the cells are made; sections/compared.py ma
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,9 @@ from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
 from kaput.evidence.findings_service import Availability
 from kaput.report.formats import NOTHING, number
-from kaput.report.statistics import summarise
+from kaput.report.labels import short_names, value_of
+from kaput.report.sentences import verdict_word
+from kaput.report.statistics import Summary, summarise
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.scenario.options import TOPIC_FAULTS
 
@@ -47,11 +48,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table; `left`: its cells are words."""
+    """A column of the table; `left`: its cells are words; `names`: it distinguishes the lines; `intervals`:
+    of the means in its cells.
+    """
 
     name: str
     cells: Sequence[str]
     left: bool = False
+    names: bool = False
+    intervals: Sequence[str] = ()
 
     @property
     def differs(self) -> bool:
@@ -134,6 +139,8 @@ FIGURES = (
     Figure("ack p99 ms", lambda f: f.latency_ms.ack.p99),
     Figure("end-to-end p99 ms", lambda f: f.latency_ms.end_to_end.p99),
 )
+# Columns that are no figures; settings that vary are more of them.
+NAMING = ("scenario", "run", "verdict", "outage ended by", "runs")
 # Shown where members share a group in any run.
 _OF_MEMBERS = (
     Figure("all members", lambda f: sum(len(group.members) for group in f.groups)),
@@ -163,42 +170,30 @@ _RARE = (
         if name not in {figure.name for figure in FIGURES}
     ),
 )
+EVERY_FIGURE = {figure.name: figure for figure in (*FIGURES, *_OF_MEMBERS, *_OF_RESIZING, *_RARE)}
 
 
-def compare(entries: Sequence[Entry]) -> Comparison:
-    """A line for each run; for each variant where there are several and any was repeated."""
+def compare(entries: Sequence[Entry], every: bool = False) -> Comparison:
+    """A line for each run; for each variant where there are several and any was repeated. `every`: with all
+    columns that there can be.
+    """
     variants: dict[str, list[Entry]] = {}
     for entry in entries:
         variants.setdefault(entry.variant, []).append(entry)
     repeated = 1 < len(variants) < len(entries)
     lines = list(variants.values()) if repeated else [[entry] for entry in entries]
-    figures = [_column(figure, lines) for figure in figures_of(entries)]
+    naming = _naming(lines, repeated)
+    figures = list(EVERY_FIGURE.values()) if every else figures_of(entries)
+    others = [_column(figure, lines) for figure in figures]
+    others += _other_naming(lines, naming) if every else []
     scenarios = {entry.scenario for entry in entries}
     of = f" of {min(scenarios)}" if len(scenarios) == 1 else ""
-    means = ", means with their 95 % intervals" if repeated else ""
+    means = ": means (minimum to maximum)" if repeated else ""
     return Comparison(
         f"Runs{of}{means}",
-        _naming(lines, repeated),
-        [*(each for each in figures if each.differs), *(each for each in figures if not each.differs)],
+        naming,
+        [*(each for each in others if each.differs), *(each for each in others if not each.differs)],
     )
-
-
-def labels(entries: Sequence[Entry]) -> list[str]:
-    """What each run is of: its scenario where there are several, and what was varied; the same for
-    repetitions, and for nothing else.
-    """
-    several = len({entry.scenario for entry in entries}) > 1
-    short = _short(list(dict.fromkeys(key for entry in entries for key in entry.varied)))
-    found: dict[str, str] = {}
-    often: Counter[str] = Counter()
-    for entry in entries:
-        if entry.variant in found:
-            continue
-        words = [f"{short[key]} {_word(entry.varied, key)}" for key in entry.varied]
-        label = ", ".join([*([entry.scenario] if several or not words else []), *words])
-        often[label] += 1
-        found[entry.variant] = f"{label} ({often[label]})" if often[label] > 1 else label
-    return [found[entry.variant] for entry in entries]
 
 
 def figures_of(entries: Sequence[Entry]) -> list[Figure]:
@@ -211,35 +206,42 @@ def figures_of(entries: Sequence[Entry]) -> list[Figure]:
 
 
 def _column(figure: Figure, lines: Sequence[Sequence[Entry]]) -> Column:
-    return Column(figure.name, [_cell(figure, line) for line in lines])
+    found = [_summary(figure, line) for line in lines]
+    cells = [_cell(summary, len(line)) for summary, line in zip(found, lines, strict=True)]
+    return Column(figure.name, cells, intervals=[one.interval if one else NOTHING for one in found])
 
 
-def _cell(figure: Figure, line: Sequence[Entry]) -> str:
-    """The figure; of several runs the mean and half the width of its interval (none where all are alike, or
-    only one measured it), and how many measured it where not all did.
-    """
+def _summary(figure: Figure, line: Sequence[Entry]) -> Summary | None:
     judged = [entry.findings for entry in line if entry.findings is not None]
     values = [value for findings in judged if (value := figure.of(findings)) is not None]
-    if not values:
+    return summarise(values) if values else None
+
+
+def _cell(summary: Summary | None, runs: int) -> str:
+    """The figure; of several runs the mean, from where to where they go, and how many measured it where not
+    all did.
+    """
+    if summary is None:
         return NOTHING
-    if len(line) == 1:
-        return number(values[0])
-    summary = summarise(values)
-    half = 0 if summary.high is None else summary.high - summary.mean
-    interval = f" ± {number(half)}" if half else ""
-    few = f" (n={summary.n})" if summary.n < len(line) else ""
-    return number(summary.mean) + interval + few
+    about = []
+    if summary.minimum < summary.maximum:
+        about.append(f"{number(summary.minimum)} to {number(summary.maximum)}")
+    if summary.n < runs:
+        about.append(f"n={summary.n}")
+    return number(summary.mean) + (f" ({', '.join(about)})" if about else "")
 
 
 def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[Column]:
     first = [line[0] for line in lines]
     columns = []
     if len({entry.scenario for entry in first}) > 1:
-        columns.append(Column("scenario", [entry.scenario for entry in first], left=True))
-    for key, short in _short(list(dict.fromkeys(key for entry in first for key in entry.varied))).items():
-        columns.append(Column(short, [_word(entry.varied, key) for entry in first], left=True))
+        columns.append(Column("scenario", [entry.scenario for entry in first], left=True, names=True))
+    for key, short in short_names(
+        list(dict.fromkeys(key for entry in first for key in entry.varied))
+    ).items():
+        columns.append(Column(short, [value_of(entry.varied, key) for entry in first], left=True, names=True))
     if not columns or len(set(zip(*(column.cells for column in columns), strict=True))) < len(lines):
-        columns.append(Column("run", [entry.run for entry in first], left=True))
+        columns.append(Column("run", [entry.run for entry in first], left=True, names=True))
     columns.append(Column("verdict", [_verdicts(line) for line in lines], left=True))
     ends = [_ends_of_outages(line) for line in lines]
     if any(ends):
@@ -249,9 +251,19 @@ def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[Column]:
     return columns
 
 
+def _other_naming(lines: Sequence[Sequence[Entry]], naming: Sequence[Column]) -> Iterator[Column]:
+    """Columns that tell nothing apart here."""
+    of = {
+        "scenario": Column("scenario", [line[0].scenario for line in lines], left=True),
+        "run": Column("run", [line[0].run if len(line) == 1 else NOTHING for line in lines], left=True),
+        "runs": Column("runs", [str(len(line)) for line in lines]),
+    }
+    return (of[name] for name in of.keys() - {column.name for column in naming})
+
+
 def _verdicts(line: Sequence[Entry]) -> str:
     """`held`; of several runs how many of each."""
-    verdicts = [entry.findings.verdict if entry.findings else _FAILED for entry in line]
+    verdicts = [verdict_word(entry.findings) if entry.findings else _FAILED for entry in line]
     if len(line) == 1:
         return verdicts[0]
     return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
@@ -268,33 +280,3 @@ def _ends_of_outages(line: Sequence[Entry]) -> str:
     if len(line) == 1:
         return "".join(found)
     return ", ".join(f"{count} {by}" for by, count in Counter(found).items())
-
-
-def _word(varied: Mapping[str, JsonValue], key: str) -> str:
-    if key not in varied:
-        return NOTHING
-    value = varied[key]
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _short(keys: Sequence[str]) -> dict[str, str]:
-    """The keys by their ends, as long as it takes to distinguish them; what is below `config` is one end."""
-    ends = {key: _ends(key) for key in keys}
-    found = {}
-    for key in keys:
-        others = [ends[other] for other in keys if other != key]
-        longer = (".".join(ends[key][-n:]) for n in range(1, len(ends[key]) + 1))
-        found[key] = next(
-            (
-                short
-                for n, short in enumerate(longer, 1)
-                if short != "verdict" and not any(other[-n:] == ends[key][-n:] for other in others)
-            ),
-            key,
-        )
-    return found
-
-
-def _ends(key: str) -> list[str]:
-    before, config, setting = key.partition(".config.")
-    return [*before.split("."), "config", setting] if config else key.split(".")

@@ -1,8 +1,8 @@
 """Findings as JUnit XML, for tools that collect test results: a suite for each run.
 
-One case for the verdict, one for each expectation, one for each anomaly (of each group), one for each fault's
-proof. What is forbidden or exceeded is a failure; what could not be judged is skipped or an error, with the
-reason. The verdict's case has the time that the run took.
+One case for Kafka's promise, one for each expectation of the scenario, one for each anomaly (of each group),
+one for each fault's proof. What is forbidden is a failure; what could not be judged is skipped or an error,
+with the reason.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings
 from kaput.evidence.findings_service import Expected
-from kaput.report.formats import number, plural
-from kaput.report.sentences import confirmation
+from kaput.report.formats import plural
+from kaput.report.sentences import confirmation, promise_reasons
 from kaput.scenario.anomalies import RUN_ANOMALIES
 
 # XML 1.0 has no place for these, not even escaped.
@@ -40,7 +40,7 @@ def _suite(findings: Findings) -> TestSuite:
     suite.timestamp = datetime.fromtimestamp(run.started_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     for name, value in (("run", run.id), ("seed", run.seed), ("kafka", run.kafka), ("mode", run.mode)):
         suite.add_property(name, _clean(str(value)))
-    suite.add_testcase(_verdict(findings))
+    suite.add_testcase(_promise(findings))
     for expected in findings.expectations:
         suite.add_testcase(_expectation(expected, findings))
     for anomaly in findings.anomalies:
@@ -54,25 +54,27 @@ def _case(findings: Findings, name: str, kind: str) -> TestCase:
     return TestCase(_clean(name), classname=_clean(f"kaput.{findings.run.scenario}.{kind}"))
 
 
-def _verdict(findings: Findings) -> TestCase:
-    case = _case(findings, "verdict", "verdict")
+def _promise(findings: Findings) -> TestCase:
+    """Findings of an older kaput have one verdict for both."""
+    case = _case(findings, "verdict" if findings.promise is None else "Kafka kept its promise", "promise")
     if findings.run.ended_ns is not None:
         case.time = max(0.0, (findings.run.ended_ns - findings.run.started_ns) / 1e9)
-    reasons = _clean("\n".join(findings.reasons))
-    if findings.verdict == "violated":
-        case.result = [Failure(reasons, "violated")]
-    elif findings.verdict == "inconclusive":
-        case.result = [Error(reasons, "inconclusive")]
+    reasons = _clean("\n".join(promise_reasons(findings)))
+    verdict = findings.promise or findings.verdict
+    if verdict == "violated":
+        case.result = [Failure(reasons, verdict)]
+    elif verdict == "inconclusive":
+        case.result = [Error(reasons, verdict)]
     return case
 
 
 def _expectation(expected: Expected, findings: Findings) -> TestCase:
     case = _case(findings, f"expect {expected.name}: {expected.wanted}", "expectation")
-    text = "not measured" if expected.found is None else f"{expected.name} is {number(expected.found)}"
+    text = _clean(expected.text)
     if expected.met == "exceeded":
-        case.result = [Failure(text, "exceeded")]
+        case.result = [Failure(text, expected.met)]
     elif expected.met == "unmet":
-        case.result = [Error(text, "unmet")]
+        case.result = [Error(text, expected.met)]
     else:
         case.system_out = text
     return case

@@ -1,10 +1,12 @@
-"""The sentences of a report: the verdict in one, and what high-watermark arithmetic gives."""
+"""The sentences of a report: the verdict, whose promise or expectation it is about, and what high-watermark
+arithmetic gives.
+"""
 
 from __future__ import annotations
 
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.report.formats import plural
-from kaput.scenario.vocabulary import UNSYNCED_DATA_FAULTS
+from kaput.scenario.vocabulary import PROMISE, UNSYNCED_DATA_FAULTS
 
 _PERMITTED_BECAUSE = {
     "deposed-leader": "the configuration promises nothing across a change of leader",
@@ -16,7 +18,7 @@ _PERMITTED_BECAUSE = {
 
 
 def verdict_sentence(findings: Findings) -> str:
-    """The run in one sentence, beginning with the verdict in capitals."""
+    """The run in a sentence or two, beginning with the verdict in capitals."""
     totals = findings.totals
     parts = [f"{totals.sent:,} sent", f"{totals.acked:,} acknowledged", _lost(findings)]
     if totals.unread:
@@ -26,13 +28,49 @@ def verdict_sentence(findings: Findings) -> str:
         for a in findings.anomalies
         if a.count > a.permitted and a.name != "lost"
     ]
-    return f"{_verdict(findings)}: {', '.join(parts)}."
+    blame = blame_sentence(findings)
+    return f"{_verdict(findings)}: {f'{blame} ' if blame else ''}{', '.join(parts)}."
 
 
 def _verdict(findings: Findings) -> str:
     """In capitals; a run that held although messages were lost must not read like one that lost none."""
-    permitted = findings.verdict == "held" and findings.lost
-    return findings.verdict.upper() + (", with permitted loss" if permitted else "")
+    if findings.verdict == "held":
+        return "HELD, with permitted loss" if findings.lost else "HELD"
+    return verdict_word(findings).replace(findings.verdict, findings.verdict.upper())
+
+
+def verdict_word(findings: Findings) -> str:
+    """`violated`, or `violated (expectation)` where it is not Kafka's promise that was."""
+    of_expectation = findings.promise not in (None, findings.verdict)
+    return f"{findings.verdict} (expectation)" if of_expectation else findings.verdict
+
+
+def blame_sentence(findings: Findings) -> str:
+    """Whether Kafka kept its promise, and which expectations were not met; empty where the run held, and in
+    findings that do not tell the two apart.
+    """
+    promise = findings.promise
+    if promise is None or findings.verdict == "held":
+        return ""
+    wanted = {one.wanted for one in findings.expectations if one.name == "verdict"}
+    kept = PROMISE[promise] + (", as you expected" if promise in wanted - {"held"} else "")
+    # That Kafka was to keep its promise goes without saying.
+    unmet = [
+        one.text
+        for one in findings.expectations
+        if one.met != "met" and (one.name, one.wanted) != ("verdict", "held")
+    ]
+    if not unmet:
+        return f"{kept}."
+    first, *others = unmet
+    more = (f", nor was {text.replace(' was not met', '')}" for text in others)
+    return f"{kept}; your expectation {first}{''.join(more)}."
+
+
+def promise_reasons(findings: Findings) -> list[str]:
+    """The reasons without those about expectations."""
+    expected = {one.reason for one in findings.expectations}
+    return [reason for reason in findings.reasons if reason not in expected]
 
 
 def _lost(findings: Findings) -> str:

@@ -21,7 +21,7 @@ class _Expect(Block):
     """The expected result; each anomaly is a number or a comparison (percentages of messages sent)."""
 
     verdict: Verdict | None = None
-    """The verdict of the run."""
+    """Whether Kafka keeps its promise (`promise` in findings.json)."""
     stuck: Limit = None
     """Messages that groups waited for until a fault was healed; the maximum over faults."""
     slump: Limit = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 Verdict = Literal["held", "violated", "inconclusive"]
@@ -14,6 +15,12 @@ Security = Literal["none", "scram-tls"]
 
 OUTCOMES: tuple[Outcome, ...] = ("acked", "failed", "unknown")
 TRANSACTION_OUTCOMES = ("committed", "aborted", "unknown")
+
+PROMISE: Mapping[str, str] = {
+    "held": "Kafka kept its promise",
+    "violated": "Kafka broke its promise",
+    "inconclusive": "whether Kafka kept its promise is not known",
+}
 
 # The order is that in which analysis/causes/epochs.py numbers them.
 Cause = Literal["acks-0", "deposed-leader", "leader-restarted", "unclean-election", "unexplained"]

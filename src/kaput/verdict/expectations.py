@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
 from kaput.evidence.findings_service import Expected, Met
+from kaput.scenario.anomalies import ANOMALIES
 from kaput.scenario.model import Expect
+from kaput.scenario.vocabulary import Verdict
 
 _COMPARISON = re.compile(r"(>=|<=|>|<|==)?\s*(\d+(?:\.\d+)?)\s*(%)?")
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -21,8 +22,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     "==": operator.eq,
 }
-
-
+_SECONDS = ("slump", "standstill")
 # What was not measured, and why it may not have been.
 _NOT_MEASURED = {
     "unavailable-ms": "no fault hit a partition that was written to",
@@ -31,42 +31,64 @@ _NOT_MEASURED = {
     "end-to-end-p99-ms": "nothing was delivered",
 }
 
+_WORST: tuple[Verdict, ...] = ("violated", "inconclusive", "held")
+_MEANS: dict[Met, Verdict] = {"exceeded": "violated", "unmet": "inconclusive", "met": "held"}
 
-class Outcome(NamedTuple):
-    """Sentences about figures that are above (a violation) and below (inconclusive) what was expected, and
-    what came of each expectation.
+
+def compare(
+    expect: Expect,
+    promise: Verdict,
+    figures: Mapping[str, float | None],
+    sent: int,
+    permitted: Mapping[str, int],
+) -> list[Expected]:
+    """What came of every expectation; shares are of the messages sent. `permitted`: how many of each anomaly
+    Kafka's configuration permits.
     """
-
-    exceeded: list[str]
-    unmet: list[str]
-    every: list[Expected]
-
-
-def compare(expect: Expect, figures: Mapping[str, float | None], sent: int) -> Outcome:
-    """Every expected figure against its comparison; shares are of the messages sent."""
-    outcome = Outcome([], [], [])
+    found = []
     for field, wanted in expect:
-        if field == "verdict" or wanted is None:
-            continue
         name = field.replace("_", "-")
-        found = figures.get(name, 0)
-        if found is None:
-            why = _NOT_MEASURED[name]
-            outcome.unmet.append(f"the scenario expects {name} {wanted}, and it was not measured: {why}.")
-            outcome.every.append(Expected(name=name, wanted=str(wanted), found=None, met="unmet"))
+        if wanted is None:
             continue
-        match = _COMPARISON.fullmatch(str(wanted).strip())
-        assert match is not None, f"the model has checked {wanted!r}"
-        bound = float(match[2]) * (sent / 100 if match[3] else 1)
-        met: Met = "exceeded" if found >= bound and match[1] != ">" else "unmet"
-        if _OPERATORS[match[1] or "=="](found, bound):
-            met = "met"
+        if name == "verdict":
+            found.append(_of_promise(wanted, promise))
+        elif (figure := figures.get(name, 0)) is None:
+            why = f"not measured: {_NOT_MEASURED[name]}"
+            found.append(Expected(name=name, wanted=str(wanted), found=None, met="unmet", why=why))
         else:
-            sentence = f"the scenario expects {name} {wanted}, and it is {_number(found)}."
-            (outcome.exceeded if met == "exceeded" else outcome.unmet).append(sentence)
-        outcome.every.append(Expected(name=name, wanted=str(wanted), found=found, met=met))
-    return outcome
+            met = _met(str(wanted), figure, sent)
+            why = "" if met == "met" else _in_words(name, figure, permitted.get(name, 0))
+            found.append(Expected(name=name, wanted=str(wanted), found=figure, met=met, why=why))
+    return found
 
 
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+def verdict_of(promise: Verdict, expected: Iterable[Expected]) -> Verdict:
+    """The verdict of a run: the worst of Kafka's promise and every expectation."""
+    words = {promise, *(_MEANS[one.met] for one in expected)}
+    return next(word for word in _WORST if word in words)
+
+
+def _of_promise(wanted: Verdict, promise: Verdict) -> Expected:
+    if wanted == promise:
+        return Expected(name="verdict", wanted=wanted, found=promise, met="met")
+    met: Met = "exceeded" if promise == "violated" else "unmet"
+    return Expected(name="verdict", wanted=wanted, found=promise, met=met, why=promise)
+
+
+def _met(wanted: str, figure: float, sent: int) -> Met:
+    match = _COMPARISON.fullmatch(wanted.strip())
+    assert match is not None, f"the model has checked {wanted!r}"
+    bound = float(match[2]) * (sent / 100 if match[3] else 1)
+    if _OPERATORS[match[1] or "=="](figure, bound):
+        return "met"
+    return "exceeded" if figure >= bound and match[1] != ">" else "unmet"
+
+
+def _in_words(name: str, figure: float, permitted: int) -> str:
+    """`8 lost, permitted`, `10,250.4 ms`."""
+    number = f"{figure:,}" if isinstance(figure, int) else f"{figure:,.1f}"
+    unit = "ms" if name.endswith("-ms") else "s" if name in _SECONDS else name
+    if not permitted or name not in ANOMALIES:
+        return f"{number} {unit}"
+    share = "permitted" if permitted == figure else f"{permitted:,} of them permitted"
+    return f"{number} {unit}, {share}"

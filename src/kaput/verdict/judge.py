@@ -1,14 +1,14 @@
 """The verdict of a run: violated beats inconclusive beats held, each with its reasons in plain sentences.
 
-Takes facts and a scenario, gives a judgement. What a configuration promises is in contracts.py, what the
-scenario expects in expectations.py.
+Kafka's promise is judged first, then the scenario's expectations; the verdict is the worse of the two. What a
+configuration promises is in contracts.py, what the scenario expects in expectations.py.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kaput.evidence.findings_service import Expected
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES, Anomaly
@@ -17,7 +17,7 @@ from kaput.scenario.vocabulary import Verdict
 from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered
 from kaput.verdict.doubts import doubts
 from kaput.verdict.existing_cluster import ExistingClusterLimits
-from kaput.verdict.expectations import compare
+from kaput.verdict.expectations import compare, verdict_of
 from kaput.verdict.facts import Facts, GroupFacts
 
 _UNNOTICED = Ruling(
@@ -41,9 +41,12 @@ _HANGS = Ruling("violation", "the coordinator should have aborted what had timed
 
 @dataclass(frozen=True)
 class Judgement:
-    """`permitted`: how many of each anomaly the configuration allows, by (name, group)."""
+    """`promise`: whether Kafka kept its promise, whatever the scenario expects. `permitted`: how many of each
+    anomaly the configuration allows, by (name, group).
+    """
 
     verdict: Verdict
+    promise: Verdict
     reasons: list[str]
     notes: list[str]
     permitted: Mapping[tuple[str, str | None], int]
@@ -97,16 +100,13 @@ def judge(facts: Facts, scenario: Scenario | None) -> Judgement:
         )
     if scenario is None:
         reason = "scenario.yaml is missing: what was promised is not known, so only counts are given."
-        return Judgement("inconclusive", [reason], [], bench.permitted)
+        return Judgement("inconclusive", "inconclusive", [reason], [], bench.permitted)
     limits = ExistingClusterLimits.of(facts)
     _judge_messages(bench, facts, scenario, limits)
     for group in facts.groups:
         _judge_group(bench, group, facts, scenario, limits)
     bench.doubts += doubts(facts, scenario)
-    expected = compare(scenario.expect, _figures(facts), facts.sent)
-    bench.violations += expected.exceeded
-    bench.doubts += expected.unmet
-    return replace(_conclude(bench, facts, scenario, limits), expectations=expected.every)
+    return _conclude(bench, facts, scenario, limits)
 
 
 def _judge_messages(bench: _Bench, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits) -> None:
@@ -228,16 +228,23 @@ def _figures(facts: Facts) -> dict[str, float | None]:
 
 
 def _conclude(bench: _Bench, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits) -> Judgement:
-    verdict: Verdict = "violated" if bench.violations else "inconclusive" if bench.doubts else "held"
+    promise: Verdict = "violated" if bench.violations else "inconclusive" if bench.doubts else "held"
+    permitted: Counter[str] = Counter()
+    for (name, _), count in bench.permitted.items():
+        permitted[name] += count
+    expected = compare(scenario.expect, promise, _figures(facts), facts.sent, permitted)
     reasons = bench.violations + bench.doubts
-    expected = scenario.expect.verdict
-    if expected is not None and expected != verdict:
-        reasons.append(f"the scenario expects the verdict {expected!r}, but this is {verdict!r}.")
-        verdict = "inconclusive" if verdict == "held" else verdict
-    if verdict == "held":
+    reasons += [one.reason for one in expected if one.met != "met"]
+    if promise == "held":
         reasons.append(_kept(facts))
-    reasons = [reason[0].upper() + reason[1:] for reason in reasons + bench.permissions]
-    return Judgement(verdict, reasons, _notes(facts, scenario) + limits.notes(), bench.permitted)
+    return Judgement(
+        verdict_of(promise, expected),
+        promise,
+        [reason[0].upper() + reason[1:] for reason in reasons + bench.permissions],
+        _notes(facts, scenario) + limits.notes(),
+        bench.permitted,
+        expected,
+    )
 
 
 def _kept(facts: Facts) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -35,6 +36,16 @@ def test_each_run_has_its_state_and_what_it_lost(tmp_path: Path) -> None:
         "d": ("recording", None),
     }
     assert found["a"].varied == "x.acks=all" and found["a"].when == "2023-11-14 22:13:20"
+
+
+def test_a_verdict_that_is_not_about_kafkas_promise_says_so(tmp_path: Path) -> None:
+    """In the line of the run; one that Kafka broke has nothing to add."""
+    for name, promise in (("a", "held"), ("b", "violated")):
+        path = judged(tmp_path, name, "violated").findings_path
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"promise": promise}))
+    found = _lines(tmp_path)
+    assert found["a"].said == "Kafka kept its promise; an expectation was not met"
+    assert found["b"].said == ""
 
 
 def test_the_newest_run_comes_first(tmp_path: Path) -> None:

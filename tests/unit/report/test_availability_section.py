@@ -145,8 +145,14 @@ def test_junit_has_the_expectations_and_the_time(raw: dict[str, Any]) -> None:
     """A limit that was exceeded is a failure, one that was not measured an error."""
     raw["run"]["ended_ns"] = raw["run"]["started_ns"] + 61 * SECOND
     raw["expectations"] = [
-        {"name": "standstill-ms", "wanted": "<5000", "found": 10_200.5, "met": "exceeded"},
-        {"name": "election-ms", "wanted": "<9", "found": None, "met": "unmet"},
+        {
+            "name": "standstill-ms",
+            "wanted": "<5000",
+            "found": 10_200.5,
+            "met": "exceeded",
+            "why": "10,200.5 ms",
+        },
+        {"name": "election-ms", "wanted": "<9", "found": None, "met": "unmet", "why": "not measured"},
         {"name": "lost", "wanted": ">0", "found": 23, "met": "met"},
     ]
     (suite,) = JUnitXml.fromstring(to_junit(Findings.model_validate(raw)).encode())
@@ -158,8 +164,8 @@ def test_junit_has_the_expectations_and_the_time(raw: dict[str, Any]) -> None:
         if name.startswith("expect ")
     }
     assert told == {
-        "expect standstill-ms: <5000": [("Failure", "standstill-ms is 10,200")],
-        "expect election-ms: <9": [("Error", "not measured")],
+        "expect standstill-ms: <5000": [("Failure", "standstill-ms: <5000 was not met (10,200.5 ms)")],
+        "expect election-ms: <9": [("Error", "election-ms: <9 was not met (not measured)")],
         "expect lost: >0": [],
     }
 

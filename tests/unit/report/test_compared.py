@@ -15,9 +15,10 @@ from kaput.cli.main import app
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.report.charts.dots import dot_plots
-from kaput.report.comparison import Entry, labels
+from kaput.report.comparison import Entry
 from kaput.report.comparison_report import to_html
 from kaput.report.images import to_svg
+from kaput.report.labels import labels
 from kaput.report.timeline.alignment import aligned
 from kaput.report.timeline.reading import Timeline, read_timeline
 

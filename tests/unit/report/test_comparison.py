@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from kaput.evidence.findings import Findings
 from kaput.report.comparison import Entry, compare
-from kaput.report.comparison_report import statistics_text, to_markdown, to_text
+from kaput.report.comparison_report import overview, to_markdown, to_text
 
 ACKS = "workload.producers.0.acks"
 
@@ -29,7 +29,7 @@ def entry(
 
 def rows(entries: list[Entry]) -> list[list[str]]:
     """The lines of the table, as words."""
-    return [line.split() for line in to_text(compare(entries)).plain.splitlines()]
+    return [line.split() for line in to_text(entries).plain.splitlines()]
 
 
 def test_what_differs_is_in_the_lines_and_the_rest_below(raw: dict[str, Any]) -> None:
@@ -54,26 +54,41 @@ def test_scenarios_are_named_where_they_differ(raw: dict[str, Any]) -> None:
 
 def test_runs_that_nothing_tells_apart_are_named_by_their_folders(raw: dict[str, Any]) -> None:
     """Repetitions of a scenario."""
-    _, header, *lines, _ = rows([entry(raw, 1, run="a", variant="x"), entry(raw, 2, run="b", variant="x")])
+    _, header, *lines = rows([entry(raw, 1, run="a", variant="x"), entry(raw, 2, run="b", variant="x")])
     assert header == ["run", "verdict", "lost"]
-    assert lines == [["a", "held", "1"], ["b", "held", "2"]]
+    assert lines[:2] == [["a", "held", "1"], ["b", "held", "2"]]
 
 
-def test_repeated_variants_are_means_with_intervals(raw: dict[str, Any]) -> None:
-    """20 and 4.303 * 10 / sqrt(3) over three runs; what is the same each time has none. The verdicts are
-    counted, and a failed run is one."""
+def test_repeated_variants_are_means_with_their_extremes(raw: dict[str, Any]) -> None:
+    """Of three runs, and of two that have a figure: nothing is claimed beyond what was measured. The verdicts
+    are counted, and a failed run is one.
+    """
     entries = [entry(raw, lost, {ACKS: 1}) for lost in (10, 20, 30)]
-    entries += [entry(raw, 0, {ACKS: "all"})] * 2
+    entries += [entry(raw, lost, {ACKS: "all"}) for lost in (0, 4)]
     entries.append(Entry("-", f"{entries[-1].varied}", entries[-1].scenario, {ACKS: "all"}, None))
     found = compare(entries)
     lost = next(column for column in found.figures if column.name == "lost")
-    assert lost.cells == ["20 ± 24.8", "0 (n=2)"]
+    assert lost.cells == ["20 (10 to 30)", "2 (0 to 4, n=2)"]
     assert [(column.name, column.cells) for column in found.naming] == [
         ("acks", ["1", "all"]),
         ("verdict", ["3 held", "2 held, 1 failed"]),
         ("runs", ["3", "3"]),
     ]
-    assert found.title.endswith(", means with their 95 % intervals")
+    assert found.title.endswith(": means (minimum to maximum)")
+    assert "interval" not in to_text(entries).plain
+
+
+def test_five_repetitions_have_intervals_in_a_table_of_their_own(raw: dict[str, Any]) -> None:
+    """Only variants with so many; of what is the same in all runs there is none to tell."""
+    entries = [entry(raw, lost, {ACKS: 1}) for lost in (0, 0, 0, 0, 50)]
+    entries += [entry(raw, lost, {ACKS: "all"}) for lost in (0, 4)]
+    lines = [line.split() for line in to_text(entries).plain.splitlines()]
+    at = lines.index(["95", "%", "intervals", "of", "the", "means", "(bootstrap)"])
+    assert lines[at + 1] == ["acks", "lost"] and lines[at + 3] == ["all", "-"]
+    assert lines[2][:3] == ["1", "5", "held"] and lines[2][-4:] == ["10", "(0", "to", "50)"]
+    setting, low, _, high = lines[at + 2]
+    assert setting == "1" and float(low) == 0 and 10 < float(high) <= 50
+    assert "10 (0 to 50)" in to_markdown(entries).replace("\\", "")
 
 
 def test_a_run_that_the_lab_failed_has_a_line(raw: dict[str, Any]) -> None:
@@ -122,7 +137,7 @@ def test_a_table_that_is_too_wide_is_turned_over(raw: dict[str, Any]) -> None:
     """A column for each run, where that fits; where neither does, a line for each."""
     first = entry(raw, 23, {ACKS: 1})
     raw["faults"] = []
-    found = compare([first, entry(raw, 0, {ACKS: "all"})])
+    found = [first, entry(raw, 0, {ACKS: "all"})]
     turned = to_text(found, 40).plain.splitlines()
     assert [line.split() for line in turned[1:5]] == [
         ["acks", "1", "all"],
@@ -134,15 +149,18 @@ def test_a_table_that_is_too_wide_is_turned_over(raw: dict[str, Any]) -> None:
     assert to_text(found).plain.splitlines()[1].split()[:3] == ["acks", "verdict", "lost"]
 
 
-def test_markdown_has_every_figure(raw: dict[str, Any]) -> None:
-    """A table that other tools read; bars in names are escaped."""
+def test_markdown_folds_what_is_the_same_in_all(raw: dict[str, Any]) -> None:
+    """As text does; bars in names are escaped."""
     raw["run"]["scenario"] = "a|b"
     first = entry(raw, 0, {ACKS: 1})
     raw["run"]["scenario"] = "c"
-    lines = to_markdown(compare([first, entry(raw, 5, {ACKS: "all"})])).splitlines()
-    assert lines[0] == "**Runs**" and lines[2].startswith("| scenario | acks | verdict | lost | sent |")
-    assert lines[3].startswith("| --- | --- | --- | ---: |")
-    assert lines[4].startswith("| a\\|b | 1 | held | 0 | 40,000 |") and len(lines) == 6
+    lines = to_markdown([first, entry(raw, 5, {ACKS: "all"})]).splitlines()
+    assert lines[0] == "**Runs**" and lines[2:5] == [
+        "| scenario | acks | verdict | lost |",
+        "| --- | --- | --- | ---: |",
+        "| a\\|b | 1 | held | 0 |",
+    ]
+    assert lines[7].startswith("The same in all: sent 40,000, acked 39,997, duplicate 7, ")
 
 
 def test_figures_of_groups_are_not_measured_without_any(raw: dict[str, Any]) -> None:
@@ -152,18 +170,53 @@ def test_figures_of_groups_are_not_measured_without_any(raw: dict[str, Any]) -> 
     assert found["unseen"] == found["redelivered"] == ["-", "-"]
 
 
-def test_repetitions_become_statistics(raw: dict[str, Any]) -> None:
-    """Mean, extremes and the interval of Student's t over three runs; unmeasured figures are a dash."""
-    runs = []
-    for lost in (10, 20, 30):
-        anomaly(raw, "lost")["count"] = lost
-        raw["faults"] = []
-        runs.append(Findings.model_validate(raw))
-    text = statistics_text(runs).plain
-    lost_row = next(line for line in text.splitlines() if line.strip().startswith("lost "))
-    # 20 +/- 4.303 * 10 / sqrt(3)
-    assert lost_row.split() == ["lost", "3", "20", "10", "30", "-4.84", "to", "44.8"]
-    assert "election ms" in text and text.startswith("Statistics over 3 runs: 3 held")
+def statistics(entries: list[Entry]) -> list[list[str]]:
+    """The lines of that section, as words."""
+    text = to_text(entries).plain
+    return [line.split() for line in text[text.index("Statistics over") :].splitlines()]
+
+
+def test_few_repetitions_have_mean_minimum_and_maximum(raw: dict[str, Any]) -> None:
+    """No interval, which would be guessed; unmeasured figures are a dash."""
+    raw["faults"] = []
+    title, header, *lines = statistics([entry(raw, lost, variant="x") for lost in (0, 8)])
+    assert " ".join(title) == "Statistics over 2 runs: 2 held"
+    assert header == ["runs", "mean", "minimum", "maximum"]
+    assert ["lost", "2", "4", "0", "8"] in lines and ["election", "ms", "0", "-", "-", "-"] in lines
+    assert " ".join(lines[-1]) == "From 5 runs on there is a 95 % interval of the mean, too."
+
+
+def test_five_repetitions_have_an_interval_within_what_was_measured(raw: dict[str, Any]) -> None:
+    """In text and in Markdown; variants that were repeated have their own table."""
+    entries = [entry(raw, lost, variant="x") for lost in (0, 0, 0, 0, 48)]
+    _, header, *lines = statistics(entries)
+    assert header[-3:] == ["95", "%", "interval"]
+    (lost,) = (line for line in lines if line[0] == "lost")
+    low, high = float(lost[5]), float(lost[7])
+    assert lost[1:5] == ["5", "9.60", "0", "48"] and 0 <= low < 9.6 < high <= 48
+    assert "| 95 % interval |" in to_markdown(entries)
+    several = [*entries, *(entry(raw, 1, variant="y") for _ in range(5))]
+    assert "Statistics over" not in to_text(several).plain
+
+
+def test_what_to_look_at_and_where_comes_after_the_table(raw: dict[str, Any]) -> None:
+    """A line for each run that did not hold or lost messages, and the paths of all reports."""
+    entries = [entry(raw, 0, {ACKS: "all"}), entry(raw, 23, {ACKS: 1})]
+    raw["verdict"] = "inconclusive"
+    entries += [entry(raw, 0, {ACKS: 0}), Entry("-", "f", entries[0].scenario, {ACKS: -1}, None)]
+    text = overview(entries, ["a/report.html", "'b c/report.html'", "d/report.html"], width=20).plain
+    lines = text[text.index("Runs that did not") :].splitlines()
+    assert [line[:45] for line in lines[1:3]] == [
+        "  - acks 1: HELD, with permitted loss: 40,000 s"[:45],
+        "  - acks 0: INCONCLUSIVE: 40,000 sent, 39,997 a"[:45],
+    ]
+    assert [line.split(maxsplit=2) for line in lines[5:]] == [
+        ["run", "report"],
+        ["acks", "all", "a/report.html"],
+        ["acks", "1", "'b c/report.html'"],
+        ["acks", "0", "d/report.html"],
+    ]
+    assert "Reports" not in overview(entries, []).plain
 
 
 def test_members_that_share_a_group_have_figures(raw: dict[str, Any]) -> None:
@@ -175,7 +228,7 @@ def test_members_that_share_a_group_have_figures(raw: dict[str, Any]) -> None:
     group |= {"lag": {"max": 70, "final": 0}, "delivered_per_s": 330.5}
     rebalance = {"group": "billing", "trigger": "x", "started_ns": 0, "members": 2, "redelivered": 0}
     raw["rebalances"] = [{**rebalance, "ended_ns": 2_500_000, "unowned_partition_seconds": 1.5}]
-    text = to_markdown(compare([alone, entry(raw, 0, {"members": 2})]))
+    text = to_markdown([alone, entry(raw, 0, {"members": 2})])
     header, _, first, second = (
         [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line
     )
@@ -197,7 +250,7 @@ def test_resized_topics_have_figures(raw: dict[str, Any]) -> None:
     fault = raw["faults"][0]
     raw["faults"] = [{**fault, "fault": "resize", "target": "topic orders", "injected_ns": 5_000_000}]
     raw["faults"][0]["effective_ns"] = 12_000_000
-    text = to_text(compare([few, entry(raw, 0, {"partitions": 6})])).plain
+    text = to_text([few, entry(raw, 0, {"partitions": 6})]).plain
     assert all(
         name in text for name in ("resize ms", "keys moved", "out of order by key", "stored too early")
     )

@@ -73,6 +73,7 @@ def _evil(findings: Findings) -> Findings:
         known = (
             "schema",
             "verdict",
+            "promise",
             "outcome",
             "stored",
             "delivered",

@@ -11,8 +11,9 @@ import altair as alt
 from altair.utils import schemapi
 
 from kaput.report.charts.parts import AMBER, GREEN, GREY, RED
-from kaput.report.comparison import Entry, Figure, figures_of, labels
+from kaput.report.comparison import Entry, Figure, figures_of
 from kaput.report.formats import number
+from kaput.report.labels import labels
 
 _MOST = 12
 _COLORS = {"held": GREEN, "violated": RED, "inconclusive": AMBER}

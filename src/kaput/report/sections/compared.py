@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kaput.evidence.findings import Findings
-from kaput.report.comparison import FIGURES, Comparison
+from kaput.report.columns import chosen
+from kaput.report.comparison import FIGURES, Column, Comparison, Entry
 from kaput.report.document import Block, Bullets, Head, Paragraph, Section, Table
 from kaput.report.formats import NOTHING, number, plural
-from kaput.report.statistics import Summary, summarise
+from kaput.report.labels import unique_labels
+from kaput.report.sentences import verdict_sentence, verdict_word
+from kaput.report.statistics import LEAST, Summary, summarise
 
 _VERDICTS = ("held", "inconclusive", "violated")  # the worst is last
 
@@ -25,45 +29,73 @@ def head(comparison: Comparison, runs: Sequence[Findings]) -> Head:
 
 
 def _verdicts(runs: Sequence[Findings]) -> str:
-    counts = Counter[str](findings.verdict for findings in runs)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if counts[verdict])
+    counts = Counter((_VERDICTS.index(findings.verdict), verdict_word(findings)) for findings in runs)
+    return ", ".join(f"{count} {word}" for (_, word), count in sorted(counts.items()))
 
 
-def table(comparison: Comparison, every: bool = False) -> Section:
-    """A line for each run. Figures that are the same in all are named below, unless `every` one is a column,
-    as it is for a single run.
+def table(comparison: Comparison, names: Sequence[str] = ()) -> Section:
+    """A line for each run, or for each variant that was repeated. Figures that are the same in all are named
+    below, unless columns were chosen by their names, or there is a single line.
     """
-    every = every or len(comparison.naming[0].cells) == 1
-    figures = [column for column in comparison.figures if every or column.differs]
-    shown = [*comparison.naming, *figures]
-    rows = list(zip(*(column.cells for column in shown), strict=True))
-    align = "".join("l" if column.left else "r" for column in shown)
-    blocks: list[Block] = [Table([column.name for column in shown], rows, align)]
+    single = len(comparison.naming[0].cells) == 1
+    figures = [column for column in comparison.figures if single or column.differs]
+    shown = chosen(comparison, names) if names else [*comparison.naming, *figures]
+    blocks: list[Block] = [_grid(shown)]
+    if known := [column for column in shown if any(cell != NOTHING for cell in column.intervals)]:
+        naming = [column for column in comparison.naming if column.names]
+        intervals = [replace(column, cells=column.intervals) for column in known]
+        blocks += [Paragraph("95 % intervals of the means (bootstrap)"), _grid([*naming, *intervals])]
     same = [
         f"{column.name} {column.cells[0]}"
         for column in comparison.figures
-        if column not in figures and column.cells[0] != NOTHING
+        if not names and column not in figures and column.cells[0] != NOTHING
     ]
     if same:
         blocks.append(Paragraph(f"The same in all: {', '.join(same)}", "fine"))
     return Section(comparison.title, blocks)
 
 
-def statistics(findings: Sequence[Findings]) -> Section:
-    """A line for each figure."""
+def _grid(columns: Sequence[Column]) -> Table:
+    rows = list(zip(*(column.cells for column in columns), strict=True))
+    return Table([column.name for column in columns], rows, "".join("rl"[column.left] for column in columns))
+
+
+def statistics(entries: Sequence[Entry]) -> Section | None:
+    """A line for each figure, where all runs are of one variant."""
+    judged = [entry.findings for entry in entries if entry.findings is not None]
+    if len(judged) < 2 or len({entry.variant for entry in entries if entry.findings is not None}) > 1:
+        return None
+    intervals = len(judged) >= LEAST
     rows = []
     for figure in FIGURES:
-        values = [value for one in findings if (value := figure.of(one)) is not None]
-        rows.append([figure.name, *(_cells(summarise(values)) if values else ["0", *[NOTHING] * 4])])
-    header = ["", "runs", "mean", "minimum", "maximum", "95 % interval"]
-    return Section(f"Statistics over {len(findings)} runs: {_verdicts(findings)}", [Table(header, rows)])
+        values = [value for one in judged if (value := figure.of(one)) is not None]
+        cells = _cells(summarise(values)) if values else ["0", *[NOTHING] * 4]
+        rows.append([figure.name, *cells][: 6 if intervals else 5])
+    header = ["", "runs", "mean", "minimum", "maximum", *(["95 % interval"] if intervals else [])]
+    more = f"From {LEAST} runs on there is a 95 % interval of the mean, too."
+    blocks: list[Block] = [Table(header, rows), *([] if intervals else [Paragraph(more, "fine")])]
+    return Section(f"Statistics over {len(judged)} runs: {_verdicts(judged)}", blocks)
 
 
 def _cells(summary: Summary) -> list[str]:
-    known = summary.low is not None and summary.high is not None
-    interval = f"{number(summary.low)} to {number(summary.high)}" if known else NOTHING
     figures = (number(value) for value in (summary.mean, summary.minimum, summary.maximum))
-    return [str(summary.n), *figures, interval]
+    return [str(summary.n), *figures, summary.interval]
+
+
+def notable(entries: Sequence[Entry]) -> Section | None:
+    """A line for each run that did not hold, or lost messages."""
+    lines = [
+        f"{label}: {verdict_sentence(findings)}"
+        for label, entry in zip(unique_labels(entries), entries, strict=True)
+        if (findings := entry.findings) is not None and (findings.verdict != "held" or findings.lost)
+    ]
+    return Section("Runs that did not hold, or lost messages", [Bullets(lines)]) if lines else None
+
+
+def reports(entries: Sequence[Entry], paths: Sequence[str]) -> Section:
+    """Where the report of each run is."""
+    rows = list(zip(unique_labels(entries), paths, strict=False))
+    return Section("Reports", [Table(["run", "report"], rows, "ll")])
 
 
 def folders(paths: Sequence[Path]) -> Section:

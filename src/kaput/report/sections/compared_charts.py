@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,9 +13,10 @@ from kaput.report.charts.dots import DotPlot, dot_plots
 from kaput.report.charts.lines import PEAK, DrawnRow, Scales, latency, rates, scales
 from kaput.report.charts.parts import without_seconds
 from kaput.report.charts.rows import faults, page_data
-from kaput.report.comparison import Entry, labels
+from kaput.report.comparison import Entry
 from kaput.report.document import Block, Chart, Facts, Paragraph, RunCharts, Section, Timelines
 from kaput.report.formats import plural
+from kaput.report.labels import unique_labels
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.summary import faults_in_a_line
 from kaput.report.sections.timeline import MARKS
@@ -83,7 +83,7 @@ def _run_charts(run: DrawnRun) -> RunCharts:
 def drawn_runs(runs: Runs, entries: Sequence[Entry]) -> list[DrawnRun]:
     """The first runs that have a timeline, aligned at the first fault."""
     found: list[tuple[str, Findings, Timeline]] = []
-    for (folder, findings), label in zip(runs, _unique_labels(entries), strict=True):
+    for (folder, findings), label in zip(runs, unique_labels(entries), strict=True):
         timeline = read_timeline(folder, findings) if len(found) < MOST_TIMELINES else None
         found += [(label, findings, timeline)] if timeline else []
     timelines = aligned([timeline for _, _, timeline in found])
@@ -103,13 +103,3 @@ def _rows(timeline: Timeline, heights: Scales) -> list[DrawnRow]:
             *(replace(row, chart=without_seconds(row.chart)) for row in above),
             latency(timeline, "ack", heights),
         ]
-
-
-def _unique_labels(entries: Sequence[Entry]) -> list[str]:
-    """Labels, with the run's folder where several have the same."""
-    named = labels(entries)
-    often = Counter(named)
-    return [
-        f"{name}, {entry.run}" if often[name] > 1 else name
-        for name, entry in zip(named, entries, strict=True)
-    ]

@@ -13,7 +13,7 @@ from kaput.report.document import Bullets, Cell, Figure, Head, Section, Table, T
 from kaput.report.formats import milliseconds, number, percent, plural
 from kaput.report.sections.availability import outages
 from kaput.report.sections.judged_run import JudgedRun
-from kaput.report.sentences import confirmation, verdict_sentence
+from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
 
 _FAULTS = 3
 
@@ -51,7 +51,11 @@ def expectations(run: JudgedRun) -> Section | None:
         [
             one.name,
             one.wanted,
-            "not measured" if one.found is None else number(one.found),
+            one.found
+            if isinstance(one.found, str)
+            else "not measured"
+            if one.found is None
+            else number(one.found),
             Cell(words[one.met], bad=one.met == "exceeded"),
         ]
         for one in run.findings.expectations
@@ -89,8 +93,8 @@ def _at(run: JudgedRun, ns: int | None, before: str) -> str:
 
 def _why(run: JudgedRun) -> Iterator[str]:
     findings = run.findings
-    if findings.verdict != "held" and findings.reasons:
-        yield findings.reasons[0]
+    if findings.verdict != "held" and (why := promise_reasons(findings)) and findings.promise != "held":
+        yield why[0]
     costly = [change for change in findings.leader_changes if change.lost]
     if costly:
         worst = max(costly, key=lambda change: change.lost)

@@ -1,0 +1,43 @@
+"""The columns of a table of several runs that a user chooses by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kaput.errors import UsageError
+from kaput.report.comparison import EVERY_FIGURE, NAMING, Column, Comparison
+from kaput.report.formats import NOTHING
+from kaput.report.labels import short_names
+from kaput.scenario.nearest import hint
+
+
+def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
+    """`lost,ack-p99-ms` as names of columns. `varied`: the keys that the runs differ in, each of which is a
+    column. Raises UsageError for any other name.
+    """
+    short = short_names(list(dict.fromkeys(varied)))
+    known = {_key(name): name for name in (*NAMING, *short.values(), *EVERY_FIGURE)}
+    known |= {_key(key): name for key, name in short.items() if _key(key) not in known}
+    names = []
+    for word in text.split(","):
+        if (name := known.get(_key(word))) is None:
+            near = hint(_key(word), known)
+            every = "" if near.startswith("valid") else f" Valid are {', '.join(known)}"
+            raise UsageError(f"--columns {word.strip()}: no such column; {near}{every}")
+        names.append(name)
+    return list(dict.fromkeys(names))
+
+
+def chosen(comparison: Comparison, names: Sequence[str]) -> list[Column]:
+    """The columns of these names, in this order. What distinguishes the runs comes first, unless one of these
+    columns does.
+    """
+    every = {column.name: column for column in (*comparison.naming, *comparison.figures)}
+    naming = [column for column in comparison.naming if column.names]
+    first = [] if any(column.name in names for column in naming) else naming
+    nothing = [NOTHING] * len(comparison.naming[0].cells)
+    return [*first, *(every.get(name) or Column(name, nothing) for name in names)]
+
+
+def _key(name: str) -> str:
+    return name.strip().lower().replace(" ", "-")
