@@ -112,7 +112,7 @@ class _Replay:
         tell: Callable[[Replayed], None],
     ) -> Replayed:
         """See replay."""
-        if not self._store.counts() and self._store.notes().keys() <= {_IDENTITY}:
+        if not self._store.counts() and not any(name.startswith(_BATCH) for name in self._store.notes()):
             return self._done
         self._recover()
         began, before = time.monotonic(), -1
@@ -188,7 +188,9 @@ class _Replay:
             self._store.remove([record.id for record in sent], name)
             self._done.delivered += len(sent)
             doubted = set().union(*self._doubts.values())
-            self._done.maybe_twice += sum(one.in_doubt or one.id in doubted for one in sent)
+            self._done.maybe_twice += sum(
+                one.in_doubt or one.sending_until_ms > 0 or one.id in doubted for one in sent
+            )
             self._reject(rejected)
             records = [] if sent else [record for record in records if record not in rejected]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from kaput.keep.record import Record
 
 PAGE = 500
+_PURGED = "purged:"
 
 
 class StoreError(LabError):
@@ -66,3 +68,21 @@ def driver(module: str, package: str, what: str) -> Any:
         return import_module(module)
     except ImportError:
         raise UsageError(f"{what} needs the package {package}: pip install '{package}'") from None
+
+
+def purge(store: Store, topic: str | None = None, before_ms: int | None = None) -> int:
+    """Deletes kept records (before_ms: those kept before then), and notes how many, for `purged`."""
+    gone, after = 0, ""
+    while page := store.read(after, PAGE, topic):
+        after = page[-1].id
+        ids = [record.id for record in page if before_ms is None or record.kept_ms < before_ms]
+        store.remove(ids)
+        gone += len(ids)
+    if gone:
+        store.note(f"{_PURGED}{time.time_ns()}", str(gone))
+    return gone
+
+
+def purged(store: Store) -> int:
+    """How many records were ever purged."""
+    return sum(int(text) for name, text in store.notes().items() if name.startswith(_PURGED))

@@ -224,4 +224,4 @@ def code_lines(file: Path) -> int:
 
 def test_the_package_stays_small() -> None:
     """A user who trusts it with their messages can read all of it."""
-    assert sum(map(code_lines, Path(keep.__file__).parent.glob("*.py"))) < 1_200
+    assert sum(map(code_lines, Path(keep.__file__).parent.glob("*.py"))) < 1_300
