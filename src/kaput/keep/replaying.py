@@ -36,9 +36,13 @@ from kaput.keep.store import PAGE, Store
 GROUP = "kaput-keep"
 _BATCH = "batch:"
 _IDENTITY = "identity"
-_ANSWER_S = 30.0
+_CONNECT_S = 10.0
+_ANSWER_S = 60.0
 _BATCH_BYTES = 8 << 20
-_DEFAULTS = {"enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": 30_000}
+_DEFAULTS = {
+    "enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": 30_000,
+    "topic.metadata.propagation.max.ms": 5_000,  # for topics that are gone
+}  # fmt: skip
 # Of the message, not of the cluster: others can be sent without it.
 _REJECTED = frozenset(
     {
@@ -139,6 +143,7 @@ class _Replay:
 
     def _recover(self) -> None:
         """Ends what earlier replays left: from here on none of them can commit."""
+        self._producer.list_topics(timeout=_CONNECT_S)  # init_transactions would wait for longer
         if self._exactly_once:
             self._producer.init_transactions(_ANSWER_S)
         noted = {name: text for name, text in self._store.notes().items() if name.startswith(_BATCH)}
