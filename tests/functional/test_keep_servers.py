@@ -47,6 +47,24 @@ def serving(kind: Kind, folder: Path) -> Iterator[StoreServer]:
         ports.close()
 
 
+@pytest.fixture(scope="module")
+def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    """FerretDB, built on first use."""
+    yield from serving("mongodb", tmp_path_factory.mktemp("mongodb"))
+
+
+@pytest.fixture(scope="module")
+def elasticsearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    """Fetched on first use."""
+    yield from serving("elasticsearch", tmp_path_factory.mktemp("elasticsearch"))
+
+
+@pytest.fixture(scope="module")
+def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    """Fetched on first use."""
+    yield from serving("opensearch", tmp_path_factory.mktemp("opensearch"))
+
+
 class OnServer(StoreContract):
     """The contract, and what only a server can do."""
 
@@ -89,10 +107,29 @@ class OnServer(StoreContract):
 class TestMongoDB(OnServer):
     """FerretDB, which has MongoDB's protocol and SQLite's files."""
 
-    @pytest.fixture(scope="class")
-    def server(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
-        """Built on first use."""
-        yield from serving("mongodb", tmp_path_factory.mktemp("mongodb"))
+    @pytest.fixture
+    def server(self, mongodb: StoreServer) -> StoreServer:
+        """Shared by these tests."""
+        return mongodb
+
+
+@pytest.mark.long
+class TestElasticsearch(OnServer):
+    """Its own client, its own server."""
+
+    @pytest.fixture
+    def server(self, elasticsearch: StoreServer) -> StoreServer:
+        """Shared by these tests."""
+        return elasticsearch
+
+
+class TestOpenSearch(OnServer):
+    """Its own client, its own server."""
+
+    @pytest.fixture
+    def server(self, opensearch: StoreServer) -> StoreServer:
+        """Shared by these tests."""
+        return opensearch
 
 
 @pytest.mark.skipif(URI is None, reason="KAPUT_TEST_MONGODB_URI is not set")
@@ -108,22 +145,3 @@ class TestRealMongoDB(StoreContract):
             opened.remove([], name)
         yield opened
         opened.close()
-
-
-@pytest.mark.long
-class TestElasticsearch(OnServer):
-    """Its own client, its own server."""
-
-    @pytest.fixture(scope="class")
-    def server(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
-        """Fetched on first use."""
-        yield from serving("elasticsearch", tmp_path_factory.mktemp("elasticsearch"))
-
-
-class TestOpenSearch(OnServer):
-    """Its own client, its own server."""
-
-    @pytest.fixture(scope="class")
-    def server(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
-        """Fetched on first use."""
-        yield from serving("opensearch", tmp_path_factory.mktemp("opensearch"))

@@ -18,9 +18,8 @@ class MongoDB:
 
     def __init__(self, uri: str) -> None:
         pymongo = driver("pymongo", "kaput[mongodb]", "a store in MongoDB")
-        self._error, self._replace, self._delete = (
-            pymongo.errors.PyMongoError, pymongo.ReplaceOne, pymongo.DeleteOne,
-        )  # fmt: skip
+        self._error, self._bulk_error = pymongo.errors.PyMongoError, pymongo.errors.BulkWriteError
+        self._replace, self._delete = pymongo.ReplaceOne, pymongo.DeleteOne
         self.name = "mongodb"
         with self._errors():
             parsed = pymongo.uri_parser.parse_uri(uri)
@@ -37,30 +36,33 @@ class MongoDB:
             )  # fmt: skip
             self._kept = self._client[database][collection]
             self._notes = self._client[database][f"{collection}_notes"]
-            self._kept.create_index("id", unique=True)
-            self._notes.create_index("name", unique=True)
 
     def put(self, records: Sequence[Record]) -> None:
-        """In one bulk; what it had written when it failed is replaced by the next try."""
+        """In one bulk; where some are there already, all are replaced, which is slower."""
         if records:
             with self._errors():
-                documents = [record.model_dump(mode="json") for record in records]
-                self._kept.bulk_write([self._replace({"id": d["id"]}, d, upsert=True) for d in documents])
+                documents = [_document(record) for record in records]
+                try:
+                    self._kept.insert_many(documents, ordered=False)
+                except self._bulk_error:
+                    self._kept.bulk_write(
+                        [self._replace({"_id": d["_id"]}, d, upsert=True) for d in documents]
+                    )
 
     def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[Record]:
         """See Store."""
-        wanted = {"id": {"$gt": after}, **({"topic": topic} if topic is not None else {})}
+        wanted = {"_id": {"$gt": after}, **({"topic": topic} if topic is not None else {})}
         with self._errors():
-            found: list[dict[str, Any]] = list(self._kept.find(wanted, {"_id": 0}).sort("id", 1).limit(limit))
-        return [Record.from_document(document, self.name) for document in found]
+            found: list[dict[str, Any]] = list(self._kept.find(wanted).sort("_id", 1).limit(limit))
+        return [_record(document, self.name) for document in found]
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
         """The note after the records: until then a replay removes them again."""
         with self._errors():
             if ids:
-                self._kept.bulk_write([self._delete({"id": one}) for one in ids], ordered=False)
+                self._kept.bulk_write([self._delete({"_id": one}) for one in ids], ordered=False)
             if note is not None:
-                self._notes.delete_one({"name": note})
+                self._notes.delete_one({"_id": note})
 
     def counts(self) -> dict[str, int]:
         """See Store."""
@@ -71,13 +73,13 @@ class MongoDB:
     def note(self, name: str, text: str) -> str:
         """See Store."""
         with self._errors():
-            self._notes.update_one({"name": name}, {"$setOnInsert": {"text": text}}, upsert=True)
-            return str(self._notes.find_one({"name": name})["text"])
+            self._notes.update_one({"_id": name}, {"$setOnInsert": {"text": text}}, upsert=True)
+            return str(self._notes.find_one({"_id": name})["text"])
 
     def notes(self) -> dict[str, str]:
         """See Store."""
         with self._errors():
-            return {note["name"]: note["text"] for note in self._notes.find()}
+            return {note["_id"]: note["text"] for note in self._notes.find()}
 
     def close(self) -> None:
         """See Store."""
@@ -89,3 +91,15 @@ class MongoDB:
             yield
         except self._error as error:
             raise StoreError(f"{self.name}: {str(error)[:300]}") from None
+
+
+def _document(record: Record) -> dict[str, Any]:
+    """With the identity as _id, and headers as documents: not every server has arrays in arrays."""
+    document = record.model_dump(mode="json", exclude={"id"})
+    headers = [{"name": name, "value": value} for name, value in document["headers"]]
+    return {"_id": record.id, **document, "headers": headers}
+
+
+def _record(document: dict[str, Any], where: str) -> Record:
+    headers = [(header["name"], header["value"]) for header in document["headers"]]
+    return Record.from_document({"id": document.pop("_id"), **document, "headers": headers}, where)

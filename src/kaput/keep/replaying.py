@@ -36,6 +36,7 @@ from kaput.keep.store import PAGE, Store
 GROUP = "kaput-keep"
 _BATCH = "batch:"
 _IDENTITY = "identity"
+_TICK_S = 0.1
 _CONNECT_S = 10.0
 _ANSWER_S = 60.0
 _BATCH_BYTES = 8 << 20
@@ -249,7 +250,9 @@ class _Replay:
         self._errors = {}
         for record in records:
             self._produce_one(record)
-        self._producer.flush()
+        # In a transaction, what is left when one has failed has no report before the abort.
+        while self._producer.flush(_TICK_S) and not (self._exactly_once and self._errors):
+            pass
         for error in self._errors.values():
             if error.code() not in _REJECTED and not self._has_rejected():
                 raise KafkaException(error)
