@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,10 +95,10 @@ def replay(lab: kaput.Lab, store: Path | str, *options: str) -> tuple[int, dict[
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
 
-def kept(topic: str, count: int, tmp_path: Path) -> Path:
+def kept(topic: str, count: int, tmp_path: Path, kind: Callable[[Path], keep.Store] = keep.SQLite) -> Path:
     """A store with `count` messages of three keys, for one partition each."""
     path = tmp_path / "kept.db"
-    keep.SQLite(path).put(
+    kind(path).put(
         [
             record(n, topic, partition=n % 3, value=b"%d" % n, timestamp_ms=1_700_000_000_000 + n)
             for n in range(count)
@@ -215,29 +215,29 @@ def test_a_crash_between_acknowledgement_and_mark_loses_nothing(lab: kaput.Lab, 
     assert document["maybe_twice"] == len(left) >= found.total() - len(found) == len(left & before.keys())
 
 
+@pytest.mark.parametrize("kind", [keep.SQLite, pytest.param(keep.FailureLog, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
-    "point",
-    [pytest.param(one, marks=[] if one in _SOONER else pytest.mark.long) for one in POINTS],
+    "point", [pytest.param(one, marks=[] if one in _SOONER else pytest.mark.long) for one in POINTS]
 )
 def test_a_replay_killed_at_any_step_leaves_each_message_once(
-    point: str, lab: kaput.Lab, tmp_path: Path
+    point: str, kind: Any, lab: kaput.Lab, tmp_path: Path
 ) -> None:
     """Before and after the note, the mark, the commit, the removal; the next one continues."""
-    topic = topic_of(lab, f"killed-{point}")
-    path = kept(topic, 100, tmp_path)
+    topic = topic_of(lab, f"killed-{point}-{kind.__name__}")
+    path = kept(topic, 100, tmp_path, kind)
     servers = lab.client_settings()["bootstrap.servers"]
     killed = subprocess.run(
         [*KILLED_REPLAY, str(path), servers, point, "exactly"], capture_output=True, timeout=60, check=False
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    done = keep.replay(keep.SQLite(path), lab.client_settings())
+    done = keep.replay(kind(path), lab.client_settings())
     assert done.maybe_twice == 0
     before = 60 if point in ("committed", "removed") else 40
     if point != "committing":
         assert (done.delivered, done.found) == (100 - before, 20 if point == "committed" else 0)
     for number, partition in enumerate(stored(lab, topic)):
         assert partition == [(b"k%d" % number, b"%d" % n) for n in range(number, 100, 3)]
-    assert keep.SQLite(path).notes().keys() == {"identity"}
+    assert kind(path).notes().keys() == {"identity"}
 
 
 @pytest.mark.parametrize("point", [pytest.param("produced", marks=pytest.mark.long), "committed"])
