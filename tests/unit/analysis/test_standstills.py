@@ -68,6 +68,17 @@ def test_what_happened_meanwhile_is_listed_in_order(tmp_path: Path) -> None:
     )
 
 
+def test_a_partition_that_no_longer_needs_the_broker_does_not_wait_for_it(tmp_path: Path) -> None:
+    """The fault is still in effect; but another broker leads the first by then, the second's ISR shrank."""
+    history = _history({0: 12_000, 1: 12_000}, begin=9_000).fault(1, 3_000, 15_000)
+    for partition in range(2):
+        history.led(3 if partition == 0 else 2, 1, 8_000, [2, 3], partition=partition)
+    found = judged(history, tmp_path)
+    for partition in range(2):
+        (standstill,) = _scope(found, partition=partition)
+        assert standstill.cause == "1-kill (broker 1) was in effect"
+
+
 def test_the_silence_of_a_fault_says_what_ended_it(tmp_path: Path) -> None:
     """As does the longest one of each producer; a short one says nothing."""
     found = judged(_history({0: 9_000}).fault(1, 3_000, 8_000), tmp_path)
