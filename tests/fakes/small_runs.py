@@ -270,9 +270,20 @@ def _readable(value: Any) -> Any:
     return value
 
 
+class _Dumper(yaml.SafeDumper):
+    """A line for each row, and for each sentence."""
+
+
+def _sequence(dumper: yaml.SafeDumper, items: list[Any]) -> yaml.Node:
+    lines = bool(items) and all(isinstance(item, str) for item in items)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=False if lines else None)
+
+
+_Dumper.add_representer(list, _sequence)
+
 if __name__ == "__main__":
     for name, run in RUNS.items():
         with tempfile.TemporaryDirectory() as scratch:
             told = document(run(), Path(scratch))
-        text = yaml.safe_dump(told, sort_keys=False, width=150, default_flow_style=None, allow_unicode=True)
-        (DOCUMENTS / f"{name}.yaml").write_text(text)
+        as_read = {"sort_keys": False, "width": 160, "default_flow_style": None, "allow_unicode": True}
+        (DOCUMENTS / f"{name}.yaml").write_text(yaml.dump(told, Dumper=_Dumper, **as_read))
