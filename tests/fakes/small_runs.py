@@ -6,7 +6,7 @@ anew: read what has changed before it is committed.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,13 @@ import yaml
 from fakes.everything import everything
 from fakes.histories import START_NS, History, at, side_by_side
 from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
+from kaput.analysis.document import findings
+from kaput.analysis.engine.question import Check, Question
+from kaput.analysis.facts import inputs
+from kaput.analysis.pipeline import count
+from kaput.analysis.plan import plan
+from kaput.analysis.questions import questions
+from kaput.analysis.run import Run
 from kaput.evidence.reading import check
 from spark.test_anomalies import CASES
 
@@ -242,16 +248,36 @@ RUNS: Mapping[str, Callable[[], History]] = {
 
 
 def document(history: History, path: Path) -> dict[str, Any]:
-    """What the analysis tells of it: the findings without what is as it always is, and its tables, a line a
-    row. Moments are in ms after the start of the run.
+    """What the analysis tells of it: the findings without what is as it always is, its tables, a line a row,
+    what the verdict is told, and what must agree. Moments are in ms after the start of the run.
     """
     folder = history.read_to_end().write(path / "run")
-    found = analyse(check(folder), InProcess(), ledger="messages")  # type: ignore[arg-type]
-    told = found.model_dump(mode="json", exclude_defaults=True)
+    given = inputs.read(check(folder))
+    run, asked = count(InProcess(), given, plan(given.evidence), "messages"), questions()  # type: ignore[arg-type]
+    told = findings(run, asked).model_dump(mode="json", exclude_defaults=True)
     told["anomalies"] = [a for a in told["anomalies"] if a["count"]]
-    tables = {p.name: _lines(p) for p in sorted(folder.analysis.iterdir())}
-    document: dict[str, Any] = _readable({"findings": told, "tables": tables})
-    return document
+    whole = {
+        "findings": told,
+        "tables": {p.name: _lines(p) for p in sorted(folder.analysis.iterdir())},
+        "facts": sorted(_facts(run, asked)),
+        "checks": sorted(
+            f"{c.what}: {c.one} by {c.how[0]}, {c.other} by {c.how[1]}" for c in _checks(run, asked)
+        ),
+    }
+    found: dict[str, Any] = _readable(whole)
+    return found
+
+
+def _facts(run: Run, asked: Sequence[Question]) -> Iterator[str]:
+    for section, key, fields in (part for question in asked for part in question.report(run)):
+        for name, value in fields.items() if section in ("facts", "group_facts") else ():
+            whose = "" if key is None else f"group {key}: "
+            several = sorted(map(str, value)) if isinstance(value, list) else [str(value)]
+            yield from (f"{whose}{name}: {each}" for each in several)
+
+
+def _checks(run: Run, asked: Sequence[Question]) -> list[Check]:
+    return [each for question in asked for each in question.checks(run)]
 
 
 def _lines(table: Path) -> list[str]:
