@@ -25,6 +25,7 @@ from kaput.analysis.questions import questions
 from kaput.analysis.run import Run
 from kaput.evidence.reading import check
 from spark.test_anomalies import CASES
+from unit.analysis.test_consequences import BY_GROUPS, NEW, OLD, SHARE, accepted, handed, unclean
 
 DOCUMENTS = Path(__file__).parent.parent / "unit" / "analysis" / "documents"
 
@@ -238,11 +239,39 @@ def mishaps() -> History:
     return history.event("committed", 95, 22).event("committed", 96, 40).event("left", 100)
 
 
+def elections() -> History:
+    """What groups and share groups make of an election that took messages along, allowed or not; and
+    transactions, and a pipe.
+    """
+    runs = [change(unclean(allowed=allowed)) for change, _ in BY_GROUPS.values() for allowed in (True, False)]
+    for allowed in (True, False):
+        share = accepted(unclean(allowed=allowed, group=SHARE), *OLD, ms=10)
+        runs.append(accepted(accepted(share, (1, 1), *NEW, ms=300), NEW[1], ms=400, kind="released"))
+    gone = handed(unclean().transaction(0, 2, 3, "unknown").event("assigned", 0, 0), *OLD, ms=10)
+    torn = unclean().transaction(0, 0, 3).event("assigned", 0, 0)
+    return side_by_side([*runs, handed(gone, *NEW, ms=300), torn, _pipe(unclean())])
+
+
+def _pipe(history: History) -> History:
+    """Outputs 2 and 3 are overwritten, a third one is gone from a partition where nothing explains it."""
+    history.topics[0]["partitions"] = 2
+    history.topics.append({"name": "paid", "replication-factor": 1})
+    history.producers.append({"topic": "paid", "acks": "all"})
+    history.groups, history.subscriptions = {"pipe": True}, {"pipe": ["paid"]}
+    history.blocks, where = {"pipe": {}}, {"topic": "paid", "partition": 0}
+    history.led(1, 0, 0, [1], partition=1).sent(0, 7, 0, partition=1)
+    for seq, output in enumerate((0, 1, 2, 3, 7, 6)):
+        history.acked(1, seq, seq, **where).handed(seq, 1, seq, 10 + seq, group="pipe", **where)
+        history.output(0, output, seq - seq // 5, group="pipe", **where)
+    return history
+
+
 RUNS: Mapping[str, Callable[[], History]] = {
     "everything": everything,
     "failover": failover,
     "resized": resized,
     "mishaps": mishaps,
+    "elections": elections,
     "anomalies": lambda: side_by_side([history() for history, _, _ in CASES.values()]),
 }
 
