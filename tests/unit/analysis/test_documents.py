@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from fakes.comparing import differences
-from fakes.small_runs import DOCUMENTS, RUNS, document
+from fakes.documents import DOCUMENTS, document
+from fakes.small_runs import RUNS
 
 
 @pytest.mark.parametrize("name", RUNS)
