@@ -7,7 +7,7 @@ before it is committed.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +18,33 @@ from fakes.histories import START_NS, History
 from fakes.in_process import InProcess
 from fakes.small_runs import RUNS
 from kaput.analysis.document import findings
+from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.engine.question import Check, Question
 from kaput.analysis.facts import inputs
 from kaput.analysis.pipeline import count
-from kaput.analysis.plan import plan
+from kaput.analysis.plan import BIG, Plan, plan
 from kaput.analysis.questions import questions
+from kaput.analysis.questions.silence import WIDTH_NS
 from kaput.analysis.run import Run
-from kaput.evidence.reading import check
+from kaput.analysis.runs.tables import units
+from kaput.evidence.reading import Evidence, check
 
 DOCUMENTS = Path(__file__).parent.parent / "unit" / "analysis" / "documents"
 
 
-def document(history: History, path: Path) -> dict[str, Any]:
+def in_many_tasks(evidence: Evidence) -> Plan:
+    """As a large run is judged: a task for each table, several parts, silences by spells at first."""
+    tasks = [[unit] for table in BIG for unit in units(evidence, table)]
+    return Plan(tasks, Parts(3, 4), WIDTH_NS, plan(evidence).step_ns)
+
+
+def document(history: History, path: Path, work: Callable[[Evidence], Plan] = plan) -> dict[str, Any]:
     """What the analysis tells of it: the findings without what is as it always is, its tables, a line a row,
     what the verdict is told, and what must agree. Moments are in ms after the start of the run.
     """
     folder = history.read_to_end().write(path / "run")
     given = inputs.read(check(folder))
-    run, asked = count(InProcess(), given, plan(given.evidence), "messages"), questions()  # type: ignore[arg-type]
+    run, asked = count(InProcess(), given, work(given.evidence), "messages"), questions()  # type: ignore[arg-type]
     told = findings(run, asked).model_dump(mode="json", exclude_defaults=True)
     told["anomalies"] = [a for a in told["anomalies"] if a["count"]]
     whole = {

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from fakes.comparing import differences
-from fakes.documents import DOCUMENTS, document
+from fakes.documents import DOCUMENTS, document, in_many_tasks
 from fakes.small_runs import RUNS
 
 
@@ -18,6 +18,16 @@ def test_a_small_run_is_told_as_it_is_on_record(name: str, tmp_path: Path) -> No
     """Every field of the findings, and every row of the tables."""
     expected = yaml.safe_load((DOCUMENTS / f"{name}.yaml").read_text())
     assert differences(_keyed(document(RUNS[name](), tmp_path)), _keyed(expected)) == {}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_that_is_cut_into_tasks_is_told_alike(name: str, tmp_path: Path) -> None:
+    """But for the order of the tables' rows."""
+    expected = yaml.safe_load((DOCUMENTS / f"{name}.yaml").read_text())
+    found = document(RUNS[name](), tmp_path, in_many_tasks)
+    for told in (found, expected):
+        told["tables"] = {table: sorted(rows) for table, rows in told["tables"].items()}
+    assert differences(_keyed(found), _keyed(expected)) == {}
 
 
 def test_every_record_is_of_a_run() -> None:
