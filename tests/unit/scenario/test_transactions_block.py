@@ -114,4 +114,4 @@ def test_producers_that_share_a_process_are_not_targets_and_have_no_transactions
     """A fault would hit all of them; and only kaput's own plain producers can share one."""
     mistakes = found({"per-process": 2, "count": 2}, target="producer 0", fault="pause")
     assert mistakes == {"faults.0.target": "producer 0 shares its process with others; write per-process: 1"}
-    assert "without transactions" in found({**SIZED, "per-process": 2})["workload.producers.0.per-process"]
+    assert "without transactions" in found({**SIZED, "per-process": 2})["per-process"]
