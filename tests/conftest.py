@@ -64,7 +64,7 @@ def _lower_priority() -> None:
     """This worker gets a core if no other session wants it, where the kernel groups processes by session."""
     with suppress(OSError):
         os.setsid()
-        Path("/proc/self/autogroup").write_text("19")
+        Path("/proc/self/autogroup").write_text("10")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
