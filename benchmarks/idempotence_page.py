@@ -21,6 +21,7 @@ STORES = {
     "disk-uuid4": "(1) every id on disk, 16 bytes in no order (UUID 4)",
     "marks-memory": "(2) high-water marks in memory",
     "marks-disk": "(2) high-water marks on disk",
+    "marks-disk-many": "(2) the same, 100,000 producers: 300,000 marks",
     "one-producer-disk": "(3) one producer per partition, on disk",
 }
 SCENARIOS = {

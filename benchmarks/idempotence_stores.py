@@ -30,7 +30,7 @@ from kaput.dedup import (
     SortedIds,
 )
 
-PRODUCERS, PARTITIONS = 10, 3
+PRODUCERS, MANY, PARTITIONS = 10, 100_000, 3
 _ODD = 0x9E3779B97F4A7C15
 
 
@@ -80,15 +80,18 @@ WAYS: dict[str, Made] = {
     "disk-uuid4": (on_disk(lambda database: EveryId(DiskIds(database))), uuid4),
     "marks-memory": (lambda folder: HighWaterMark(), ordered),
     "marks-disk": (on_disk(lambda database: HighWaterMark(marks=DiskMarks(database))), ordered),
+    "marks-disk-many": (on_disk(lambda database: HighWaterMark(marks=DiskMarks(database))), ordered),
     "one-producer-disk": (on_disk(lambda database: OneProducer(DiskMarks(database))), ordered),
 }
 
 
-def records(count: int, id_of: Callable[[int], int | bytes], batch: int) -> Iterator[list[Record]]:
+def records(
+    count: int, id_of: Callable[[int], int | bytes], batch: int, producers: int = PRODUCERS
+) -> Iterator[list[Record]]:
     """In batches; each producer writes its messages in order to three partitions."""
     for begin in range(0, count, batch):
         yield [
-            Record("orders", i // PRODUCERS % PARTITIONS, i, id_of(i), i % PRODUCERS, i // PRODUCERS, 0, i)
+            Record("orders", i // producers % PARTITIONS, i, id_of(i), i % producers, i // producers, 0, i)
             for i in range(begin, min(begin + batch, count))
         ]
 
@@ -126,10 +129,11 @@ def main() -> None:
     accepts = made(given.folder)
     gc.collect()
     before, written = process.memory_info().rss, process.io_counters().write_bytes
-    seconds = fill(accepts, records(given.count, id_of, given.batch))
+    producers = MANY if given.way.endswith("many") else PRODUCERS
+    seconds = fill(accepts, records(given.count, id_of, given.batch, producers))
     grown, written = process.memory_info().rss - before, process.io_counters().write_bytes - written
     disk = disk_bytes(given.folder / "filter.db")
-    last = next(records(1, id_of, 1))[0]
+    last = next(records(1, id_of, 1, producers))[0]
     read = process.io_counters().read_chars
     start = time.perf_counter()
     restarted = made(given.folder)
