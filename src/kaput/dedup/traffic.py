@@ -105,6 +105,7 @@ class _Producer:
 
     @property
     def busy(self) -> bool:
+        """Whether it has anything left to send."""
         return bool(self.open or self.resend or any(s.next < len(s.messages) for s in self.sources))
 
 
@@ -124,13 +125,13 @@ class _Simulation:
             (f"topic-{t}", p) for t in range(self._traffic.topics) for p in range(self._traffic.partitions)
         ]
         owned = [
-            (index, place, owner)
+            (place, owner)
             for index, place in enumerate(places)
             for owner in self._producers
             if self._traffic.shared or index % len(self._producers) == owner.number
         ]
         each, begin = self._traffic.messages // len(owned), 0
-        for _, place, owner in owned:
+        for place, owner in owned:
             # Where a partition is shared, each producer believes that it has it: the last to come, rightly.
             epoch = owner.number if self._traffic.shared else 0
             owner.sources.append(_Source(place, range(begin, begin + each), epoch))
