@@ -37,6 +37,7 @@ _SLOW = (
     *("sidecar", "command_clients", "supervisor", "damage", "dashboard_command", "exit_status", "export"),
     *("java_clients", "nemesis", "orphans", "ownership", "page", "pipe_member", "rebalances", "recording"),
     *(
+        "generated_traffic",
         "resized",
         "member_slot",
         "sequence_command",
