@@ -5,6 +5,7 @@ Nothing here imports anything of kaput, or any library.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,3 +30,11 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}/{self.partition}"
+
+
+def clock(at_ns: int | None) -> str:
+    """A time of day in UTC, to the millisecond."""
+    if at_ns is None:
+        return "an unknown time"
+    moment = datetime.fromtimestamp(at_ns // SECOND, UTC)
+    return f"{moment:%H:%M:%S}.{at_ns // MS % 1000:03d}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from kaput.core import clock
 from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
 from kaput.verdict.facts import Facts, FaultFacts
@@ -31,7 +32,7 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
     yield from (_unproven(fault) for fault in facts.faults if not fault.proven)
     yield from _never_injected(facts, scenario)
     for broker, at_ns in facts.deaths:
-        yield f"broker {broker} stopped outside any fault (at {at_ns} ns): the lab failed."
+        yield f"broker {broker} stopped outside any fault (at {clock(at_ns)} UTC): the lab failed."
     yield from (trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles)
 
 

@@ -68,7 +68,10 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
         "Fault 2-cut (cut broker 1) took effect, but is not proven in full: "
         "SYN dropped; the heal failed: EPERM.",
     ),
-    ({"deaths": [(2, 17)]}, "Broker 2 stopped outside any fault (at 17 ns): the lab failed."),
+    (
+        {"deaths": [(2, 17_001_000_000)]},
+        "Broker 2 stopped outside any fault (at 00:00:17.001 UTC): the lab failed.",
+    ),
     ({"troubles": ["broker 3 ran out of disk"]}, "Broker 3 ran out of disk."),
     ({"troubles": ["broker 3 ran out of disk."]}, "Broker 3 ran out of disk."),
 ]

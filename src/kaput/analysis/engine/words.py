@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from kaput.analysis.engine.question import Row
-
-
-def clock(at_ns: int | None) -> str:
-    """A time of day in UTC, to the millisecond."""
-    if at_ns is None:
-        return "an unknown time"
-    moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
-    return f"{moment:%H:%M:%S}.{at_ns // 1_000_000 % 1000:03d}"
+from kaput.core import clock
 
 
 def message(row: Row, prefix: str = "") -> str:

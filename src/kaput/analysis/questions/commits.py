@@ -18,10 +18,10 @@ import polars as pl
 
 from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, group, group_facts
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import at, clock
+from kaput.analysis.engine.words import at
 from kaput.analysis.facts.assignments import REPEATED
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlapping, overlay
-from kaput.core import FOREVER_NS
+from kaput.core import FOREVER_NS, clock
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run

@@ -13,11 +13,12 @@ import polars as pl
 
 from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, Unclear, facts, findings
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import at, clock, message
+from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.stable_offsets import Limits, Standstill, find, longest
 from kaput.analysis.facts.transaction_times import limits
 from kaput.analysis.runs.columns import NAMED, none
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
+from kaput.core import clock
 from kaput.evidence.findings_parts import TransactionFindings
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 

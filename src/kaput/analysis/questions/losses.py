@@ -15,12 +15,12 @@ from kaput.analysis.causes.explained import KNOWN
 from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Row, Section, To, facts, fault
 from kaput.analysis.engine.sums import Kept, Sum
 from kaput.analysis.engine.tables import write
-from kaput.analysis.engine.words import at, clock, message
+from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions import loss_kinds
 from kaput.analysis.runs.columns import ACKED, GONE, HAS_OFFSET, LOST, MESSAGE
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import kept
-from kaput.core import MS
+from kaput.core import MS, clock
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run

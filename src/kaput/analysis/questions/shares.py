@@ -17,10 +17,11 @@ import polars as pl
 
 from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, Unclear, group_facts
 from kaput.analysis.engine.sums import Kept, Sum
-from kaput.analysis.engine.words import at, clock, poll
+from kaput.analysis.engine.words import at, poll
 from kaput.analysis.runs.clocks import GONE
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
+from kaput.core import clock
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 
 if TYPE_CHECKING:

@@ -14,12 +14,13 @@ import polars as pl
 
 from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, To, group_facts
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import at, clock, message
+from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions import loss_kinds
 from kaput.analysis.questions.loss_kinds import LOSS
 from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE
 from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.run import NULL
+from kaput.core import clock
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
