@@ -163,7 +163,8 @@ def test_a_delivery_may_be_the_only_witness(outcome: str, tmp_path: Path) -> Non
     assert findings.verdict == "held", findings.reasons
 
 
-def _accepted(history: History, *pairs: tuple[int, int], ms: float, kind: str = "accepted") -> History:
+def accepted(history: History, *pairs: tuple[int, int], ms: float, kind: str = "accepted") -> History:
+    """The same, acquired by a member of a share group, and what it does with each."""
     for number, (offset, seq) in enumerate(pairs):
         who = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0, "offset": offset}
         history.handed(offset, 0, seq, ms + number)
@@ -175,8 +176,8 @@ def _accepted(history: History, *pairs: tuple[int, int], ms: float, kind: str = 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_share_group_is_handed_another_record_at_an_offset(allowed: bool, tmp_path: Path) -> None:
     """Accepted twice, but two records: so it is delivered after an accept of the other one."""
-    history = _accepted(unclean(allowed=allowed, group=SHARE), *OLD, ms=10)
-    findings = judged(_accepted(history, *NEW, ms=300), tmp_path)
+    history = accepted(unclean(allowed=allowed, group=SHARE), *OLD, ms=10)
+    findings = judged(accepted(history, *NEW, ms=300), tmp_path)
     names = ("double-accept", "delivered-after-accept")
     assert [found(findings).get(name) for name in names] == [(2, 2 * allowed)] * 2
     assert findings.verdict == ("held" if allowed else "violated"), findings.reasons
@@ -185,9 +186,9 @@ def test_a_share_group_is_handed_another_record_at_an_offset(allowed: bool, tmp_
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_share_group_counts_deliveries_of_an_offset(allowed: bool, tmp_path: Path) -> None:
     """The record that took the place of another one goes on with its delivery count."""
-    history = _accepted(unclean(allowed=allowed, group=SHARE), *OLD[:2], ms=5)
-    _accepted(history, *OLD[2:], ms=10, kind="released")
-    _accepted(history, *NEW, ms=300)
+    history = accepted(unclean(allowed=allowed, group=SHARE), *OLD[:2], ms=5)
+    accepted(history, *OLD[2:], ms=10, kind="released")
+    accepted(history, *NEW, ms=300)
     for row in history.rows["share_events"]:
         if row["kind"] == "acquired" and row["offset"] == 2:
             row["delivery_count"] = 5 if row["at_ns"] < at(100) else 6
@@ -198,8 +199,8 @@ def test_a_share_group_counts_deliveries_of_an_offset(allowed: bool, tmp_path: P
 
 def test_a_share_groups_record_that_stayed_is_accepted_once(tmp_path: Path) -> None:
     """Below what the election took along nothing is excused."""
-    history = _accepted(unclean(group=SHARE), *OLD, ms=10)
-    findings = judged(_accepted(history, (1, 1), *NEW, ms=300), tmp_path)
+    history = accepted(unclean(group=SHARE), *OLD, ms=10)
+    findings = judged(accepted(history, (1, 1), *NEW, ms=300), tmp_path)
     assert found(findings)["double-accept"] == (3, 2)
     assert findings.verdict == "violated"
 
@@ -276,18 +277,18 @@ def test_a_record_delivered_behind_a_commit_before_the_election_stays_a_violatio
 
 def test_two_accepts_of_one_record_do_not_follow_from_its_overwriting(tmp_path: Path) -> None:
     """Message 2 was accepted twice before it was overwritten, message 3 once."""
-    history = _accepted(unclean(group=SHARE), *OLD, ms=10)
+    history = accepted(unclean(group=SHARE), *OLD, ms=10)
     who = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0, "offset": 2}
     history.add("share_events", kind="accepted", at_ns=at(50), delivery_count=None, **who)
-    findings = judged(_accepted(history, *NEW, ms=300), tmp_path)
+    findings = judged(accepted(history, *NEW, ms=300), tmp_path)
     assert found(findings)["double-accept"] == (2, 1)
     assert findings.verdict == "violated"
 
 
 def test_a_new_record_that_is_handed_out_after_its_own_accept_is_a_violation(tmp_path: Path) -> None:
     """That another one stood there before does not matter."""
-    history = _accepted(unclean(group=SHARE), *OLD, ms=10)
-    findings = judged(_accepted(_accepted(history, *NEW, ms=300), NEW[0], ms=400, kind="released"), tmp_path)
+    history = accepted(unclean(group=SHARE), *OLD, ms=10)
+    findings = judged(accepted(accepted(history, *NEW, ms=300), NEW[0], ms=400, kind="released"), tmp_path)
     assert found(findings)["delivered-after-accept"] == (2, 1)
     assert findings.verdict == "violated"
 
@@ -295,11 +296,11 @@ def test_a_new_record_that_is_handed_out_after_its_own_accept_is_a_violation(tmp
 @pytest.mark.parametrize("both", [True, False])
 def test_a_new_record_that_is_released_and_kept_is_a_lost_release(both: bool, tmp_path: Path) -> None:
     """The one before it was released, too, and had nowhere to go."""
-    history = _accepted(unclean(group=SHARE), *OLD[:2], ms=10)
-    _accepted(history, OLD[2], ms=20, kind="released")
+    history = accepted(unclean(group=SHARE), *OLD[:2], ms=10)
+    accepted(history, OLD[2], ms=20, kind="released")
     if both:
-        _accepted(history, NEW[0], ms=300, kind="released")
-    findings = judged(_accepted(history, *NEW[1:], ms=400), tmp_path)
+        accepted(history, NEW[0], ms=300, kind="released")
+    findings = judged(accepted(history, *NEW[1:], ms=400), tmp_path)
     assert found(findings)["lost-release"] == (1, int(not both))
     assert findings.verdict == ("violated" if both else "held"), findings.reasons
 

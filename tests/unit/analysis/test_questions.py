@@ -139,11 +139,12 @@ def test_a_jump_counts_where_something_was_jumped_over() -> None:
     """From 11 to 14 past 12 and 13; from 15 to 20 past nothing; from 20 back to 12."""
     log = _log((0, 0, 7, 10, 6), (0, 10, 7, 20, 1))
     delivered = _delivered(
-        (0, 0, 7, 10, 2, 1, 2), (0, 4, 7, 14, 2, 3, 4), (0, 10, 7, 20, 1, 5, 5), (0, 2, 7, 12, 1, 6, 6)
+        (0, 0, 7, 10, 2, 1, 2), (0, 4, 7, 14, 2, 3, 4), (3, 10, 7, 20, 1, 5, 5), (0, 2, 7, 12, 1, 6, 6)
     )
     skips, back = polls.steps(in_time(delivered), log)
-    assert skips.select("offset", "before").rows() == [(14, 11)]
-    assert back.select("offset", "before").rows() == [(12, 20)]
+    told = ("offset", "before", "before_producer", "before_seq")
+    assert skips.select(told).rows() == [(14, 11, 0, 1)]
+    assert back.select(told).rows() == [(12, 20, 3, 10)]
     assert not torn(in_time(delivered))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fakes.histories import at
+from fakes.histories import History, at
+from fakes.judging import judged
 from kaput.analysis.questions import questions
 from kaput.analysis.runs.columns import ABORTED, COMMITTED, UNKNOWN
 from kaput.scenario.anomalies import ANOMALIES
@@ -198,3 +200,15 @@ def test_a_case_is_told_word_for_word(name: str, more: dict[str, Any], sentence:
 def test_every_anomaly_has_a_sentence() -> None:
     """Each that the analysis counts can be told."""
     assert set(STORIES) == {*ANOMALIES}
+
+
+def test_a_sentence_names_the_partition_where_the_message_is(tmp_path: Path) -> None:
+    """Not the one that its sender was told, if it was told any."""
+    history = History(topics=[{"name": "orders", "partitions": 2}])
+    history.sent(0, 0, None, "unknown", partition=None).stored(3, 0, 0, partition=1)
+    history.sent(0, 1, None, "failed").stored(4, 0, 1, partition=1)
+    findings = judged(history, tmp_path)
+    for name, seq in (("recovered", 0), ("ghost", 1)):
+        (example,) = findings.anomaly(name)[0].examples
+        assert (example.seq, example.partition, example.offset) == (seq, 1, 3 + seq)
+        assert example.story.endswith(f"yet is stored as orders/1 offset {3 + seq}")

@@ -153,8 +153,8 @@ def reordered(copies: pl.DataFrame) -> pl.DataFrame:
     )
     late, tops = overlay([first, behind], _OFFSETS)
     late = late.join(tops.select("part", "seq", "top"), on=["part", "seq"]).drop("part")
+    # A run that has the top again is cut there: no part of it is on both sides.
     late = late.filter(pl.col("seq") < pl.col("top"))
-    late = late.with_columns(n=pl.min_horizontal("n", pl.col("top") - pl.col("seq")))
     return late.join(_epochs(copies, late.select(*_STREAM, "top").unique()), on=[*_STREAM, "top"], how="left")
 
 

@@ -67,7 +67,7 @@ def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl
     ).filter(same)
     held = covered(log, PLACES).rename({"offset": "begin", "n": "length"})
     jumps = stepped.filter(pl.col("offset") > pl.col("before") + 1).sort("offset")
-    # The last record below: the end of the last stretch that begins below, or what is just before the offset.
+    # The last stretch that begins below: it ends behind the delivery before, or nothing was jumped over.
     below = jumps.join_asof(
         held,
         left_on="offset",
@@ -76,8 +76,7 @@ def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl
         allow_exact_matches=False,
         check_sortedness=False,
     )
-    stored = pl.min_horizontal(pl.col("begin") + pl.col("length"), "offset") - 1
-    skipped = below.drop_nulls("begin").filter(stored > pl.col("before"))
+    skipped = below.drop_nulls("begin").filter(pl.col("begin") + pl.col("length") - 1 > pl.col("before"))
     return skipped, stepped.filter(pl.col("offset") <= pl.col("before"))
 
 

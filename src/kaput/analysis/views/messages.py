@@ -57,7 +57,9 @@ class Messages:
 
     def _where_and_when(self, rows: pl.DataFrame) -> pl.DataFrame:
         at_ns = pl.Series("at_ns", self.times["attempts"][rows["row"].to_numpy()], pl.Int64)
-        return rows.drop("offset").rename({"first_offset": "offset"}).with_columns(at_ns)
+        # What its sender was told of the partition may be nothing, or another one.
+        place = pl.coalesce("first_place", "place")
+        return rows.with_columns(at_ns, place=place, offset="first_offset")
 
 
 def _no_runs() -> dict[str, pl.DataFrame]:

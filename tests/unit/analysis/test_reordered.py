@@ -1,0 +1,144 @@
+"""Reordered messages: whether their partition changed its leader between attempt and outcome, by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from kaput.analysis.facts.timeline import Change
+from kaput.analysis.questions import order
+from kaput.analysis.questions.order import Reordered
+from kaput.core import TopicPartition
+from kaput.verdict.facts import Reordered as Swapped
+
+ELECTIONS = {7: [100, 200], 8: [150]}
+
+
+def _late(*rows: tuple[int | None, ...]) -> pl.DataFrame:
+    """Stretches of reordered messages."""
+    names = ("producer", "seq", "n", "place", "offset", "epoch", "top", "top_epoch")
+    return pl.DataFrame(list(rows), schema=dict.fromkeys(names, pl.Int64), orient="row")
+
+
+def _run(late: pl.DataFrame, across: dict[int, int] | None = None) -> Any:
+    sums = {"late": late}
+    if across is not None:
+        sums["across"] = pl.DataFrame(list(across.items()), schema=["producer", "n"], orient="row")
+    return SimpleNamespace(sums=sums)
+
+
+# The stretch 10 to 12 of producer 0 in place 7, and 11 to 12 of producer 1 in place 8; 20 of producer 0 in 9.
+LATE = _late((1, 11, 2, 8, 0, 3, 30, 3), (0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 1, 9, 0, 3, 30, 3))
+
+
+@pytest.mark.parametrize(
+    ("sent", "counts"),
+    [
+        ((0, 10, 90, 110), True),
+        ((0, 12, 99, 100), True),  # by the moment of the outcome
+        ((0, 11, 100, 110), False),  # it led already when it was attempted
+        ((0, 11, 100, 200), True),
+        ((0, 11, 101, 199), False),
+        ((0, 11, 110, None), True),  # the outcome is not known
+        ((0, 11, 200, None), False),
+        ((0, 9, 90, 110), False),
+        ((0, 13, 90, 110), False),
+        ((1, 11, 90, 110), False),  # its partition got its leader at 150
+        ((1, 12, 90, 160), True),
+        ((1, 10, 90, 160), False),
+        ((0, 20, 90, 160), False),  # its partition never got another
+    ],
+)
+def test_which_messages_an_election_came_across(sent: tuple[int | None, ...], counts: bool) -> None:
+    """One of their own partition, after the attempt and not after the outcome."""
+    schema = dict.fromkeys(("producer", "seq", "attempt_ns", "done_ns"), pl.Int64)
+    others = [(0, 30, 0, 500), (2, 11, 0, 500), (0, 1, 0, 500)]
+    rows = pl.DataFrame([sent, *others], schema=schema, orient="row")
+    found = order.across(rows, LATE, ELECTIONS)
+    assert found.rows() == ([(sent[0], 1)] if counts else [])
+
+
+def test_messages_by_producer_and_change_of_leader() -> None:
+    """Epochs that differ tell it; else the sends, of which those found there move to the other side."""
+    late = _late(
+        *((0, 10, 3, 7, 0, 3, 30, 4), (0, 20, 5, 7, 9, 4, 30, 4), (1, 5, 2, 7, 0, 3, 9, 3)),
+        *((0, 40, 1, 7, 0, None, 50, 4), (2, 1, 6, 8, 0, 3, 9, 3)),
+    )
+    told = [
+        *(Swapped(0, 6, False), Swapped(0, 3, True)),
+        *(Swapped(1, 2, False), Swapped(2, 6, False)),
+    ]
+    assert _told(late) == told
+    told = [Swapped(0, 2, False), Swapped(0, 7, True), Swapped(1, 2, True), Swapped(2, 6, False)]
+    assert _told(late, {0: 4, 1: 2}) == told
+
+
+def _told(late: pl.DataFrame, across: dict[int, int] | None = None) -> list[Swapped]:
+    ((section, key, fields),) = Reordered().report(_run(late, across))
+    assert (section, key, list(fields)) == ("facts", None, ["reordered"])
+    found: list[Swapped] = fields["reordered"]
+    return found
+
+
+def _change(at_ns: int, kind: str, led_before: int | None) -> Change:
+    return Change(at_ns, kind, 1, 3, None, led_before)
+
+
+def _timeline() -> Any:
+    orders, bills, idle = (TopicPartition("orders", 0), TopicPartition("bills", 0), TopicPartition("idle", 0))
+    return {
+        orders: [_change(5, "leader", None), _change(100, "leader", 2), _change(150, "isr", 2)],
+        bills: [_change(5, "leader", None)],
+        idle: [_change(170, "leader", 2)],
+    }
+
+
+def test_sends_are_asked_for_once_and_only_where_they_can_tell() -> None:
+    """Not where epochs differ, nor of a partition that never changed its leader."""
+    codes = {TopicPartition("orders", 0): 7, TopicPartition("bills", 0): 8, TopicPartition("idle", 0): 9}
+    run = _run(_late((0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 3, 7, 0, 3, 30, 4), (0, 30, 3, 8, 0, 3, 40, 3)))
+    run.names, run.timeline = SimpleNamespace(code=codes.get), SimpleNamespace(changes=_timeline())
+    asked = Reordered().before_sends(run)
+    assert asked is not None and asked.open is not None
+    assert asked.elections == {7: [100], 9: [170]}
+    assert asked.open["seq"].to_list() == [10]
+    assert asked.before_sends(run) is None
+    run.sums["late"] = run.sums["late"][1:]
+    assert Reordered().before_sends(run) is None
+
+
+def test_a_message_late_in_two_places_counts_once() -> None:
+    """In the first of them, also where only a part of the stretch is there."""
+    late = _late((0, 12, 3, 8, 5, 3, 30, 3), (0, 10, 4, 7, 90, 3, 31, 3), (1, 12, 1, 9, 0, 3, 30, 3))
+    found = order.messages(late).select("producer", "seq", "n", "place", "offset", "top")
+    assert sorted(found.rows()) == [
+        *((0, 10, 2, 7, 90, 31), (0, 12, 2, 7, 92, 31), (0, 14, 1, 8, 7, 30)),
+        (1, 12, 1, 9, 0, 30),
+    ]
+
+
+def test_the_epoch_of_the_greatest_message_is_that_of_its_first_copy() -> None:
+    """Message 9 is there twice, message 4 comes behind it, and so does 5, of which 9 is no copy."""
+    names = ("producer", "seq", "place", "offset", "n", "epoch")
+    rows = [
+        (0, 9, 7, 0, 1, 2),
+        (0, 4, 7, 1, 2, 3),
+        (0, 9, 7, 3, 1, 4),
+        (0, 20, 8, 0, 1, 9),
+        (1, 9, 7, 9, 1, 8),
+    ]
+    log = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64), orient="row")
+    found = order.reordered(log.with_columns(intact=True, visible=True))
+    told = found.select("producer", "seq", "n", "place", "offset", "epoch", "top", "top_epoch").rows()
+    assert sorted(told) == [(0, 4, 2, 7, 1, 3, 9, 2)]
+
+
+def test_the_span_of_seqs_that_is_asked_for() -> None:
+    """From the first of them to the last."""
+    spans: list[tuple[str, Any]] = []
+    extents = SimpleNamespace(meets=lambda name, span: bool(spans.append((name, span))))
+    Reordered(LATE).wants(extents)  # type: ignore[arg-type]
+    assert spans == [("seq", (10, 20))]
