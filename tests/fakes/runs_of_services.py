@@ -34,7 +34,7 @@ def slow() -> History:
         )
     ms = 0
     for seq in range(120):
-        partition, took = seq // 60, 1_001 + 10 * (seq % 7 == 3) + (999 if seq == 117 else 0)
+        partition, took = 1 - seq // 60, 1_001 + 10 * (seq % 7 == 3) + (999 if seq == 117 else 0)
         times = {"partition": partition, "attempt_ns": at(ms), "done_ns": at(ms + took)}
         history.acked(0, seq, seq % 60, **times)
         polled = ms + took + (1_500 if seq % 10 == 0 else 3)

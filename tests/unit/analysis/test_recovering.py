@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kaput.analysis.questions.recovery import Reached, first_acks, first_deliveries
+from kaput.analysis.questions.recovery import Reached, _ms, first_acks, first_deliveries
 
 
 def _stretches(*rows: tuple[object, ...]) -> pl.DataFrame:
@@ -58,3 +58,10 @@ def test_first_deliveries_of_several_faults() -> None:
     ]
     found = first_deliveries(stretches, pl.DataFrame(parts), polls, reached)
     assert sorted(found.rows()) == [("one", 120), ("one", 200), ("two", 300)]
+
+
+def test_what_took_less_than_a_millisecond_did_not_take_one() -> None:
+    """And what the cluster saw a little before took no time."""
+    assert [_ms(*times) for times in ((1_000_000, 1_400_000), (5, 5), (9, 5), (None, 5), (5, None))] == [
+        *(0.4, 0.0, 0.0, None, None)
+    ]
