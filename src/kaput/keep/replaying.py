@@ -55,6 +55,15 @@ _REJECTED = frozenset(
 )  # fmt: skip
 
 
+# Brokers reject all that the client sent with the message that is to blame.
+_OF_THE_BATCH = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+    }
+)  # fmt: skip
+
+
 @dataclass
 class Replayed:
     """What a replay did."""
@@ -184,21 +193,30 @@ class _Replay:
                 ready = ready[end:]
 
     def _send(self, records: list[Record]) -> None:
-        """One batch, and again without those that Kafka rejects."""
+        """One batch, and again without those that Kafka rejects; halved where it does not say which."""
         while records:
             name = _BATCH + secrets.token_hex(8)
             ids = [record.id for record in records]
             self._store.note(name, json.dumps({"ids": ids, "transaction": self._exactly_once}))
             sent = self._commit(records, name) if self._exactly_once else self._acknowledge(records)
-            rejected = [record for record in records if record.id in self._errors]
             self._store.remove([record.id for record in sent], name)
-            self._done.delivered += len(sent)
-            doubted = set().union(*self._doubts.values())
-            self._done.maybe_twice += sum(
-                one.in_doubt or one.sending_until_ms > 0 or one.id in doubted for one in sent
-            )
-            self._reject(rejected)
-            records = [] if sent else [record for record in records if record not in rejected]
+            self._count(sent)
+            alone = len(records) == 1
+            errors = {one: error for one, error in self._errors.items() if error.code() in _REJECTED}
+            clear = {one for one, error in errors.items() if alone or error.code() not in _OF_THE_BATCH}
+            self._reject([record for record in records if record.id in clear])
+            settled = clear.union(record.id for record in sent)
+            records = [record for record in records if record.id not in settled]
+            if len(clear) < len(errors) and len(records) > 1:
+                self._send(records[: len(records) // 2])
+                records = records[len(records) // 2 :]
+
+    def _count(self, sent: list[Record]) -> None:
+        doubted = set().union(*self._doubts.values())
+        self._done.delivered += len(sent)
+        self._done.maybe_twice += sum(
+            one.in_doubt or one.sending_until_ms > 0 or one.id in doubted for one in sent
+        )
 
     def _acknowledge(self, records: list[Record]) -> list[Record]:
         """The records that were acknowledged; they go even if others fail."""
@@ -246,21 +264,19 @@ class _Replay:
                 raise
 
     def _produce(self, records: list[Record]) -> None:
-        """Sends them and waits for all reports. Raises KafkaException if the cluster is to blame."""
+        """Sends them and waits for reports. Raises KafkaException if the cluster is to blame."""
         self._errors = {}
         for record in records:
             self._produce_one(record)
-        # In a transaction, what is left when one has failed has no report before the abort.
-        while self._producer.flush(_TICK_S) and not (self._exactly_once and self._errors):
+        # In a transaction the others fail with a rejected one: at once, or without a report until the abort.
+        while self._producer.flush(_TICK_S) and not (self._exactly_once and self._has_rejected()):
             pass
         for error in self._errors.values():
-            if error.code() not in _REJECTED and not self._has_rejected():
+            if error.code() not in _REJECTED and not (self._exactly_once and self._has_rejected()):
                 raise KafkaException(error)
-        self._errors = {one: error for one, error in self._errors.items() if error.code() in _REJECTED}
 
     def _has_rejected(self) -> bool:
-        """Whether a message is to blame; in a transaction others then fail with it."""
-        return self._exactly_once and any(error.code() in _REJECTED for error in self._errors.values())
+        return any(error.code() in _REJECTED for error in self._errors.values())
 
     def _produce_one(self, record: Record) -> None:
         def report(error: KafkaError | None, _message: Any) -> None:
