@@ -279,9 +279,11 @@ class _Replay:
         return any(error.code() in _REJECTED for error in self._errors.values())
 
     def _produce_one(self, record: Record) -> None:
+        errors = self._errors  # of this try: reports of what an abort purged may come during the next one
+
         def report(error: KafkaError | None, _message: Any) -> None:
             if error is not None:
-                self._errors[record.id] = error
+                errors[record.id] = error
 
         while True:
             try:
