@@ -37,6 +37,7 @@ GROUP = "kaput-keep"
 _BATCH = "batch:"
 _IDENTITY = "identity"
 _TICK_S = 0.1
+_TRIES = 5  # of a transaction that fails without a message to blame
 _CONNECT_S = 10.0
 _ANSWER_S = 60.0
 _BATCH_BYTES = 8 << 20
@@ -62,6 +63,10 @@ _OF_THE_BATCH = frozenset(
         KafkaError.RECORD_LIST_TOO_LARGE,
     }
 )  # fmt: skip
+
+
+# What befalls the other messages of a transaction that has to be aborted.
+_COLLATERAL = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._STATE})
 
 
 @dataclass
@@ -194,6 +199,7 @@ class _Replay:
 
     def _send(self, records: list[Record]) -> None:
         """One batch, and again without those that Kafka rejects; halved where it does not say which."""
+        tries = 0
         while records:
             name = _BATCH + secrets.token_hex(8)
             ids = [record.id for record in records]
@@ -207,6 +213,9 @@ class _Replay:
             self._reject([record for record in records if record.id in clear])
             settled = clear.union(record.id for record in sent)
             records = [record for record in records if record.id not in settled]
+            tries = 0 if errors else tries + 1
+            if records and tries == _TRIES:
+                raise KafkaException(next(iter(self._errors.values())))
             if len(clear) < len(errors) and len(records) > 1:
                 self._send(records[: len(records) // 2])
                 records = records[len(records) // 2 :]
@@ -271,8 +280,10 @@ class _Replay:
         # In a transaction the others fail with a rejected one: at once, or without a report until the abort.
         while self._producer.flush(_TICK_S) and not (self._exactly_once and self._has_rejected()):
             pass
+        if self._exactly_once and self._has_rejected():
+            return
         for error in self._errors.values():
-            if error.code() not in _REJECTED and not (self._exactly_once and self._has_rejected()):
+            if error.code() not in _REJECTED and not (self._exactly_once and error.code() in _COLLATERAL):
                 raise KafkaException(error)
 
     def _has_rejected(self) -> bool:
