@@ -23,6 +23,9 @@ from kaput.keep.store import PAGE, StoreError
 
 OnDelivery = Callable[[Any, Any], None]
 _STORE_AGAIN_S = 0.5
+# Messages sent at once share a number with some that follow; the last bits are their order of failure.
+PLACES = 20
+_LAST = (1 << PLACES) - 1
 HELD_BACK = "an earlier message of its key is kept"
 # Sending these again would only fail again.
 _FINAL = frozenset(
@@ -52,10 +55,11 @@ class Deliveries:
         self._settling = threading.Lock()
         self._store_again_at = 0.0
         self._ending = False
+        self._failures = 0
 
     def id_of(self, seq: int) -> str:
         """The identity of a message."""
-        return f"{self._session}-{seq:012x}"
+        return f"{self._session}-{seq:016x}"
 
     def queued(self) -> int:
         """Messages that are not counted yet."""
@@ -82,11 +86,14 @@ class Deliveries:
             with self.lock:
                 self.in_hand -= 1
                 self.counts.acked += 1
-                if self.order.watches:
-                    self.counts.overtaken += self.order.acked((message.topic(), message.key()), seq)
+                if self.order.late or self.order.kept:
+                    self.counts.overtaken += self.order.acked((message.topic(), message.key()), seq | _LAST)
             if report is not None:
                 report(None, message)
             return
+        with self.lock:
+            self._failures += 1
+            seq |= self._failures & _LAST
         record = Record(
             id=self.id_of(seq), topic=message.topic(), key=message.key(), value=message.value(),
             headers=header_pairs(headers), timestamp_ms=max(0, message.timestamp()[1]), kept_ms=now_ms(),
@@ -225,7 +232,7 @@ class Deliveries:
             self.to_keep.popleft()
             self.counts.kept += 1
             self.counts.kept_by[store] = self.counts.kept_by.get(store, 0) + 1
-            self.to_keep.extend(behind.failed(HELD_BACK) for behind in self.order.kept(item))
+            self.to_keep.extend(behind.failed(HELD_BACK) for behind in self.order.is_kept(item))
         _call(item)
 
     def _send_again(self) -> None:
