@@ -4,8 +4,9 @@
     python benchmarks/idempotence.py --only traffic,crashes        those parts; the others keep their figures
     python benchmarks/idempotence.py --only stores --ids 100000000     one more size
 
-Parts: traffic (mistakes by kind of trouble), crashes (between effect and mark), stores (bytes and seconds per
-message), spark (Structured Streaming), kafka (real brokers). Figures are kept in results/idempotence.json.
+Parts: traffic (mistakes by kind of trouble), crashes (between effect and mark), stores (bytes and CPU time
+per message), speed (beside no filter, in turns), spark (Structured Streaming), kafka (real brokers). Figures
+are kept in results/idempotence.json.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,7 @@ from kaput.dedup.troubles import FILTERS, troubles
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "idempotence.json"
 SEEDS, SMALL = range(20), 1_000_000
+SPEED, ROUNDS = 200_000, 3
 # Each commit of ids in no order rewrites nearly every page that it touches: seldom, or it takes hours.
 SELDOM = 100_000
 
@@ -69,6 +72,22 @@ def _store(way: str, count: int, batch: int) -> dict[str, Any]:
     return {**json.loads(output), "load": round(os.getloadavg()[0], 1)}
 
 
+def measure_speed() -> dict[str, Any]:
+    """Of each way its median, and the median of its ratio to no filter in the same round."""
+    rounds = []
+    for _ in range(ROUNDS):
+        one = {way: _store(way, SPEED, 1000) for way in STORES}
+        rounds.append({way: SPEED / measured["seconds"] for way, measured in one.items()})
+    ways = {
+        way: {
+            "per_s": statistics.median(one[way] for one in rounds),
+            "ratio": statistics.median(one[way] / one["none"] for one in rounds),
+        }
+        for way in STORES
+    }
+    return {"count": SPEED, "ways": ways}
+
+
 def measure_kafka() -> dict[str, Any]:
     """The scenarios, with filters on the plain producer's log; then producers that are killed, and speed."""
     with tempfile.TemporaryDirectory() as runs:
@@ -102,6 +121,17 @@ def machine() -> str:
     )
 
 
+def kept() -> dict[str, Any]:
+    """The figures so far."""
+    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    return found
+
+
+def keep(part: str, measured: dict[str, Any]) -> None:
+    """In place of the part's figures so far."""
+    RESULTS.write_text(json.dumps({**kept(), part: measured}, indent=1))
+
+
 def main() -> None:
     """Measures, keeps the figures, writes the page."""
     parser = argparse.ArgumentParser(
@@ -113,11 +143,11 @@ def main() -> None:
     parser.add_argument("--ids", type=int, action="append", default=[], help="a further size of the stores")
     given = parser.parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     measures = {
         "traffic": measure_traffic,
         "crashes": idempotence_crashes.results,
         "stores": lambda: measure_stores([SMALL, 10 * SMALL, *given.ids]),
+        "speed": measure_speed,
         "spark": lambda: json.loads(
             subprocess.check_output([sys.executable, HERE / "idempotence_spark.py"], text=True)
         ),
@@ -128,9 +158,8 @@ def main() -> None:
         parser.error(f"--only: {', '.join(sorted(unknown))}; there are {', '.join(measures)}")
     for part in parts:
         print(part, flush=True)
-        found[part] = {"figures": measures[part](), "machine": machine()}
-        RESULTS.write_text(json.dumps(found, indent=1))
-    write_page(found)
+        keep(part, {"figures": measures[part](), "machine": machine()})
+    write_page(kept())
 
 
 if __name__ == "__main__":

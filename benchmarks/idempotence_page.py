@@ -64,30 +64,27 @@ def crashes_table(found: list[dict[str, Any]]) -> str:
 
 def stores_table(found: list[dict[str, Any]]) -> str:
     """A row for each measurement."""
-    alone = {one["count"]: one["cpu_s"] / one["count"] for one in found if one["way"] == "none"}
     rows = []
     for one in sorted(found, key=lambda one: (one["count"], list(STORES).index(one["way"]), one["batch"])):
         count = one["count"]
-        cpu = one["cpu_s"] / count - alone.get(count, min(alone.values())) * (one["way"] != "none")
-        restart = f"{one['restart_s'] * 1000:.1f} ms, {one['restart_read_bytes'] / 1000:,.0f} kB"
-        forgets = one["way"].startswith("memory") or one["way"] == "marks-memory"
         sizes = [_per(one[f"{kind}_bytes"], count) for kind in ("memory", "disk", "written")]
-        rows.append([
-            STORES[one["way"]], f"{count:,}", f"{one['batch']:,}", f"{cpu * 1e6:.1f}",
-            f"{count / one['seconds']:,.0f}", *sizes,
-            "" if one["way"] == "none" else "forgets all" if forgets else restart,
-        ])  # fmt: skip
-    head = [
-        "way",
-        "messages",
-        "records per commit",
-        "CPU µs per message",
-        "messages/s",
-        "memory, bytes per message",
-    ]
+        restart = f"{one['restart_s'] * 1000:,.1f} ms, {one['restart_read_bytes'] / 1000:,.0f} kB"
+        forgets = one["way"].startswith("memory") or one["way"] == "marks-memory"
+        restart = "" if one["way"] == "none" else "forgets all" if forgets else restart
+        head = [STORES[one["way"]], f"{count:,}", f"{one['batch']:,}", f"{one['cpu_s'] / count * 1e6:.1f}"]
+        rows.append([*head, *sizes, restart])
+    head = ["way", "messages", "per commit", "CPU, µs per message", "memory, bytes per message"]
     return table(
         [*head, "disk, bytes per message", "written, bytes per message", "restart: time, read"], rows
     )
+
+
+def speed_table(found: dict[str, Any]) -> str:
+    """A row for each way, beside no filter."""
+    rows = [
+        [STORES[way], f"{one['per_s']:,.0f}", f"{one['ratio']:.2f}"] for way, one in found["ways"].items()
+    ]
+    return table(["way", f"messages/s, {found['count']:,} of them", "no filter = 1"], rows)
 
 
 def _per(total: int, count: int) -> str:
@@ -147,6 +144,7 @@ TABLES = {
     "traffic": traffic_table,
     "crashes": crashes_table,
     "stores": stores_table,
+    "speed": speed_table,
     "spark": spark_tables,
     "kafka": kafka_tables,
 }

@@ -3,7 +3,7 @@
     python benchmarks/idempotence_spark.py          prints JSON; called by idempotence.py
 
 Each log is ten micro-batches. The sink dies once, after the effects of the fifth and before Spark commits it.
-Records are a second apart.
+Records are a second apart, or messages of a source are (LATE).
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from kaput.dedup.traffic import Delivery
 from kaput.dedup.troubles import troubles
 
 BATCHES, CRASH_AT, MESSAGES, LARGE = 10, 4, 2_000, 500_000
-KINDS = (
-    "retries, one request in flight",
-    "retries, five requests in flight",
-    "a producer writes to three partitions",
-    "a producer comes back with its memory",
-)
+AGAIN, LATE = "200 messages are sent again half an hour later", "three partitions, timestamps of creation"
+KINDS = {
+    "retries, five requests in flight": "retries, five requests in flight",
+    "a producer comes back with its memory": "a producer comes back with its memory",
+    AGAIN: "retries, one request in flight",
+    LATE: "a producer writes to three partitions",
+}
 QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "dropDuplicatesWithinWatermark, 1 day": lambda records: every_id(records, "1 day"),
     "dropDuplicatesWithinWatermark, 5 s": lambda records: every_id(records, "5 seconds"),
@@ -45,13 +46,14 @@ SQL = {
 
 def mistakes(spark: SparkSession, kind: str, query: str) -> dict[str, object]:
     """Of one query on one log, with the crash: by an ordinary sink, and by one that knows batches."""
-    log = troubles(1, messages=MESSAGES)[kind].read()
+    log = troubles(1, messages=MESSAGES)[KINDS[kind]].read()
+    log += log[:200] if kind == AGAIN else []
 
     def scored(positions: Sequence[int]) -> list[int]:
         return list(score(log, (log[position].message for position in positions)))
 
     with tempfile.TemporaryDirectory() as folder:
-        write_batches(log, Path(folder) / "log", BATCHES)
+        write_batches(log, Path(folder) / "log", BATCHES, created=kind == LATE)
         sink = Sink(crash_at=CRASH_AT)
         replay(spark, Path(folder) / "log", QUERIES[query], sink, Path(folder) / "checkpoint")
     return {

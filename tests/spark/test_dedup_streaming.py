@@ -80,6 +80,19 @@ def test_a_copy_that_comes_after_the_delay_passes(session: SparkSession, tmp_pat
     assert scored(log, short.appended) == Score(10, 0)
 
 
+def test_a_new_record_older_than_the_watermark_is_dropped(session: SparkSession, tmp_path: Path) -> None:
+    """Two partitions, one read after the other: the second one's messages are late, and never pass."""
+    made = troubles(0, messages=40)["none"].read()
+    other = [Delivery(one.record._replace(partition=1, id=-at), 100 + at) for at, one in enumerate(made)]
+    write_batches([*made, *other], tmp_path / "log", 4, created=True)
+    sink = Sink()
+    replay(
+        session, tmp_path / "log", lambda records: every_id(records, "5 seconds"), sink, tmp_path / "state"
+    )
+    found = scored([*made, *other], sink.appended)
+    assert found.passed == 0 and 0 < found.dropped <= 40
+
+
 def for_a_day(records: DataFrame) -> DataFrame:
     """Longer than any log here."""
     return every_id(records, "1 day")

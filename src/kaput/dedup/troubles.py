@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from kaput.dedup.every_id import EveryId
 from kaput.dedup.filter import Filter
@@ -19,17 +21,14 @@ FILTERS: dict[str, Callable[[], Filter]] = {
     "the same without fencing": lambda: OneProducer(fencing=False),
 }
 
-_LOST = {"lost_requests": 0.05, "lost_acks": 0.05}
-_TWO = {"producers": 2, "partitions": 2}
-_CRASHES = {"crashes": 0.005, **_TWO, **_LOST}
+_LOST: dict[str, Any] = {"lost_requests": 0.05, "lost_acks": 0.05}
+_TWO: dict[str, Any] = {"producers": 2, "partitions": 2}
+_CRASHES: dict[str, Any] = {"crashes": 0.005, **_TWO, **_LOST}
 
 
 def troubles(seed: int, messages: int = 1000) -> dict[str, Traffic]:
     """One traffic for each kind of trouble; all but the first lose requests and acknowledgements as well."""
-
-    def of(**settings: object) -> Traffic:
-        return Traffic(seed=seed, messages=messages, **settings)  # type: ignore[arg-type]
-
+    of = partial(Traffic, seed=seed, messages=messages)
     return {
         "none": of(),
         "retries, one request in flight": of(**_LOST),

@@ -19,12 +19,16 @@ from kaput.dedup.filter import Record
 from kaput.dedup.streaming.filters import SCHEMA
 from kaput.dedup.traffic import Delivery
 
-_BEGIN_S = 1_700_000_000  # of the first record; each is a second later than the one before
+_BEGIN_S = 1_700_000_000  # when the first record was written
 _TYPES = {"topic": pa.string(), "partition": pa.int32(), "producer": pa.int32(), "epoch": pa.int32()}
 
 
-def write_batches(deliveries: Sequence[Delivery], folder: Path, batches: int) -> None:
-    """One Parquet file for each micro-batch, in the order in which a consumer reads."""
+def write_batches(deliveries: Sequence[Delivery], folder: Path, batches: int, created: bool = False) -> None:
+    """One Parquet file for each micro-batch, in the order in which a consumer reads.
+
+    Timestamps: each record is a second later than the one before. `created`: each message is a second later
+    than the one before it in its source, and a copy has the time of the first, as with Kafka's CreateTime.
+    """
     folder.mkdir(parents=True)
     size = -(-len(deliveries) // batches)
     for batch, begin in enumerate(range(0, len(deliveries), size)):
@@ -36,7 +40,8 @@ def write_batches(deliveries: Sequence[Delivery], folder: Path, batches: int) ->
             for index, name in enumerate(Record._fields)
         }
         columns["position"] = pa.array(positions, pa.int64())
-        times = [(_BEGIN_S + position) * 1_000_000 for position in positions]
+        seconds = [row.number for row in rows] if created else positions
+        times = [(_BEGIN_S + second) * 1_000_000 for second in seconds]
         columns["at"] = pa.array(times, pa.timestamp("us", tz="UTC"))
         pq.write_table(pa.table(columns), path)
         # Spark reads files in the order of their times.
