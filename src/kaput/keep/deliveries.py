@@ -80,17 +80,25 @@ class Deliveries:
             headers=list(record.headers) or None,
         )  # fmt: skip
 
-    def reported(self, seq: int, headers: Any, report: OnDelivery | None, error: Any, message: Any) -> None:
-        """The delivery report of a message that is no Item: it was sent at once."""
-        if error is None:
-            with self.lock:
+    def listener(self, seq: int, headers: Any, report: OnDelivery | None) -> OnDelivery:
+        """The delivery report of messages that were sent at once: the only code that each of them runs."""
+        lock, counts, order = self.lock, self.counts, self.order
+
+        def reported(error: Any, message: Any) -> None:
+            if error is not None:
+                self._failed(seq, headers, report, error, message)
+                return
+            with lock:
                 self.in_hand -= 1
-                self.counts.acked += 1
-                if self.order.late or self.order.kept:
-                    self.counts.overtaken += self.order.acked((message.topic(), message.key()), seq | _LAST)
+                counts.acked += 1
+                if order.late or order.kept:
+                    counts.overtaken += order.acked((message.topic(), message.key()), seq | _LAST)
             if report is not None:
                 report(None, message)
-            return
+
+        return reported
+
+    def _failed(self, seq: int, headers: Any, report: OnDelivery | None, error: Any, message: Any) -> None:
         with self.lock:
             self._failures += 1
             seq |= self._failures & _LAST

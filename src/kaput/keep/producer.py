@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -65,8 +64,10 @@ class Producer:
         self._spool_ms = (resends + 1) * settings["message.timeout.ms"] + _MARGIN_MS if spool_first else None
         self._is_plain = not (spool_first or ordered)
         self._closed = False
+        # What each message needs, at hand.
+        self._send, self._lock, self._counts = self._client.produce, self._all.lock, self._all.counts
         # The delivery report of the next messages, if nothing distinguishes them.
-        self._listener: Callable[[Any, Any], None] = partial(self._all.reported, 0, None, None)
+        self._listener = self._all.listener(0, None, None)
         self._listener_report: OnDelivery | None = None
         self._listener_ends = 0
 
@@ -87,8 +88,8 @@ class Producer:
         Raises Refused (a BufferError) where the policy says so, KafkaException where the client refuses it.
         """
         every, report = self._all, on_delivery or callback or self._default
-        with every.lock:
-            every.counts.sent = seq = every.counts.sent + 1
+        with self._lock:
+            self._counts.sent = seq = self._counts.sent + 1
             every.in_hand += 1
             listener = self._listener
             if seq >= self._listener_ends or report is not self._listener_report or headers is not None:
@@ -96,11 +97,9 @@ class Producer:
         if self._is_plain and not every.to_keep:
             try:
                 if timestamp or headers is not None:
-                    self._client.produce(
-                        topic, value, key, partition, listener, timestamp=timestamp, headers=headers
-                    )
+                    self._send(topic, value, key, partition, listener, timestamp=timestamp, headers=headers)
                 else:
-                    self._client.produce(topic, value, key, partition, listener)
+                    self._send(topic, value, key, partition, listener)
                 return
             except BufferError:
                 pass
@@ -117,9 +116,9 @@ class Producer:
         self._admit(Item(seq << PLACES, record, report))
         every.settle()
 
-    def _new_listener(self, seq: int, headers: Any, report: OnDelivery | None) -> Callable[[Any, Any], None]:
+    def _new_listener(self, seq: int, headers: Any, report: OnDelivery | None) -> OnDelivery:
         """One for several messages: an object for each would keep Python's garbage collector busy."""
-        self._listener = partial(self._all.reported, seq << PLACES, headers, report)
+        self._listener = self._all.listener(seq << PLACES, headers, report)
         self._listener_report = report
         self._listener_ends = seq + _SHARE if headers is None else 0
         return self._listener
