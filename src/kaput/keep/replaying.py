@@ -135,7 +135,7 @@ class _Replay:
             return self._done
         self._recover()
         began, before = time.monotonic(), -1
-        size = min(batch, max(1, int(rate or batch)))
+        size = batch if rate is None else min(batch, max(1, int(rate / 10)))  # ten steps a second
         # Once more from the start: meanwhile a producer may have kept messages that are older.
         while self._done.delivered > before:
             before, self._done.in_flight = self._done.delivered, 0
