@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -30,12 +31,12 @@ def reached(point: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Store(keep.SQLite):
-    """Passes points."""
+class Points:
+    """Passes points, in front of a store."""
 
     def note(self, name: str, text: str) -> str:
         """A batch is noted."""
-        found = super().note(name, text)
+        found: str = super().note(name, text)  # type: ignore[misc]
         if name.startswith("batch:"):
             reached("noted")
         return found
@@ -43,8 +44,16 @@ class Store(keep.SQLite):
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
         """A batch is removed."""
         reached("committed")
-        super().remove(ids, note)
+        super().remove(ids, note)  # type: ignore[misc]
         reached("removed")
+
+
+class Database(Points, keep.SQLite):
+    """A file."""
+
+
+class Log(Points, keep.FailureLog):
+    """A directory."""
 
 
 class Producer(confluent_kafka.Producer):
@@ -71,7 +80,7 @@ class Producer(confluent_kafka.Producer):
 if __name__ == "__main__":
     replaying.Producer = Producer  # type: ignore[misc]
     done = keep.replay(
-        Store(sys.argv[1]),
+        (Log if Path(sys.argv[1]).is_dir() else Database)(sys.argv[1]),
         {"bootstrap.servers": sys.argv[2], "log_level": 0},
         batch=20,
         exactly_once=sys.argv[4] == "exactly",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from fakes.everything import everything
 from fakes.histories import History, at, side_by_side
+from fakes.runs_of_services import slow
 from fakes.runs_with_faults import failover, outages
 from spark.test_anomalies import CASES
 from unit.analysis.test_consequences import BY_GROUPS, NEW, OLD, SHARE, accepted, handed, unclean
@@ -114,6 +115,7 @@ RUNS: Mapping[str, Callable[[], History]] = {
     "everything": everything,
     "failover": failover,
     "outages": outages,
+    "slow": slow,
     "resized": resized,
     "mishaps": mishaps,
     "elections": elections,

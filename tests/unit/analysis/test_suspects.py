@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
+from fakes.in_process import InProcess
 from fakes.judging import judged
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.reading import check
 
 
 def _killed(acks: str = "all", **fault: Any) -> History:
@@ -72,3 +75,42 @@ def test_lost_without_an_offset_and_without_a_cause(
     found = judged(history, tmp_path)
     assert found.lost == 3
     assert [one.lost_without_offset for one in found.suspects] == ([suspected] if suspected else [])
+
+
+@pytest.mark.parametrize(
+    ("attempt", "done", "suspected"),
+    [
+        *((1_000, 1_000, True), (1_000, 1_001, True), (2_999, 3_000, True)),
+        *((999, 1_000, False), (2_999, 3_001, False), (3_000, 3_001, False)),
+    ],
+)
+def test_a_single_message_at_the_edge_of_the_time(
+    attempt: float, done: float, suspected: bool, tmp_path: Path
+) -> None:
+    """The moments at which that time begins and ends are in it."""
+    found = judged(_sent(_killed(), 0, attempt, done), tmp_path)
+    assert [one.acked_leaderless for one in found.suspects] == ([1] if suspected else [])
+
+
+def test_a_leader_that_never_came_is_missing_to_the_end(tmp_path: Path) -> None:
+    """Nothing tells of an election, of a start or of a heal."""
+    producer = {"topic": "orders", "acks": "all"}
+    history = History(producers=[producer]).led(1, 0, -100, [1, 2]).fault(1, 1_000)
+    (suspect,) = judged(_sent(history, 0, 900_000, 900_001), tmp_path).suspects
+    assert (suspect.client, suspect.acked_leaderless) == ("librdkafka", 1)
+
+
+def test_what_was_sent_with_acks_0_is_lost_without_an_offset_and_without_suspicion(tmp_path: Path) -> None:
+    """Its loss has a cause."""
+    producer = {"topic": "orders", "acks": 0, "client": "command", "command": "liar"}
+    found = judged(History(producers=[producer]).acked(0, 0, 0).sent(0, 1, None), tmp_path)
+    assert (found.lost, found.suspects) == (1, [])
+
+
+def test_a_client_that_nothing_names_may_be_any_program(tmp_path: Path) -> None:
+    """There is no scenario."""
+    folder = History().acked(0, 0, 0).sent(0, 1, None).read_to_end().write(tmp_path)
+    folder.scenario_path.unlink()
+    (suspect,) = analyse(check(folder), InProcess()).suspects  # type: ignore[arg-type]
+    assert (suspect.client, suspect.lost_without_offset) == ("unknown", 1)
+    assert "producer 0 (unknown)" in suspect.story

@@ -6,20 +6,17 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
-from confluent_kafka import Producer
 
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
-from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.librdkafka.request_counts import METADATA_REQUESTS
 from kaput.workload.supervision.supervisor import Supervisor
 from waiting import eventually
@@ -33,28 +30,11 @@ def scenario(**producers: Any) -> Scenario:
     return Scenario.model_validate({"version": 1, "title": "t", "topics": topics, "workload": workload})
 
 
-@pytest.fixture
-def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Owner]:
-    """An owner with a registry of its own."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with Owner() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    """Where the mock listens, which lives as long as the client that made it; it has the topic."""
-    client = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
-    (broker,) = client.list_topics("orders", timeout=30).brokers.values()
-    yield f"{broker.host}:{broker.port}"
-    del client
-
-
-def supervisor(owner: Owner, of: Scenario, servers: str, path: Path) -> Supervisor:
+def supervisor(owner: Owner, of: Scenario, brokers: str, path: Path) -> Supervisor:
     """One whose run folder is `run`."""
     (path / "run").mkdir()
     heard = lambda n, at_ns: None  # noqa: E731
-    return Supervisor(owner, of, RunFolder(path / "run"), uuid.UUID(int=3), servers, [], heard)
+    return Supervisor(owner, of, RunFolder(path / "run"), uuid.UUID(int=3), brokers, [], heard)
 
 
 def rows(path: Path, table: str) -> list[dict[str, Any]]:
@@ -64,10 +44,10 @@ def rows(path: Path, table: str) -> list[dict[str, Any]]:
 
 
 def test_each_sends_its_own_messages_and_has_its_own_evidence(
-    owner: Owner, servers: str, tmp_path: Path
+    owner: Owner, brokers: str, tmp_path: Path
 ) -> None:
     """Six producers in three processes; every message has its attempt and its outcome."""
-    clients = supervisor(owner, scenario(config={"statistics.interval.ms": 100}), servers, tmp_path)
+    clients = supervisor(owner, scenario(config={"statistics.interval.ms": 100}), brokers, tmp_path)
     clients.start()
     assert [client.name for client in clients.producers] == ["producers-0-2", "producers-3-4", "producer-5"]
     clients.go()
@@ -78,14 +58,16 @@ def test_each_sends_its_own_messages_and_has_its_own_evidence(
     assert Counter(row["producer"] for row in sends) == {0: 40, 1: 40, 2: 40, 3: 40, 4: 40, 5: 10}
     assert len({(row["producer"], row["seq"]) for row in sends}) == len(sends)
     assert {row["outcome"] for row in sends} == {"acked"}
-    counted = {dict(row["labels"])["producer"] for row in rows(tmp_path, "samples")}
-    assert counted == {"0", "1", "2", "3", "4"}  # the sixth was not asked for statistics
-    assert all(row["name"] == METADATA_REQUESTS and row["value"] >= 1 for row in rows(tmp_path, "samples"))
+    samples = rows(tmp_path, "samples")
+    assert {row["name"] for row in samples} == {METADATA_REQUESTS}
+    most = {n: max(r["value"] for r in samples if dict(r["labels"])["producer"] == n) for n in "01234"}
+    assert min(most.values()) >= 1  # the first ones may come before the first request
+    assert "5" not in {dict(row["labels"])["producer"] for row in samples}  # it was not asked for statistics
 
 
-def test_their_process_can_be_killed_as_any(owner: Owner, servers: str, tmp_path: Path) -> None:
+def test_their_process_can_be_killed_as_any(owner: Owner, brokers: str, tmp_path: Path) -> None:
     """The run ends in a sentence, and what all of them had sent is evidence."""
-    clients = supervisor(owner, scenario(messages=10_000), servers, tmp_path)
+    clients = supervisor(owner, scenario(messages=10_000), brokers, tmp_path)
     clients.start()
     clients.go()
     assert eventually(lambda: clients.count("attempted") > 300, 20)

@@ -1,0 +1,67 @@
+"""The first acknowledgement and the first delivery after a fault, on a few rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kaput.analysis.questions.recovery import Reached, _ms, first_acks, first_deliveries
+
+
+def _stretches(*rows: tuple[object, ...]) -> pl.DataFrame:
+    """Stretches of (part, place, epoch, row, n, done_ns_last, outcome)."""
+    columns = {**dict.fromkeys(("part", "place", "epoch", "row", "n", "done_ns_last"), pl.Int64)}
+    return pl.DataFrame(list(rows), schema={**columns, "outcome": pl.String}, orient="row")
+
+
+DONES = np.array([99, 100, 120, 149, 150, 200, 300, 90, 105], np.int64)
+
+
+@pytest.mark.parametrize(
+    ("reached", "rows", "found"),
+    [
+        (Reached("f", 7, 100, None, None), (0, 5), 100),  # at that moment is after it
+        (Reached("f", 7, 100, None, None), (0, 1), None),
+        (Reached("f", 7, 100, None, None), (1, 1), 100),
+        (Reached("f", 7, 101, None, None), (0, 5), 120),
+        (Reached("f", 7, 100, None, 150), (0, 7), 150),  # without its epochs, the time tells
+        (Reached("f", 7, 100, None, 150), (4, 1), 150),
+        (Reached("f", 7, 100, None, 90), (1, 4), 100),
+        (Reached("f", 7, 100, 3, 150), (2, 4), 120),  # an election that was seen late
+        (Reached("f", 7, 100, 4, 150), (2, 4), None),  # what an earlier leader stored
+        (Reached("f", 8, 100, None, None), (0, 5), None),
+    ],
+)
+def test_the_first_acknowledgement_after_a_fault(
+    reached: Reached, rows: tuple[int, int], found: int | None
+) -> None:
+    """Of its partition; by the new leader, where the epochs tell."""
+    first, n = rows
+    last = int(DONES[first : first + n].max())
+    stretches = _stretches((0, 7, 3, first, n, last, "acked"), (1, 7, 3, 1, 1, 100, "failed"))
+    told = first_acks(stretches, DONES, [reached])
+    assert told.rows() == ([] if found is None else [("f", found)])
+
+
+def test_first_deliveries_of_several_faults() -> None:
+    """Of what the new leader took, whatever its outcome; where no epoch is known nothing is told."""
+    stretches = _stretches(
+        *((0, 7, 3, 0, 2, 0, "acked"), (1, 7, 4, 2, 2, 0, "unknown"), (2, 8, 9, 4, 1, 0, "acked")),
+        (3, 7, 5, 5, 1, 0, "acked"),
+    )
+    parts = {"part": [0, 1, 2, 3, 1], "place": [7, 7, 8, 7, 9], "row": [0, 2, 6, 5, 8], "n": [2, 2, 1, 1, 1]}
+    polls = DONES
+    reached = [
+        *(Reached("one", 7, 100, 4, 110), Reached("two", 8, 250, 9, 260), Reached("none", 7, 100, None, 110)),
+        Reached("late", 7, 500, 4, 510),
+    ]
+    found = first_deliveries(stretches, pl.DataFrame(parts), polls, reached)
+    assert sorted(found.rows()) == [("one", 120), ("one", 200), ("two", 300)]
+
+
+def test_what_took_less_than_a_millisecond_did_not_take_one() -> None:
+    """And what the cluster saw a little before took no time."""
+    assert [_ms(*times) for times in ((1_000_000, 1_400_000), (5, 5), (9, 5), (None, 5), (5, None))] == [
+        *(0.4, 0.0, 0.0, None, None)
+    ]
