@@ -111,7 +111,7 @@ def spark_tables(found: dict[str, Any]) -> str:
 
 
 def kafka_tables(found: dict[str, Any]) -> str:
-    """Scenarios, then producers that were killed, then speed."""
+    """Scenarios, the plain producer's log through the filters, then producers that were killed."""
     scenarios = [
         [f"`{name}`", what, *(f"{found['scenarios'][name][key]:,}" for key in ("sent", "duplicate", "lost"))]
         for name, what in SCENARIOS.items()
@@ -125,6 +125,7 @@ def kafka_tables(found: dict[str, Any]) -> str:
         ]
         for one in found["killed"]
     ]  # fmt: skip
+    filtered = ", ".join(f"{name} {mistakes(score)}" for name, score in found["filtered"].items())
     filters = list(found["killed"][0]["after_filters"])
     head = [
         "producer",
@@ -135,7 +136,7 @@ def kafka_tables(found: dict[str, Any]) -> str:
     ]
     return (
         table(["scenario", "producer", "sent", "stored more than once", "lost"], scenarios)
-        + "\n\n"
+        + f"\n\nThe log of `idempotence-compare-off` through the filters: {filtered}.\n\n"
         + table([*head, "speed, plain = 1"], killed)
     )
 

@@ -98,7 +98,7 @@ def test_fencing_is_what_saves_messages_from_zombies() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_traffic_has_every_message_and_offsets_in_order(kind: str) -> None:
-    """A message that was never written would count as dropped by nobody; offsets have no gaps."""
+    """A message that was never written would not count as dropped; offsets have no gaps."""
     traffic = troubles(3)[kind]
     deliveries = traffic.read()
     times = Counter(one.message for one in deliveries)
