@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
+from fakes.histories import History
+from fakes.judging import counts, judged
 from kaput.analysis.facts.timeline import Change
 from kaput.analysis.questions import order
 from kaput.analysis.questions.order import Reordered
@@ -118,6 +121,14 @@ def test_a_message_late_in_two_places_counts_once() -> None:
         *((0, 10, 2, 7, 90, 31), (0, 12, 2, 7, 92, 31), (0, 14, 1, 8, 7, 30)),
         (1, 12, 1, 9, 0, 30),
     ]
+
+
+def test_the_account_of_a_message_late_in_two_places_balances(tmp_path: Path) -> None:
+    """Message 1 is stored twice, in either partition behind a later one."""
+    history = History(topics=[{"name": "orders", "partitions": 2}])
+    history.acked(0, 1, 1).stored(1, 0, 1, partition=1).acked(0, 2, 0).acked(0, 3, 0, partition=1)
+    findings = judged(history, tmp_path)
+    assert counts(findings) == {"duplicate": 1, "reordered": 1}
 
 
 def test_the_epoch_of_the_greatest_message_is_that_of_its_first_copy() -> None:
