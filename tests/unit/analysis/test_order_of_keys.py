@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kaput.analysis.questions import keys, loss_windows
+from kaput.analysis.questions import handovers, keys, loss_windows
 from kaput.analysis.runs.names import Names
 
 KEYS = {1: 3, 2: 0}  # producer 1 goes through three keys, 2 has its own number
@@ -102,3 +102,15 @@ def test_windows_of_losses_are_in_the_order_of_messages() -> None:
         *((0, "orders", 0, 7, 7, 1), (0, "orders", 1, 2, 3, 2), (0, "orders", 1, 9, 9, 1)),
         *((0, "bills", 0, 1, 1, 1), (1, "orders", 0, 5, 6, 2)),
     ]
+
+
+def test_what_was_handed_out_again_after_assignments_of_one_rebalance_counts_once() -> None:
+    """Thrice, after two assignments of rebalance 5; and a part of it after one of rebalance 6."""
+    names = ("group", "place", "offset", "n", "assigned_ns", "producer", "seq", "row")
+    rows = [(0, 7, 10, 4, 1), (0, 7, 10, 4, 20), (0, 7, 10, 4, 30), (0, 7, 12, 1, 40), (0, 8, 10, 4, 40)]
+    delivered = _frame(names, *((*row, 0, row[2], 0) for row in rows))
+    assigned = _frame(
+        ("group", "place", "assigned_ns", "rebalance"), (0, 7, 20, 5), (0, 7, 30, 5), (0, 7, 40, 6)
+    )
+    found = handovers.redelivered(delivered, assigned)
+    assert sorted(found.rows()) == [(5, 4), (6, 1)]

@@ -71,7 +71,7 @@ def _told(run: Any) -> tuple[list[tuple[Any, ...]], Any, dict[str, tuple[float, 
 
 def test_what_ended_the_longest_silence_of_each_stream() -> None:
     """Nothing where it ended with the stream's load, or is shorter than a second; others' are no matter."""
-    sent = _sent((0, 7, 0, 9, 5), (1, 7, 0, 90, 90), (0, 8, 0, 90, 90), (0, 9, 0, 3, 2))
+    sent = _sent((0, 7, 0, 9, 5), (1, 7, 0, 90, 90), (0, 8, 0, 90, 90), (0, 9, 0, 3, 2), (3, 7, 0, 50, None))
     spells = _spells(
         *((0, 7, 0, 5), (1, 7, 0, 40), (1, 7, 41, 80), (1, 7, 80.9, 90), (0, 8, 0, 88.75)),
         *((0, 8, 90, 90), (0, 9, 0, 0.5), (0, 9, 1.5, 2)),
@@ -80,6 +80,7 @@ def test_what_ended_the_longest_silence_of_each_stream() -> None:
     assert longest == [
         *((0, "bills", 0, 1000.0, "unknown"), (0, "orders", 0, 4000.0, None)),
         *((0, "orders", 1, 1250.0, "unknown"), (1, "orders", 0, 1000.0, "election")),
+        (3, "orders", 0, 50_000.0, None),  # nothing of it was acknowledged
     ]
     assert (most, faults) == (None, {})
 
@@ -151,9 +152,11 @@ def test_streams_that_are_taken_again() -> None:
     third = Silences().before_sends(run)
     assert third is not None and third.streams is not None
     assert sorted(third.streams.rows()) == [(0, 7), (1, 7)]
-    run.sums["spells"] = pl.concat([spells, _spells((0, 9, 22, 23))])
-    run.sums["spells"] = run.sums["spells"].filter(pl.col("place") != 9)
-    assert again.before_sends(run) is not None
+    pause = _spells((0, 9, 0, 10), (0, 9, 17, 22), (0, 9, 23, 50))
+    run.sums["spells"] = pl.concat([spells.filter(pl.col("place") != 9), pause])
+    fourth = Silences().before_sends(run)
+    assert fourth is not None and fourth.streams is not None
+    assert sorted(fourth.streams.rows()) == [(0, 7), (0, 9), (1, 7)]
     run.work.width_ns = silence.EXACT_NS
     assert Silences().before_sends(run) is None
 
