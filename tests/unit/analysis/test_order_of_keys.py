@@ -30,6 +30,12 @@ def test_records_of_each_key_by_partition() -> None:
     assert found.rows() == [(7, 0, 2), (7, 1, 2), (7, 2, 3), (8, 0, 1), (8, 2, 2)]
 
 
+def test_a_single_key_is_that_of_all_producers() -> None:
+    """Each goes through one: key 0."""
+    log = _frame(("producer", "seq", "place", "n"), (1, 4, 7, 2), (2, 9, 7, 1))
+    assert keys.stored(log, {1: 1, 2: 1}).select("place", "key", "n").rows() == [(7, 0, 3)]
+
+
 def test_the_first_delivery_of_each_message_with_its_key() -> None:
     """To each group; of several the earliest."""
     names = ("group", "producer", "seq", "place", "block", "n", "row")

@@ -180,3 +180,4 @@ def test_narrow_spells_take_the_place_of_wide_ones() -> None:
 def test_spells_of_a_long_run_are_wider(run_s: float | None, width_ms: float) -> None:
     """So that there are no more than 20,000 of a stream."""
     assert silence.width_ns(None if run_s is None else run_s * S) == width_ms * 1_000_000
+    assert silence.width_ns(3_600 * S + 1) == 180_000_000
