@@ -30,7 +30,7 @@ PRODUCERS, BROKERS = (1, 10, 50, 200), (2, 5, 10)
 _KAPUT = str(Path(sys.executable).with_name("kaput"))
 _HEAD = """# How long producers take to find a new leader
 
-Does the time until producers go on after a broker's death depend on how many producers and brokers there are? The sequence test of 2012 measured up to ten of each, and left it open. One broker is killed for 15 s while every producer sends eight messages a second to one of twenty partitions (two replicas each); `reconfiguration` is the built-in scenario, and this page is made by
+Does the time until producers go on after a broker's death depend on how many producers and brokers there are? The sequence test of 2012 measured up to ten of each, and left it open. One broker is killed for 15 s while every producer sends four messages a second to one of twenty partitions (two replicas each); `reconfiguration` is the built-in scenario, and this page is made by
 
     .venv/bin/python benchmarks/reconfiguration.py
 
@@ -38,7 +38,7 @@ Does the time until producers go on after a broker's death depend on how many pr
 _MEANINGS = """
 - **affected**: the share of messages of the affected partitions that were delayed, lost, failed or of unknown outcome, of all that were sent (`affected_share`).
 - **election**: from the kill to the first new leader: the broker session timeout of 9 s decides.
-- **learned**: from the election of its partition's new leader to a producer's first acknowledgement from it, over the producers that send to partitions of the dead broker: median, 95th percentile, last. A producer that sends every 125 ms cannot show it sooner.
+- **learned**: from the election of its partition's new leader to a producer's first acknowledgement from it, over the producers that send to partitions of the dead broker: median, 95th percentile, last. A producer that sends every 250 ms cannot show it sooner.
 - **metadata requests per s**: of all producers together, by librdkafka's own count: the mean over the run, and the busiest second.
 """  # noqa: E501
 
