@@ -27,8 +27,10 @@ from kaput.analysis.questions import questions
 from kaput.analysis.questions.silence import WIDTH_NS
 from kaput.analysis.run import Run
 from kaput.analysis.runs.tables import units
+from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import Evidence, check
 
+STRETCHES = "ledger of stretches"
 DOCUMENTS = Path(__file__).parent.parent / "unit" / "analysis" / "documents"
 
 
@@ -38,18 +40,20 @@ def in_many_tasks(evidence: Evidence) -> Plan:
     return Plan(tasks, Parts(3, 4), WIDTH_NS, plan(evidence).step_ns)
 
 
-def document(history: History, path: Path, work: Callable[[Evidence], Plan] = plan) -> dict[str, Any]:
+def document(
+    history: History, path: Path, work: Callable[[Evidence], Plan] = plan, ledger: LedgerRows = "messages"
+) -> dict[str, Any]:
     """What the analysis tells of it: the findings without what is as it always is, its tables, a line a row,
     what the verdict is told, and what must agree. Moments are in ms after the start of the run.
     """
     folder = history.read_to_end().write(path / "run")
     given = inputs.read(check(folder))
-    run, asked = count(InProcess(), given, work(given.evidence), "messages"), questions()  # type: ignore[arg-type]
+    run, asked = count(InProcess(), given, work(given.evidence), ledger), questions()  # type: ignore[arg-type]
     told = findings(run, asked).model_dump(mode="json", exclude_defaults=True)
     told["anomalies"] = [a for a in told["anomalies"] if a["count"]]
     whole = {
         "findings": told,
-        "tables": {p.name: _lines(p) for p in sorted(folder.analysis.iterdir())},
+        "tables": {_named(p.name, ledger): _lines(p) for p in sorted(folder.analysis.iterdir())},
         "facts": sorted(_facts(run, asked)),
         "checks": sorted(
             f"{c.what}: {c.one} by {c.how[0]}, {c.other} by {c.how[1]}" for c in _checks(run, asked)
@@ -69,6 +73,10 @@ def _facts(run: Run, asked: Sequence[Question]) -> Iterator[str]:
 
 def _checks(run: Run, asked: Sequence[Question]) -> list[Check]:
     return [each for question in asked for each in question.checks(run)]
+
+
+def _named(table: str, ledger: LedgerRows) -> str:
+    return f"ledger of {ledger}" if table == "ledger" else table
 
 
 def _lines(table: Path) -> list[str]:
@@ -102,5 +110,7 @@ if __name__ == "__main__":
     for name, run in RUNS.items():
         with tempfile.TemporaryDirectory() as scratch:
             told = document(run(), Path(scratch))
+            stretches = document(run(), Path(scratch) / "again", ledger="stretches")
+        told["tables"] |= {STRETCHES: stretches["tables"][STRETCHES]}
         as_read = {"sort_keys": False, "width": 160, "default_flow_style": None, "allow_unicode": True}
         (DOCUMENTS / f"{name}.yaml").write_text(yaml.dump(told, Dumper=_Dumper, **as_read))

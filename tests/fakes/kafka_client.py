@@ -31,7 +31,14 @@ class FakeClient:
         return self
 
     def produce(
-        self, topic: str, value: Any, key: Any, partition: int, on_delivery: Any, timestamp: int, headers: Any
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int,
+        on_delivery: Any,
+        timestamp: int = 0,
+        headers: Any = None,
     ) -> None:
         """See confluent_kafka.Producer."""
         if self.refuses is not None:

@@ -17,7 +17,7 @@ from typing import Any
 import confluent_kafka
 
 from kaput import keep
-from kaput.keep import replaying
+from kaput.keep import batches
 
 POINTS = ("noted", "produced", "marked", "committing", "committed", "removed")
 _AT = 3
@@ -78,7 +78,7 @@ class Producer(confluent_kafka.Producer):
 
 
 if __name__ == "__main__":
-    replaying.Producer = Producer  # type: ignore[misc]
+    batches.Producer = Producer  # type: ignore[misc]
     done = keep.replay(
         (Log if Path(sys.argv[1]).is_dir() else Database)(sys.argv[1]),
         {"bootstrap.servers": sys.argv[2], "log_level": 0},

@@ -75,6 +75,7 @@ class OnServer(StoreContract):
         yield opened
         opened.close()
 
+    @pytest.mark.long
     def test_a_server_killed_in_the_middle_of_writes_loses_nothing_it_confirmed(
         self, server: StoreServer
     ) -> None:

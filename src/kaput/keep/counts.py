@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from kaput.errors import AccountingError
 
 
-@dataclass
+@dataclass(slots=True)
 class Counts:
     """Messages of one producer. Every one that `produce` was called for is in exactly one of acked, failed,
     unknown, kept, refused and queued.

@@ -23,6 +23,9 @@ from kaput.keep.store import PAGE, StoreError
 
 OnDelivery = Callable[[Any, Any], None]
 _STORE_AGAIN_S = 0.5
+# Messages sent at once share a number with some that follow; the last bits are their order of failure.
+PLACES = 20
+_LAST = (1 << PLACES) - 1
 HELD_BACK = "an earlier message of its key is kept"
 # Sending these again would only fail again.
 _FINAL = frozenset(
@@ -52,10 +55,11 @@ class Deliveries:
         self._settling = threading.Lock()
         self._store_again_at = 0.0
         self._ending = False
+        self._failures = 0
 
     def id_of(self, seq: int) -> str:
         """The identity of a message."""
-        return f"{self._session}-{seq:012x}"
+        return f"{self._session}-{seq:016x}"
 
     def queued(self) -> int:
         """Messages that are not counted yet."""
@@ -76,17 +80,28 @@ class Deliveries:
             headers=list(record.headers) or None,
         )  # fmt: skip
 
-    def reported(self, seq: int, headers: Any, report: OnDelivery | None, error: Any, message: Any) -> None:
-        """The delivery report of a message that is no Item: it was sent at once."""
-        if error is None:
-            with self.lock:
+    def listener(self, seq: int, headers: Any, report: OnDelivery | None) -> OnDelivery:
+        """The delivery report of messages that were sent at once: the only code that each of them runs."""
+        lock, counts, order = self.lock, self.counts, self.order
+
+        def reported(error: Any, message: Any) -> None:
+            if error is not None:
+                self._failed(seq, headers, report, error, message)
+                return
+            with lock:
                 self.in_hand -= 1
-                self.counts.acked += 1
-                if self.order.watches:
-                    self.counts.overtaken += self.order.acked((message.topic(), message.key()), seq)
+                counts.acked += 1
+                if order.late or order.kept:
+                    counts.overtaken += order.acked((message.topic(), message.key()), seq | _LAST)
             if report is not None:
                 report(None, message)
-            return
+
+        return reported
+
+    def _failed(self, seq: int, headers: Any, report: OnDelivery | None, error: Any, message: Any) -> None:
+        with self.lock:
+            self._failures += 1
+            seq |= self._failures & _LAST
         record = Record(
             id=self.id_of(seq), topic=message.topic(), key=message.key(), value=message.value(),
             headers=header_pairs(headers), timestamp_ms=max(0, message.timestamp()[1]), kept_ms=now_ms(),
@@ -225,7 +240,7 @@ class Deliveries:
             self.to_keep.popleft()
             self.counts.kept += 1
             self.counts.kept_by[store] = self.counts.kept_by.get(store, 0) + 1
-            self.to_keep.extend(behind.failed(HELD_BACK) for behind in self.order.kept(item))
+            self.to_keep.extend(behind.failed(HELD_BACK) for behind in self.order.is_kept(item))
         _call(item)
 
     def _send_again(self) -> None:

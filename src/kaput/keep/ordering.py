@@ -40,17 +40,12 @@ class Ordering:
 
     def __init__(self, stores: Spill, strict: bool) -> None:
         self.strict, self._stores = strict, stores
-        self._late: dict[Key, dict[int, None]] = {}  # failed, and to be sent again or kept
-        self._kept: dict[Key, int] = {}  # the first that is kept
+        self.late: dict[Key, dict[int, None]] = {}  # failed, and to be sent again or kept
+        self.kept: dict[Key, int] = {}  # the first that is kept
         self._waiting: dict[Key, deque[Item]] = {}  # strict: behind the one that is on its way
         self._asked_at = 0.0
         if strict:
-            self._kept = {(r.topic, r.key): 0 for store in stores.stores for r in records_of(store)}
-
-    @property
-    def watches(self) -> bool:
-        """Whether acknowledgements matter at present."""
-        return self.strict or bool(self._late or self._kept)
+            self.kept = {(r.topic, r.key): 0 for store in stores.stores for r in records_of(store)}
 
     @property
     def waiting(self) -> int:
@@ -61,7 +56,7 @@ class Ordering:
         """What to do with a new message."""
         if not self.strict or item.record.key is None:
             return "send"
-        if item.of in self._kept:
+        if item.of in self.kept:
             return "keep"
         if item.of in self._waiting:
             self._waiting[item.of].append(item)
@@ -72,21 +67,21 @@ class Ordering:
     def failed(self, item: Item) -> None:
         """It will be sent again, or kept."""
         if item.record.key is not None:
-            self._late.setdefault(item.of, {})[item.seq] = None
+            self.late.setdefault(item.of, {})[item.seq] = None
 
     def acked(self, key: Key, seq: int) -> bool:
         """Whether it overtook an earlier message of its key."""
-        late = self._late.get(key, {})
-        first = min(next(iter(late), seq), self._kept.get(key, seq))
+        late = self.late.get(key, {})
+        first = min(next(iter(late), seq), self.kept.get(key, seq))
         self._settled(key, seq)
         return key[1] is not None and first < seq
 
-    def kept(self, item: Item) -> list[Item]:
+    def is_kept(self, item: Item) -> list[Item]:
         """Those that waited for it, which are to be kept as well."""
         self._settled(item.of, item.seq)
         if item.record.key is None:
             return []
-        self._kept[item.of] = min(item.seq, self._kept.get(item.of, item.seq))
+        self.kept[item.of] = min(item.seq, self.kept.get(item.of, item.seq))
         return list(self._waiting.pop(item.of, ()))
 
     def next(self, key: Key) -> Item | None:
@@ -105,14 +100,14 @@ class Ordering:
 
     def release(self) -> None:
         """Keys are free again when nothing is kept any more: all was replayed, or purged."""
-        if self._kept and time.monotonic() - self._asked_at > _ASK_EVERY_S:
+        if self.kept and time.monotonic() - self._asked_at > _ASK_EVERY_S:
             self._asked_at = time.monotonic()
             with suppress(StoreError):
                 if self._stores.is_empty():
-                    self._kept.clear()
+                    self.kept.clear()
 
     def _settled(self, key: Key, seq: int) -> None:
-        if key in self._late:
-            self._late[key].pop(seq, None)
-            if not self._late[key]:
-                del self._late[key]
+        if key in self.late:
+            self.late[key].pop(seq, None)
+            if not self.late[key]:
+                del self.late[key]

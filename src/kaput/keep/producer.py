@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -18,7 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import Producer as Client
 
 from kaput.keep.counts import Counts
-from kaput.keep.deliveries import Deliveries, OnDelivery, as_bytes, header_pairs
+from kaput.keep.deliveries import PLACES, Deliveries, OnDelivery, as_bytes, header_pairs
 from kaput.keep.ordering import Item
 from kaput.keep.record import Record, now_ms
 from kaput.keep.settings import checked
@@ -28,6 +27,7 @@ from kaput.keep.store import Refused, Store, StoreError
 _TICK_S = 0.05
 _PURGE_S = 10.0
 _MARGIN_MS = 5_000
+_SHARE = 64  # messages with one listener
 
 
 class Producer:
@@ -64,6 +64,12 @@ class Producer:
         self._spool_ms = (resends + 1) * settings["message.timeout.ms"] + _MARGIN_MS if spool_first else None
         self._is_plain = not (spool_first or ordered)
         self._closed = False
+        # What each message needs, at hand.
+        self._send, self._lock, self._counts = self._client.produce, self._all.lock, self._all.counts
+        # The delivery report of the next messages, if nothing distinguishes them.
+        self._listener = self._all.listener(0, None, None)
+        self._listener_report: OnDelivery | None = None
+        self._listener_ends = 0
 
     def produce(
         self,
@@ -82,15 +88,18 @@ class Producer:
         Raises Refused (a BufferError) where the policy says so, KafkaException where the client refuses it.
         """
         every, report = self._all, on_delivery or callback or self._default
-        with every.lock:
-            every.counts.sent = seq = every.counts.sent + 1
+        with self._lock:
+            self._counts.sent = seq = self._counts.sent + 1
             every.in_hand += 1
+            listener = self._listener
+            if seq >= self._listener_ends or report is not self._listener_report or headers is not None:
+                listener = self._new_listener(seq, headers, report)
         if self._is_plain and not every.to_keep:
-            listener = partial(every.reported, seq, headers, report)
             try:
-                self._client.produce(
-                    topic, value, key, partition, listener, timestamp=timestamp, headers=headers
-                )
+                if timestamp or headers is not None:
+                    self._send(topic, value, key, partition, listener, timestamp=timestamp, headers=headers)
+                else:
+                    self._send(topic, value, key, partition, listener)
                 return
             except BufferError:
                 pass
@@ -98,13 +107,21 @@ class Producer:
                 if not error.args[0].fatal():
                     every.refused(None)
                     raise
+        self._listener_ends = 0  # what follows is later than this one
         record = Record(
-            id=every.id_of(seq), topic=topic, partition=partition if partition >= 0 else None,
+            id=every.id_of(seq << PLACES), topic=topic, partition=partition if partition >= 0 else None,
             key=as_bytes(key), value=as_bytes(value), headers=header_pairs(headers),
             timestamp_ms=timestamp or now_ms(), kept_ms=now_ms(),
         )  # fmt: skip
-        self._admit(Item(seq, record, report))
+        self._admit(Item(seq << PLACES, record, report))
         every.settle()
+
+    def _new_listener(self, seq: int, headers: Any, report: OnDelivery | None) -> OnDelivery:
+        """One for several messages: an object for each would keep Python's garbage collector busy."""
+        self._listener = self._all.listener(seq << PLACES, headers, report)
+        self._listener_report = report
+        self._listener_ends = seq + _SHARE if headers is None else 0
+        return self._listener
 
     def poll(self, timeout: float = -1) -> int:
         """Calls delivery reports, then sends again and keeps what has failed."""

@@ -19,7 +19,7 @@ from kaput.scenario.model import Scenario
 
 _FOOT = "Every number on this page is in findings.json and analysis/ of the run folder. Works offline."
 
-_WORDS = "Words such as drained, unseen or stuck are explained in report.html and in docs/GLOSSARY.md."
+_WORDS = "Words such as drained, unseen, isr or unowned are explained in report.html and in docs/GLOSSARY.md."
 
 
 def to_text(findings: Findings, folder: Path | str, scenario: Scenario | None = None) -> Text:

@@ -186,3 +186,30 @@ def test_where_a_group_began(events: list[tuple[str, int | None, int]], begins: 
     none = _assigned(("assigned", 5, 1), place=None)
     found = commits.positions(rows, pl.concat([_assigned(*events), none]), others).sort("group")
     assert found.rows() == [(0, 7, begins), (1, 7, 2)]
+
+
+@pytest.mark.parametrize("other", [{"place": 8}, {"group": 1}])
+def test_a_commit_elsewhere_is_none_of_theirs(other: dict[str, int]) -> None:
+    """Of another partition, or of another group."""
+    delivered = _delivered((0, 1, 11, 1, 1, 1, 1, 0), (0, 1, 11, 1, 9, 9, 9, 1))
+    apart = pl.concat([_commits((5, 8)), _commits((99, 8), **other)])
+    assert commits.redelivered(delivered, apart)["committed"].to_list() == [False]
+    apart = pl.concat([_commits((12, 8)), _commits((3, 8), **other)])
+    assert commits.redelivered(delivered, apart)["committed"].to_list() == [True]
+
+
+def test_what_was_never_delivered_is_owed_too() -> None:
+    """From where the group began, that offset included; where that is not known all of it."""
+    log = pl.DataFrame({"place": [7, 8], "offset": [0, 0], "n": [6, 3]})
+    delivered = pl.concat(
+        [_delivered((0, 3, 3, 1, 5, 5, 1, 0)), _delivered((0, 0, 0, 1, 4, 4, 1, 0), place=8)]
+    )
+    committed = pl.concat([_commits((4, 10)), _commits((2, 10), place=8)])
+    begun = pl.DataFrame({"group": [0], "place": [7], "offset": [2]})
+    found = commits.owed(log, delivered, committed, begun).sort("place", "offset")
+    told = [(place, offset, n, at) for _, place, offset, n, at in found.rows()]
+    assert told == [
+        *((7, 2, 1, None), (7, 3, 1, 5), (7, 4, 2, None)),
+        *((8, 0, 1, 4), (8, 1, 1, None), (8, 2, 1, None)),
+    ]
+    assert sorted(commits.ahead(found, committed).select("place", "offset").rows()) == [(7, 4), (8, 2)]

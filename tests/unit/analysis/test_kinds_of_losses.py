@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.engine.question import To
 from kaput.analysis.questions import loss_kinds, losses
 from kaput.analysis.questions.loss_kinds import LOSS, rank
+from kaput.analysis.runs.columns import COMMITTED
 from kaput.analysis.runs.names import Names
 from kaput.verdict.facts import Circumstances, Loss
 
@@ -108,3 +112,76 @@ def test_the_table_of_losses_has_a_schema_without_any() -> None:
         **{"done_ns": 30, "cause": "deposed-leader", "fault": "1-kill", "ack_epoch": 4, "later_epoch": 5},
         **{"later_start": 50},
     }
+
+
+def _stretch(seq: int, **more: Any) -> dict[str, Any]:
+    same = {"producer": 1, "seq": seq, "topic": 0, "place": 7, "offset": seq, "n": 1, "row": seq}
+    fate = {"outcome": "acked", "stored": 1, "unread": False, "uncommitted": False, "borne_out": True}
+    return same | fate | {"state": None, "first_seq": None} | more
+
+
+def test_which_acknowledgements_and_transactions_are_asked_about() -> None:
+    """What the log contradicts, what is lost, and what a committed transaction lacks; nothing else."""
+    gone = {"stored": 0, "borne_out": False}
+    rows = [
+        _stretch(0),
+        _stretch(1, borne_out=False),  # it is somewhere else
+        _stretch(2, borne_out=False, offset=None),
+        _stretch(3, **gone, offset=None),
+        _stretch(4, **gone, outcome="unknown"),
+        _stretch(5, **gone, unread=True),
+        _stretch(6, **gone, outcome="unknown", state=COMMITTED, first_seq=6),
+        _stretch(7, **gone, outcome="unknown", state=COMMITTED),
+        _stretch(8, borne_out=False, state=COMMITTED, first_seq=6),
+        _stretch(9, state=COMMITTED, first_seq=6),
+        _stretch(10, **gone, state=COMMITTED, first_seq=6),
+        _stretch(11, borne_out=False, outcome="unknown"),
+    ]
+    schema = {"state": pl.Int64, "first_seq": pl.Int64}
+    stretches = pl.DataFrame(rows, schema_overrides=schema)
+    times = {"attempts": np.arange(12), "dones": np.arange(12) + 50}
+    messages: Any = SimpleNamespace(stretches=stretches, times=times)
+    (found,) = losses.Losses().of_messages(messages)
+    assert isinstance(found, To) and found.table == "contradicted_acks"
+    told = found.rows.select("seq", "lost", "first_seq").rows()
+    assert told == [
+        *((1, False, None), (3, True, None), (5, False, None), (6, False, 6)),
+        *((8, False, None), (10, True, 6)),
+    ]
+    assert found.rows["dones_from"].to_list() == [51, 53, 55, 56, 58, 60]
+
+
+def test_what_each_fault_cost() -> None:
+    """The window is from its first lost acknowledgement to its last; one alone takes no time."""
+    columns = ("producer", "topic", "cause", *LOSS[3:], "fault", "messages", "first_ns", "last_ns")
+    rows = [
+        {
+            **dict.fromkeys(columns, False),
+            **_LOSS_ROW,
+            "fault": fault,
+            "messages": n,
+            "first_ns": a,
+            "last_ns": b,
+        }
+        for fault, n, a, b in (
+            ("one", 2, 5_000_000, 7_000_000),
+            ("one", 1, 9_000_000, 9_000_000),
+            ("two", 1, 4, 4),
+        )
+    ]
+    kinds = pl.DataFrame(rows).select(columns)
+    deposed = pl.DataFrame({"fault": ["one", "one", "two", None], "after_heal": [1, 2, 0, 5]})
+    reaches = [SimpleNamespace(fault=SimpleNamespace(id=id_)) for id_ in ("one", "two", "none")]
+    names = Names(["orders"], [], [])
+    run: Any = SimpleNamespace(sums={"losses": kinds, "deposed": deposed}, reaches=reaches, names=names)
+    (_, _, told), *faults = losses.Losses().report(run)
+    assert [(one.topic, one.count) for one in told["losses"]] == [("orders", 2), ("orders", 1), ("orders", 1)]
+    fields = ("lost", "first_lost_ack_ns", "last_lost_ack_ns", "loss_window_ms", "lost_after_heal")
+    assert [(key, *(found[name] for name in fields)) for _, key, found in faults] == [
+        ("one", 3, 5_000_000, 9_000_000, 4.0, 3),
+        ("two", 1, 4, 4, 0.0, 0),
+        ("none", 0, None, None, None, 0),
+    ]
+
+
+_LOSS_ROW = {"producer": 3, "topic": 0, "cause": "deposed-leader"}

@@ -79,4 +79,5 @@ def test_the_first_output_that_is_recorded_twice() -> None:
         (2, 8, 2, 0, 7, 49),
         (2, 8, 2, 0, 7, 49),
     ]
+    twice += [(2, seq, 1, 0, 7, 2 * seq) for seq in range(130, 60, -1)] * 2
     assert pipes.doubled(_frame(names, *fine, *twice)).rows() == [(2, 8, 2)]

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
 
-from kaput.analysis.questions.recovery import Reached, _ms, first_acks, first_deliveries
+from kaput.analysis.facts.lag import Peak
+from kaput.analysis.questions.recovery import (
+    Reached,
+    _lag_ended_by,
+    _ms,
+    _reached,
+    first_acks,
+    first_deliveries,
+)
+from kaput.core import TopicPartition
+
+S = 1_000_000_000
 
 
 def _stretches(*rows: tuple[object, ...]) -> pl.DataFrame:
@@ -64,4 +78,46 @@ def test_what_took_less_than_a_millisecond_did_not_take_one() -> None:
     """And what the cluster saw a little before took no time."""
     assert [_ms(*times) for times in ((1_000_000, 1_400_000), (5, 5), (9, 5), (None, 5), (5, None))] == [
         *(0.4, 0.0, 0.0, None, None)
+    ]
+
+
+@pytest.mark.parametrize(("at_s", "told"), [(10.9, None), (11, "unknown"), (13, "rebalance")])
+def test_a_lag_that_grew_for_less_than_a_second_has_no_end(at_s: float, told: str | None) -> None:
+    """Longer ones are ended by a rebalance of their own group, and of no other."""
+    service = dict.fromkeys(("group", "place", "kind", "first_ns", "last_ns"), pl.Int64)
+    found = [("audit", 10.95), ("billing", 12), (None, 10.99)]
+    rebalances = [SimpleNamespace(group=group, ended_ns=int(at * S)) for group, at in found]
+    run: Any = SimpleNamespace(
+        sums={"service_spells": pl.DataFrame(schema=service)},
+        given=SimpleNamespace(faults=[]),
+        timeline=SimpleNamespace(changes={}),
+        rebalances=SimpleNamespace(found=rebalances),
+    )
+    assert _lag_ended_by(run, 10 * S, Peak("billing", int(at_s * S))) == told
+    assert _lag_ended_by(run, None, Peak("billing", 99 * S)) is None
+    assert _lag_ended_by(run, 10 * S, None) is None
+
+
+def test_where_acknowledgements_after_a_fault_are_looked_for() -> None:
+    """Under the new leader where a log tells epochs; where others were elected, not where nobody was."""
+    one, two, three = (TopicPartition("orders", number) for number in range(3))
+    faults = {
+        "some": {one: None, two: (4, 150), three: (None, 160)},
+        "none": {one: None, two: None},
+        "unlogged": {three: (7, 170)},
+    }
+    reaches = [
+        SimpleNamespace(
+            fault=SimpleNamespace(id=id_, effective_ns=100), places=places, elected=any(places.values())
+        )
+        for id_, places in faults.items()
+    ]
+    names = SimpleNamespace(code=lambda place: place.partition)
+    run: Any = SimpleNamespace(
+        reaches=reaches, names=names, partitions=SimpleNamespace(logged={one: 1, two: 1})
+    )
+    assert list(_reached(run)) == [
+        *(Reached("some", 1, 100, 4, 150), Reached("some", 2, 100, None, 160)),
+        *(Reached("none", 0, 100, None, None), Reached("none", 1, 100, None, None)),
+        Reached("unlogged", 2, 100, None, 170),
     ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
+from fakes.histories import History
+from fakes.judging import counts, judged
 from kaput.analysis.facts.timeline import Change
 from kaput.analysis.questions import order
 from kaput.analysis.questions.order import Reordered
@@ -120,6 +123,14 @@ def test_a_message_late_in_two_places_counts_once() -> None:
     ]
 
 
+def test_the_account_of_a_message_late_in_two_places_balances(tmp_path: Path) -> None:
+    """Message 1 is stored twice, in either partition behind a later one."""
+    history = History(topics=[{"name": "orders", "partitions": 2}])
+    history.acked(0, 1, 1).stored(1, 0, 1, partition=1).acked(0, 2, 0).acked(0, 3, 0, partition=1)
+    findings = judged(history, tmp_path)
+    assert counts(findings) == {"duplicate": 1, "reordered": 1}
+
+
 def test_the_epoch_of_the_greatest_message_is_that_of_its_first_copy() -> None:
     """Message 9 is there twice, message 4 comes behind it, and so does 5, of which 9 is no copy."""
     names = ("producer", "seq", "place", "offset", "n", "epoch")
@@ -142,3 +153,36 @@ def test_the_span_of_seqs_that_is_asked_for() -> None:
     extents = SimpleNamespace(meets=lambda name, span: bool(spans.append((name, span))))
     Reordered(LATE).wants(extents)  # type: ignore[arg-type]
     assert spans == [("seq", (10, 20))]
+
+
+def test_what_shares_offsets_hides_nothing_else_of_its_stream() -> None:
+    """Message 4 is behind 9; 20 and 21 are at one offset, so that neither is behind the other."""
+    names = ("producer", "seq", "place", "offset", "n", "epoch")
+    rows = [
+        (0, 9, 7, 0, 1, 2),
+        (0, 4, 7, 1, 1, 2),
+        (0, 21, 7, 10, 1, 2),
+        (0, 20, 7, 10, 1, 2),
+        (0, 15, 7, 11, 1, 2),
+    ]
+    log = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64), orient="row")
+    found = order.reordered(log.with_columns(intact=True, visible=True)).sort("seq")
+    assert found.select("seq", "n", "top").rows() == [(4, 1, 9), (15, 1, 21)]
+
+
+def test_copies_that_count_are_visible_messages_that_were_sent() -> None:
+    """Also where the log tells no epochs."""
+    names = ("producer", "seq", "place", "offset", "n", "epoch")
+    rows = [
+        (0, 5, 7, 10, 3, None),
+        (0, 90, 7, 13, 1, None),
+        (None, None, 7, 14, 1, None),
+        (0, 1, 7, 15, 1, None),
+    ]
+    log = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64), orient="row")
+    log = log.with_columns(intact=True, visible=pl.Series([True, True, True, False]))
+    phantoms = pl.DataFrame([(0, 6, 7, 11, 1)], schema=list(names[:-1]), orient="row")
+    found = order._sent(log, phantoms).select("seq", "offset", "n").sort("offset")
+    assert found.rows() == [(5, 10, 1), (7, 12, 1), (90, 13, 1)]
+    none = order._sent(log, phantoms.clear()).select("seq", "offset", "n").sort("offset")
+    assert none.rows() == [(5, 10, 3), (90, 13, 1)]

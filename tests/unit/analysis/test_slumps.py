@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from fakes.histories import History
+from fakes.histories import History, at
 from fakes.judging import judged
 from kaput.analysis.facts import inputs
 from kaput.analysis.questions import rates
+from kaput.analysis.questions.rates import ordered_per_s, seconds
 from kaput.evidence.reading import check
 
 
@@ -112,3 +116,40 @@ def test_slumps_are_those_that_one_sees_second_by_second(seed: int, tmp_path: Pa
     assert [(one.longest_s, one.total_s) for one in rates.slumps(given, {"acked": counts}, load)[:1]] == (
         [wanted] if below else []
     )
+
+
+@pytest.mark.parametrize(
+    ("ordered", "told"), [([5, 2.5], 7.5), ([5, "max"], None), (["max"], None), ([], None), ([0.5], 0.5)]
+)
+def test_what_all_producers_are_to_send_in_a_second(ordered: list[Any], told: float | None) -> None:
+    """Null where one of them sends as fast as it can, and without a scenario."""
+    specs = [SimpleNamespace(rate=rate) for rate in ordered]
+    scenario = SimpleNamespace(producer_specs=lambda: specs, workload=SimpleNamespace(groups=[], clients=[]))
+    with patch("kaput.analysis.questions.rates.pipes", return_value=[]):
+        assert ordered_per_s(SimpleNamespace(scenario=scenario)) == told  # type: ignore[arg-type]
+    with patch("kaput.analysis.questions.rates.pipes", return_value=["pipe"]):
+        assert ordered_per_s(SimpleNamespace(scenario=scenario)) is None  # type: ignore[arg-type]
+    assert ordered_per_s(SimpleNamespace(scenario=None)) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("first", "last"), [(None, 5), (5, None), (None, None)])
+def test_without_a_first_and_a_last_attempt_no_second_counts(first: int | None, last: int | None) -> None:
+    """There was no load."""
+    assert seconds(first, last) == range(0)
+
+
+def test_a_run_in_which_nothing_was_sent_has_no_rate(tmp_path: Path) -> None:
+    """Nothing a second, and nothing that could slump."""
+    told = judged(History(), tmp_path).rates
+    assert (told.sent_per_s, told.acked_per_s, told.slumps, told.means) == (0.0, 0.0, [], [])
+
+
+def test_nothing_acknowledged_is_a_mean_of_none(tmp_path: Path) -> None:
+    """Of messages that all failed, and that no group was delivered."""
+    history = History(producers=[{"topic": "orders", "acks": "all", "rate": 10}])
+    for seq in range(50):
+        history.sent(0, seq, None, "failed", attempt_ns=at(100 * seq), done_ns=at(100 * seq + 1))
+    found = judged(history.fault(1, 2_000, 3_000), tmp_path).rates
+    assert (found.sent_per_s, found.acked_per_s) == (50 / 4.9, 0.0)
+    told = [(one.when, one.sent_per_s, one.acked_per_s, one.delivered_per_s) for one in found.means]
+    assert told == [("before", 10, 0, 0), ("during", 10, 0, 0), ("after", 10, 0, 0)]

@@ -186,6 +186,24 @@ def test_what_ended_ten_seconds(moments: Moments, expected: EndedBy) -> None:
     assert ended_by(0, 10 * S, moments) == expected
 
 
+@pytest.mark.parametrize(
+    ("healed_ns", "to_ns", "expected"),
+    [
+        (20 * S, 27 * S, "heal"),
+        (14 * S, 27 * S, "isr"),  # the new leader had had 5 s
+        (14 * S + 1, 27 * S, "heal"),
+        (20 * S, 35 * S, "heal"),
+        (20 * S, 35 * S + 1, "isr"),  # the heal was more than 15 s before
+    ],
+)
+def test_a_leader_that_did_not_help_until_the_heal_ended_nothing(
+    healed_ns: int, to_ns: int, expected: EndedBy
+) -> None:
+    """It was elected after 9 s, and the ISR grew a second before the end."""
+    isrs = [(to_ns - S, to_ns - S)]
+    assert ended_by(0, to_ns, Moments(heals=[healed_ns], elections=[(9 * S, 9 * S)], isrs=isrs)) == expected
+
+
 @pytest.mark.parametrize(("peak", "expected"), [(8_500, "heal"), (7_900, "heal"), (5_900, "unknown")])
 def test_the_growth_of_the_lag_was_ended_by(peak: int, expected: str, tmp_path: Path) -> None:
     """What happened by the last sample with the most."""

@@ -267,7 +267,7 @@ def test_a_key_waits_while_an_earlier_message_of_it_is_kept(
     producer.flush(5)
     assert store.values == [b"1", b"2", b"3"] and client.values == [b"4", b"5"]
     store.remove([record.id for record in store.read()])
-    assert eventually(lambda: producer.poll(0) == 0 and not producer._all.order._kept, 5)
+    assert eventually(lambda: producer.poll(0) == 0 and not producer._all.order.kept, 5)
     send(producer, "6", key="a")
     producer.flush(5)
     assert client.values == [b"4", b"5", b"6"] and producer.counts.overtaken == 0

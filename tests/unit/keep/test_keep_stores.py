@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import sqlite3
 import subprocess
@@ -207,21 +206,3 @@ except keep.store.UsageError as error:
         "['kaput.errors']",
         "a store in MongoDB needs the package kaput[mongodb]: pip install 'kaput[mongodb]'",
     ]
-
-
-def code_lines(file: Path) -> int:
-    """Lines with code: without comments, docstrings and empty ones."""
-    tree = ast.parse(file.read_text())
-    texts = {
-        line
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        for line in range(node.lineno, (node.end_lineno or 0) + 1)
-    }
-    lines = enumerate(file.read_text().splitlines(), 1)
-    return sum(bool(line.strip()) and line.strip()[0] != "#" and n not in texts for n, line in lines)
-
-
-def test_the_package_stays_small() -> None:
-    """A user who trusts it with their messages can read all of it."""
-    assert sum(map(code_lines, Path(keep.__file__).parent.glob("*.py"))) < 1_300

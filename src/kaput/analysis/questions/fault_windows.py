@@ -44,11 +44,7 @@ class FaultWindow:
 
     def late(self) -> pl.Expr:
         """Whether one was acknowledged only after the election."""
-        election = (
-            pl.col("place").replace_strict(dict(self.elections), default=None, return_dtype=pl.Int64)
-            if self.elections
-            else pl.lit(None, pl.Int64)
-        )
+        election = pl.col("place").replace_strict(dict(self.elections), default=None, return_dtype=pl.Int64)
         return (ACKED & (pl.col("done_ns") > election)).fill_null(False)
 
     def reached(self) -> pl.Expr:
