@@ -88,6 +88,7 @@ bench: setup-dev
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/recording.py
 	$(BIN)/python benchmarks/brokers.py
+	$(BIN)/python benchmarks/keep.py
 	$(BIN)/python benchmarks/ledger.py --messages 1000000
 	$(BIN)/python benchmarks/ledger.py --messages 50000000 --peers polars-everything,polars,polars-dense,duckdb,duckdb-dense --quick
 

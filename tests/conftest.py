@@ -37,6 +37,7 @@ _SLOW = (
     *("sidecar", "command_clients", "supervisor", "damage", "dashboard_command", "exit_status", "export"),
     *("java_clients", "nemesis", "orphans", "ownership", "page", "pipe_member", "rebalances", "recording"),
     *(
+        "generated_traffic",
         "resized",
         "member_slot",
         "sequence_command",
@@ -64,7 +65,7 @@ def _lower_priority() -> None:
     """This worker gets a core if no other session wants it, where the kernel groups processes by session."""
     with suppress(OSError):
         os.setsid()
-        Path("/proc/self/autogroup").write_text("19")
+        Path("/proc/self/autogroup").write_text("10")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,13 +2,14 @@
 
 From Python (docs/PYTHON.md): `kaput.run("leader-kill-acks-1")` plays a scenario and judges it,
 `kaput.analyze(folder)` judges evidence, `kaput.load(folder)` reads findings, and `kaput.lab(...)` is a real
-cluster for your own program or tests.
+cluster for your own program or tests. `kaput.keep` keeps what Kafka did not take (docs/KEEP.md).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kaput import keep
     from kaput.api.findings import Findings, load
     from kaput.api.lab import Lab, lab
     from kaput.api.running import analyze, run
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FaultError", "Findings", "InjectedFault", "KaputError", "Lab", "LabError", "Run", "UsageError",
-    "__version__", "analyze", "lab", "load", "run",
+    "__version__", "analyze", "keep", "lab", "load", "run",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
@@ -34,6 +35,8 @@ def __getattr__(name: str) -> Any:
     # On first use: every client and worker process imports this package, and few need more of it.
     if name in _HOMES:
         return getattr(import_module(f"kaput.{_HOMES[name]}"), name)
+    if name == "keep":
+        return import_module("kaput.keep")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

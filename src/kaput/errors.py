@@ -9,6 +9,7 @@
         ├── NamespacesError            the kernel lacks or forbids what network namespaces need
         ├── DistributionError          Kafka's jars cannot be fetched, or differ from the lock file
         ├── BrokerError                a broker or controller did not come up, or died on its own
+        ├── StoreError                 a store of kept messages is down, full or damaged (keep/store.py)
         ├── FaultError                 a fault that did not take effect, or was not healed, with the proof
         └── WrongProtocol   exit 2     the cluster uses another security protocol (cluster/wire.py)
     KeyboardInterrupt

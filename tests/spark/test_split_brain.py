@@ -56,7 +56,7 @@ def test_two_leaders_at_once(tmp_path: Path, played: InProcess) -> None:
             lost=3,
             lost_after_heal=1,
             offsets_used_twice=2,
-            learned=[Learned(client="librdkafka", producers=1, first_ms=201, last_ms=201)],
+            learned=[Learned(client="librdkafka", producers=1, first_ms=201, last_ms=201, median_ms=201)],
         )
     ]
     assert (findings.faults[0].lost, findings.faults[0].lost_after_heal) == (3, 1)

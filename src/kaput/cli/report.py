@@ -91,13 +91,15 @@ def report_command(
         case Format.TEXT:
             from kaput.console import Console
             from kaput.report import comparison_report
-            from kaput.report.run_report import to_text
+            from kaput.report.run_report import scenario_of, to_text
 
             console = Console(soft_wrap=True)
             if len(results) > 1:
                 console.print(comparison_report.to_text(entries(results), width_of(console), names), end="")
             else:
-                console.print(to_text(results[0].findings, results[0].folder.path), end="")
+                (result,) = results
+                text = to_text(result.findings, result.folder.path, scenario_of(result.folder))
+                console.print(text, end="")
 
 
 def _pairs(results: list[Result]) -> list[tuple[RunFolder, Findings]]:

@@ -70,11 +70,11 @@ def _print(series: Series, as_json: bool, as_list: bool, pages: bool, printed: P
         return
     from kaput.console import Console
     from kaput.report import comparison_report
-    from kaput.report.run_report import to_text
+    from kaput.report.run_report import scenario_of, to_text
 
     console, runs = Console(soft_wrap=True), entries(series.results, series)
     for result in series.results if printed.reports or len(runs) == 1 else ():
-        console.print(to_text(result.findings, result.folder.title))
+        console.print(to_text(result.findings, result.folder.title, scenario_of(result.folder)))
     if len(runs) > 1:
         paths = [] if printed.reports else [_report_path(result, pages) for result in series.results]
         console.print(comparison_report.overview(runs, paths, width_of(console), printed.columns))

@@ -48,13 +48,14 @@ def fetch(
     on_file: Callable[[], None],
     *,
     transitive: bool = False,
+    ext: str = "jar",
 ) -> None:
-    """Fetches (group, artifact, version) into `into`/group/artifact-version.jar; calls `on_file` for each.
+    """Fetches (group, artifact, version) into `into`/group/artifact-version.`ext`; calls `on_file` for each.
 
     `transitive`: also fetches runtime dependencies. Raises DistributionError.
     """
     into.mkdir(parents=True, exist_ok=True)
-    (into / "ivy.xml").write_text(_ivy_xml(modules, transitive))
+    (into / "ivy.xml").write_text(_ivy_xml(modules, transitive, ext))
     (into / "ivysettings.xml").write_text(_SETTINGS.format(options="" if transitive else _JARS_ONLY))
     settings = os.environ.get(SETTINGS_VARIABLE) or into / "ivysettings.xml"
     jars = _pyspark_jars()
@@ -69,11 +70,12 @@ def fetch(
         _listen(ivy, on_file)
 
 
-def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool) -> str:
+def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool, ext: str) -> str:
     conf = "default->runtime(*),master(*)" if transitive else "default->*"
     lines = [
         f"<dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)} "
-        f'transitive="{str(transitive).lower()}" conf={quoteattr(conf)}/>'
+        f'transitive="{str(transitive).lower()}" conf={quoteattr(conf)}>'
+        f"{_artifact(artifact, ext)}</dependency>"
         for group, artifact, version in modules
     ]
     return (
@@ -81,6 +83,15 @@ def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool) -> str:
         '<configurations><conf name="default"/></configurations>\n<dependencies>\n'
         + "\n".join(lines)
         + "\n</dependencies></ivy-module>\n"
+    )
+
+
+def _artifact(name: str, ext: str) -> str:
+    """What to fetch of a module if it is no jar, which it is unless Ivy is told."""
+    return (
+        ""
+        if ext == "jar"
+        else f"<artifact name={quoteattr(name)} type={quoteattr(ext)} ext={quoteattr(ext)}/>"
     )
 
 

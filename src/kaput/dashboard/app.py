@@ -142,14 +142,16 @@ async def _sorry(request: Request, error: Exception) -> Response:
     """Every failure as a page with a sentence."""
     match error:
         case HTTPException():
-            said = error.detail if error.detail not in ("Not Found", None) else "there is no such page"
-            return render("sorry", status=error.status_code, said=said)
+            message = error.detail if error.detail not in ("Not Found", None) else "there is no such page"
+            return render("sorry", status=error.status_code, message=message)
         case RequestValidationError():
-            return render("sorry", status=400, said="this address has a value that means nothing here")
+            return render("sorry", status=400, message="this address has a value that means nothing here")
         case KaputError() | OSError():
-            return render("sorry", status=500, said=str(error).splitlines()[0] if str(error) else "it failed")
+            return render(
+                "sorry", status=500, message=str(error).splitlines()[0] if str(error) else "it failed"
+            )
         case _:
-            return render("sorry", status=500, said=f"this is a fault of kaput itself: {_named(error)}")
+            return render("sorry", status=500, message=f"this is a fault of kaput itself: {_named(error)}")
 
 
 def _named(error: Exception) -> str:

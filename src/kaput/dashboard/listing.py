@@ -56,7 +56,7 @@ class Line:
     state: str = UNREADABLE
     lost: int | None = None
     started_ns: int = 0
-    said: str = ""
+    message: str = ""
 
     @property
     def judged(self) -> bool:
@@ -111,7 +111,7 @@ class Listing:
                 return line
             findings = _Findings.model_validate_json(self._runs.read(name, "findings.json"))
         except (OSError, ValidationError) as error:
-            return Line(name, said=_first_line(error))
+            return Line(name, message=_first_line(error))
         lost = sum(anomaly.count for anomaly in findings.anomalies if anomaly.name == "lost")
         state = findings.verdict if findings.verdict in STATES[:3] else UNREADABLE
         return Line(name, line.scenario, varied, state, lost, line.started_ns, _unexpected(findings))

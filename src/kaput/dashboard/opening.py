@@ -1,7 +1,7 @@
 """Where the dashboard is: the folder of runs, and a socket on 127.0.0.1.
 
-Checked and bound before anything large is loaded: a mistake is said at once, and an address that is printed
-answers.
+Checked and bound before anything large is loaded: a mistake is reported at once, and an address that is
+printed answers.
 """
 
 from __future__ import annotations

@@ -164,6 +164,10 @@ class Learned(Part):
     """From the election to the first such acknowledgement."""
     last_ms: float
     """From the election to the first such acknowledgement of the last producer."""
+    median_ms: float | None = None
+    """The median of them; null in findings of an older kaput."""
+    last_producers: list[int] = []
+    """The last five producers, the last one first; none if there are not more than five."""
 
 
 class Lag(Part):

@@ -107,8 +107,10 @@ def _of_resized(findings: Findings) -> Iterator[ResizedForGroup]:
 
 
 def _known_ms(findings: Findings) -> float | None:
-    """How long it took until the last producer knew of a new leader, where clients are compared."""
-    compared = any(key.endswith((".client", ".client-version")) for key in findings.run.varied)
+    """How long it took until the last producer knew of a new leader, where clients or their numbers are
+    compared.
+    """
+    compared = any(key.endswith((".client", ".client-version", ".count")) for key in findings.run.varied)
     learned = [known for change in findings.leader_changes for known in change.learned]
     if not compared and all(known.client == "librdkafka" for known in learned):
         return None

@@ -171,8 +171,8 @@ class Figure:
 @dataclass(frozen=True)
 class Head:
     """The top: `verdict` in capitals, `answer` the rest of that sentence, `done` in a line what was done,
-    `why` in a sentence or two, `outages` when the service stood still, `about` which run of what. `tone`: a
-    verdict, or `loss`.
+    `why` in a sentence or two, `outages` when the service stood still, `about` which run of what, `setup`
+    of which cluster and clients. `tone`: a verdict, or `loss`.
     """
 
     verdict: str
@@ -181,6 +181,7 @@ class Head:
     name: str = ""
     title: str = ""
     about: str = ""
+    setup: str = ""
     done: str = ""
     why: str = ""
     outages: Sequence[str] = ()

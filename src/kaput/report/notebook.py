@@ -12,7 +12,7 @@ from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.printable import printable
-from kaput.report.run_report import to_text
+from kaput.report.run_report import scenario_of, to_text
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.summary import head
 
@@ -22,7 +22,7 @@ _COLORS = {"held": "#1a7f37", "violated": "#b42318", "inconclusive": "#9a6700"}
 def to_notebook(folder: RunFolder, findings: Findings) -> str:
     """The HTML of one run."""
     top = head(JudgedRun(findings))
-    text = escape(to_text(findings, folder.path).plain)
+    text = escape(to_text(findings, folder.path, scenario_of(folder)).plain)
     return (
         f'<p><b style="color: {_COLORS[findings.verdict]}">{escape(printable(top.verdict))}</b>: '
         f"{escape(printable(findings.run.scenario))}, {escape(printable(top.done))}</p>"

@@ -19,12 +19,13 @@ from kaput.scenario.model import Scenario
 
 _FOOT = "Every number on this page is in findings.json and analysis/ of the run folder. Works offline."
 
-_WORDS = "Words such as drained, unseen or stuck are explained in report.html and in docs/GLOSSARY.md."
+_WORDS = "Words such as drained, unseen, isr or unowned are explained in report.html and in docs/GLOSSARY.md."
 
 
-def to_text(findings: Findings, folder: Path | str) -> Text:
+def to_text(findings: Findings, folder: Path | str, scenario: Scenario | None = None) -> Text:
     """For terminals and pipes. `folder` is named at the end."""
-    return terminal.render(document(JudgedRun(findings), f"{_WORDS}\nRun folder: {printable(str(folder))}"))
+    foot = f"{_WORDS}\nRun folder: {printable(str(folder))}"
+    return terminal.render(document(JudgedRun(findings, scenario), foot))
 
 
 def to_markdown(findings: Findings, scenario: Scenario | None = None) -> str:

@@ -135,7 +135,9 @@ class Producers(Block):
     """`count` producers of one kind; each sends `messages`, or for `duration`, at `rate` per second."""
 
     count: Count = 1
-    """Number of producers of this kind; each has its own process."""
+    """Number of producers of this kind."""
+    per_process: Count = 1
+    """How many of them share a process, each with a client of its own: for hundreds of producers."""
     topic: str
     """The topic they send to."""
     acks: Acknowledgements = "all"

@@ -64,6 +64,13 @@ class ProducerSpec:
         return self.round_robin or self.partitions == 1
 
 
+@dataclass(frozen=True)
+class SharedProducersSpec:
+    """What the producers of one process do: fields of a ProducerSpec each."""
+
+    producers: list[dict[str, Any]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CommandProducerSpec(ProducerSpec):
     """For a client that is the user's own program; `client_config` is passed through to it."""
@@ -193,7 +200,7 @@ def client_properties(spec: ProducerSpec | MemberSpec) -> dict[str, str]:
     return {} if spec.access is None else {"client_properties": spec.access}
 
 
-def write_spec(path: Path, spec: ProducerSpec | MemberSpec | WarmUpSpec) -> None:
+def write_spec(path: Path, spec: ProducerSpec | SharedProducersSpec | MemberSpec | WarmUpSpec) -> None:
     """Writes the spec as a JSON file."""
     path.write_text(json.dumps(asdict(spec)))
 

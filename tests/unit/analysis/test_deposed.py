@@ -57,6 +57,18 @@ def test_which_client_knew_of_the_new_leader_when() -> None:
     (change,) = leader_changes(Timeline({PLACE: changes}), [], under, {}, clients)
     assert change.first_ack_ns == 450_000_000
     assert change.learned == [
-        Learned(client="java", producers=2, first_ms=300, last_ms=600),
-        Learned(client="librdkafka", producers=1, first_ms=50, last_ms=50),
+        Learned(client="java", producers=2, first_ms=300, last_ms=600, median_ms=450),
+        Learned(client="librdkafka", producers=1, first_ms=50, last_ms=50, median_ms=50),
     ]
+
+
+def test_of_many_producers_the_last_five_are_named() -> None:
+    """The last one first; the median is of all."""
+    changes = [Change(0, "leader", 1, 0, (1, 2), None), Change(400_000_000, "leader", 2, 1, (2,), 1)]
+    under = {(PLACE, 1): {number: (400 + 10 * number) * 1_000_000 for number in range(7)}}
+    (change,) = leader_changes(
+        Timeline({PLACE: changes}), [], under, {}, dict.fromkeys(range(7), "librdkafka")
+    )
+    (learned,) = change.learned
+    assert (learned.producers, learned.first_ms, learned.median_ms, learned.last_ms) == (7, 0, 30, 60)
+    assert learned.last_producers == [6, 5, 4, 3, 2]

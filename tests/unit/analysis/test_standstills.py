@@ -68,6 +68,48 @@ def test_what_happened_meanwhile_is_listed_in_order(tmp_path: Path) -> None:
     )
 
 
+def test_a_partition_that_no_longer_needs_the_broker_does_not_wait_for_it(tmp_path: Path) -> None:
+    """The fault is still in effect; but another broker leads the first by then, the second's ISR shrank."""
+    history = _history({0: 12_000, 1: 12_000}, begin=9_000).fault(1, 3_000, 15_000)
+    for partition in range(2):
+        history.led(3 if partition == 0 else 2, 1, 8_000, [2, 3], partition=partition)
+    found = judged(history, tmp_path)
+    for partition in range(2):
+        (standstill,) = _scope(found, partition=partition)
+        assert standstill.cause == "1-kill (broker 1) was in effect"
+
+
+def test_all_together_went_on_with_what_the_first_partition_went_on_with(tmp_path: Path) -> None:
+    """An election elsewhere is not what ended it: that partition came back later."""
+    history = _history({0: 12_000, 1: 8_300}).fault(1, 3_000, 18_000)
+    history.led(3, 1, 8_000, [2, 3], partition=0)
+    history.add(
+        "cluster_events",
+        kind="isr",
+        topic="orders",
+        partition=1,
+        isr=[2, 3],
+        at_ns=at(8_000),
+        source="history",
+    )
+    found = judged(history, tmp_path)
+    (service,), (first,), (second,) = (_scope(found, partition=p) for p in (None, 0, 1))
+    assert (service.to_ns, service.ended_by) == (second.to_ns, "isr")
+    assert (second.ended_by, first.ended_by) == ("isr", "election")
+
+
+def test_clients_that_come_late_to_a_new_leader_are_in_the_cause(tmp_path: Path) -> None:
+    """It was there, and they went on asking the old one."""
+    history = _history({0: 16_000, 1: 16_000}).fault(1, 3_000, 15_000)
+    history.led(3, 1, 8_000, [2, 3], partition=0)
+    (first,) = _scope(judged(history, tmp_path), partition=0)
+    assert first.ended_by == "heal"
+    assert first.cause == (
+        "1-kill (broker 1) was in effect; broker 1 led orders/0, broker 3 5.2 s later, and clients came to "
+        "it only 8.0 s after that"
+    )
+
+
 def test_the_silence_of_a_fault_says_what_ended_it(tmp_path: Path) -> None:
     """As does the longest one of each producer; a short one says nothing."""
     found = judged(_history({0: 9_000}).fault(1, 3_000, 8_000), tmp_path)
@@ -142,6 +184,24 @@ def test_a_clock_that_was_far_off_costs_no_time(tmp_path: Path) -> None:
 def test_what_ended_ten_seconds(moments: Moments, expected: EndedBy) -> None:
     """By what happened in them, and when."""
     assert ended_by(0, 10 * S, moments) == expected
+
+
+@pytest.mark.parametrize(
+    ("healed_ns", "to_ns", "expected"),
+    [
+        (20 * S, 27 * S, "heal"),
+        (14 * S, 27 * S, "isr"),  # the new leader had had 5 s
+        (14 * S + 1, 27 * S, "heal"),
+        (20 * S, 35 * S, "heal"),
+        (20 * S, 35 * S + 1, "isr"),  # the heal was more than 15 s before
+    ],
+)
+def test_a_leader_that_did_not_help_until_the_heal_ended_nothing(
+    healed_ns: int, to_ns: int, expected: EndedBy
+) -> None:
+    """It was elected after 9 s, and the ISR grew a second before the end."""
+    isrs = [(to_ns - S, to_ns - S)]
+    assert ended_by(0, to_ns, Moments(heals=[healed_ns], elections=[(9 * S, 9 * S)], isrs=isrs)) == expected
 
 
 @pytest.mark.parametrize(("peak", "expected"), [(8_500, "heal"), (7_900, "heal"), (5_900, "unknown")])

@@ -17,7 +17,7 @@ FORBIDDEN = re.compile(r"\b(said|told|nobody|whoever|let in|stands|who is|elsewi
 METAVARS = re.compile(r"[A-Z][A-Z0-9_/:=.,]*|<[a-z0-9|-]+>|KEY=V1,V2,\.\.\.|HOST:PORT,\.\.\.")
 # Nothing to print as JSON: they become another program, serve pages, or print another format.
 WITHOUT_JSON = {
-    "shell", "inside", "dashboard", "export", "sequence generate", "scenarios schema",
+    "shell", "inside", "dashboard", "export", "sequence generate", "scenarios schema", "keep export",
 }  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def test_arguments_have_the_same_names_everywhere() -> None:
     assert all(each.metavar == names.get(each.name, each.metavar) for each in arguments)
     assert {each.metavar for each in arguments} == {
         "SCENARIO", "RUN_DIR", "FAULT", "ID", "N", "COMMAND", "SOURCE", "TARGET", "TOPIC/PARTITION", "TOOL",
-        "ARG", "FILE", "NAME",
+        "ARG", "FILE", "NAME", "STORE",
     }  # fmt: skip
 
 

@@ -44,8 +44,8 @@ def test_a_verdict_that_is_not_about_kafkas_promise_says_so(tmp_path: Path) -> N
         path = judged(tmp_path, name, "violated").findings_path
         path.write_text(json.dumps(json.loads(path.read_text()) | {"promise": promise}))
     found = _lines(tmp_path)
-    assert found["a"].said == "Kafka kept its promise; an expectation was not met"
-    assert found["b"].said == ""
+    assert found["a"].message == "Kafka kept its promise; an expectation was not met"
+    assert found["b"].message == ""
 
 
 def test_the_newest_run_comes_first(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_run_is_followed_through_its_sealing_to_its_verdict(folder: RunFolder,
     folder.findings_path.write_text(json.dumps(document))
     picture = reader.look()
     assert picture.over and picture.head["state"] == "judged"
-    assert picture.head["verdict"]["verdict"] == "held" and "23" in picture.head["verdict"]["said"]
+    assert picture.head["verdict"]["verdict"] == "held" and "23" in picture.head["verdict"]["message"]
 
 
 def _findings() -> dict[str, Any]:
@@ -174,12 +174,12 @@ def test_a_dead_recorder_is_said(folder: RunFolder, reader: RunReader) -> None:
     with hold_to_record(folder.path, "kaput run"):
         producer = Producer(folder)
         producer.send(5, now_ns())
-        assert reader.look().head["recorder"] == {"dead": False, "said": ""}
+        assert reader.look().head["recorder"] == {"dead": False, "message": ""}
         producer.close()
     free = max(psutil.pids()) + 100_000
     (folder.path / NAME).write_text(f"{free} {os.uname().nodename} 2026-01-01T00:00:00Z kaput run\n")
     head = reader.look().head
-    assert head["recorder"]["dead"] and f"process {free}" in head["recorder"]["said"]
+    assert head["recorder"]["dead"] and f"process {free}" in head["recorder"]["message"]
     assert head["counts"]["acked"] == 5
 
 

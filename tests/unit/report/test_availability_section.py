@@ -59,7 +59,7 @@ def test_the_headline_says_what_stood_still_and_what_ended_it(
     service, partition = outages(JudgedRun(findings))
     assert service == (
         "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): ended by a change of the in-sync "
-        "replicas. 60.4 % of all messages were acknowledged within 1 s."
+        "replicas, which acks=all waits for. 60.4 % of all messages were acknowledged within 1 s."
     )
     assert partition == (
         "orders/0 had no acknowledgement for 33.8 s (from 8.0 s on): ended only when the fault was healed; "

@@ -108,3 +108,10 @@ def test_the_share_is_spread_evenly(share: Any, count: int) -> None:
     numbers = [number for number in range(1_000) if block.aborts(number)]
     assert len(numbers) == count
     assert all(abs(sum(n // 100 == i for n in numbers) - count / 10) <= 1 for i in range(10))
+
+
+def test_producers_that_share_a_process_are_not_targets_and_have_no_transactions() -> None:
+    """A fault would hit all of them; and only kaput's own plain producers can share one."""
+    mistakes = found({"per-process": 2, "count": 2}, target="producer 0", fault="pause")
+    assert mistakes == {"faults.0.target": "producer 0 shares its process with others; write per-process: 1"}
+    assert "without transactions" in found({**SIZED, "per-process": 2})["per-process"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from kaput.errors import LabError
 from kaput.evidence.folder import Manifest, RunFolder
@@ -19,7 +18,6 @@ from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
 from kaput.workload.client_spec import file_name
-from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.supervision.client_process import ClientProcess
 from kaput.workload.supervision.supervisor import Supervisor
 from waiting import eventually
@@ -38,23 +36,6 @@ def scenario(members: int = 0, groups: tuple[str, ...] = ("billing",), rate: int
     }
     topics = [{"name": "orders", "replication-factor": 1}]
     return Scenario.model_validate({"version": 1, "title": "t", "topics": topics, "workload": workload})
-
-
-@pytest.fixture
-def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Owner]:
-    """An owner with a registry of its own."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with Owner() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[str]:
-    """Where the mock listens, which lives as long as the client that made it; it has the topic."""
-    client = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
-    (broker,) = client.list_topics("orders", timeout=30).brokers.values()
-    yield f"{broker.host}:{broker.port}"
-    del client
 
 
 @pytest.fixture

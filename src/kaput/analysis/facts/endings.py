@@ -15,6 +15,7 @@ from kaput.scenario.vocabulary import NOOP
 
 SHORTEST_NS = SECOND  # of a standstill
 SOON_NS = 5 * SECOND  # clients connect again, or ask for the new leader, within a second or two
+LATE_NS = 15 * SECOND  # after a heal the ISR may need ten seconds to be whole again
 CONFIRMED_NS = 2 * SECOND  # a heal works a little before its probe confirms it
 Span = tuple[int, int]  # the earliest moment and the latest at which something may have happened (ns)
 
@@ -39,7 +40,11 @@ def ended_by(from_ns: int, to_ns: int, moments: Moments) -> EndedBy:
         "isr": _last(moments.isrs, from_ns, to_ns),
     }
     healed = max((at for at in moments.heals if from_ns <= at <= to_ns), default=None)
-    if healed is not None and (to_ns - healed <= SOON_NS or elected is None):
+    if healed is not None and (
+        elected is None
+        or to_ns - healed <= SOON_NS
+        or (to_ns - healed <= LATE_NS and _stood_until(healed, from_ns, moments.elections))
+    ):
         return "heal"
     for word, at_ns in changes.items():
         if at_ns is not None and to_ns - at_ns <= SOON_NS:
@@ -49,6 +54,12 @@ def ended_by(from_ns: int, to_ns: int, moments: Moments) -> EndedBy:
     known = healed is not None or any(at is not None for at in changes.values())
     given_up = any(first <= to_ns and last >= from_ns for first, last in moments.given_up)
     return "client" if known or given_up else "unknown"
+
+
+def _stood_until(healed_ns: int, from_ns: int, elections: Iterable[Span]) -> bool:
+    """Whether there was a new leader long before the heal, and nobody came to it."""
+    elected = _last(elections, from_ns, healed_ns)
+    return elected is None or healed_ns - elected > SOON_NS
 
 
 def _last(spans: Iterable[Span], from_ns: int, to_ns: int) -> int | None:

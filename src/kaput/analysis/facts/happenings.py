@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaput.analysis.facts.endings import healing
+from kaput.analysis.facts.endings import SOON_NS, healing
 from kaput.analysis.facts.timeline import Change, Fault
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition
 from kaput.evidence.findings_service import Happening
@@ -73,7 +73,7 @@ class Meanwhile:
             if r.group == group and r.started_ns <= to_ns and (r.ended_ns or FOREVER_NS) >= from_ns
         ]
         if in_effect:
-            return "; ".join(self._in_effect(one, place) for one in in_effect[:_NAMED])
+            return "; ".join(self._in_effect(one, place, from_ns, to_ns) for one in in_effect[:_NAMED])
         if rebalanced:
             return f"group {group} rebalanced: {rebalanced[0].trigger}"
         if just_healed:
@@ -82,17 +82,32 @@ class Meanwhile:
             return "the load had only begun: brokers and clients were still cold"
         return None
 
-    def _in_effect(self, fault: Fault, place: TopicPartition | None) -> str:
-        said = f"{_named(fault)} was in effect"
+    def _in_effect(self, fault: Fault, place: TopicPartition | None, from_ns: int, to_ns: int) -> str:
+        text = f"{_named(fault)} was in effect"
         if place is None or fault.effective_ns is None or place not in self._run.timeline.changes:
-            return said
-        led = self._run.timeline.leader_before(place, fault.effective_ns)
+            return text
+        # A partition that has another leader or a smaller ISR by then no longer waits for the broker.
+        at_ns = max(fault.effective_ns, from_ns)
+        led = self._run.timeline.leader_before(place, at_ns)
         if led in fault.brokers:
-            return f"{said}; broker {led} led {place}"
-        in_sync = [broker for broker in self._isr(place, fault.effective_ns) if broker in fault.brokers]
+            return f"{text}; broker {led} led {place}{self._learned_late(place, from_ns, to_ns)}"
+        in_sync = [broker for broker in self._isr(place, at_ns) if broker in fault.brokers]
         if in_sync and self._run.given.with_acks("all"):
-            return f"{said}; broker {in_sync[0]} was in the ISR of {place}, which acks=all waits for"
-        return said
+            return f"{text}; broker {in_sync[0]} was in the ISR of {place}, which acks=all waits for"
+        return text
+
+    def _learned_late(self, place: TopicPartition, from_ns: int, to_ns: int) -> str:
+        """What happened if there was another leader long before its clients came to it."""
+        changes = self._run.timeline.changes[place]
+        elected = [
+            c for c in changes if c.is_election and c.leader not in (None, -1) and from_ns < c.at_ns < to_ns
+        ]
+        if not elected or to_ns - elected[-1].at_ns <= SOON_NS:
+            return ""
+        change = elected[-1]
+        after, late = (change.at_ns - from_ns) / SECOND, (to_ns - change.at_ns) / SECOND
+        new = f", broker {change.leader} {after:.1f} s later"
+        return f"{new}, and clients came to it only {late:.1f} s after that"
 
     def _isr(self, place: TopicPartition, at_ns: int) -> Sequence[int]:
         """The in-sync replicas before a moment, as far as they are recorded."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
 # By (partition, epoch) and producer: the first acknowledgement of what it stored.
+_NAMED = 5  # producers that learned of a leader last
 Under = Mapping[tuple[TopicPartition, int], Mapping[int, int]]
 Clients = Mapping[int, str]  # by producer, whose client it has
 
@@ -115,19 +117,25 @@ def _first(under: Under, place: TopicPartition, epoch: int) -> dict[int, int]:
 
 
 def _learned(first: Mapping[int, int], elected_ns: int, clients: Clients) -> list[Learned]:
-    by_client: dict[str, list[int]] = defaultdict(list)
+    by_client: dict[str, dict[int, float]] = defaultdict(dict)
     for producer, at_ns in first.items():
         if producer in clients:
-            by_client[clients[producer]].append(at_ns)
+            by_client[clients[producer]][producer] = max(0.0, (at_ns - elected_ns) / MS)
     return [
         Learned(
             client=client,
-            producers=len(times),
-            first_ms=max(0.0, (min(times) - elected_ns) / MS),
-            last_ms=max(0.0, (max(times) - elected_ns) / MS),
+            producers=len(after_ms),
+            first_ms=min(after_ms.values()),
+            last_ms=max(after_ms.values()),
+            median_ms=median(after_ms.values()),
+            last_producers=_last(after_ms) if len(after_ms) > _NAMED else [],
         )
-        for client, times in sorted(by_client.items())
+        for client, after_ms in sorted(by_client.items())
     ]
+
+
+def _last(after_ms: Mapping[int, float]) -> list[int]:
+    return sorted(after_ms, key=lambda producer: (-after_ms[producer], producer))[:_NAMED]
 
 
 def _told(

@@ -5,7 +5,7 @@ meanwhile. docs/GLOSSARY.md defines them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -42,12 +42,12 @@ class Standstills(Question):
         spells = _with_all(run.sums["service_spells"])
         found = pauses(spells.filter(kind=DONE), spells.filter(kind=WAITING), _SCOPE, SHORTEST_NS)
         kept = pl.concat(_longest(found.filter(everywhere)) for everywhere in _whole_or_not())
-        meanwhile = Meanwhile(run)
+        meanwhile, resumed = Meanwhile(run), _resumed(found)
         rows = kept.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
         service = found.filter(group=PRODUCERS, place=_EVERYWHERE)
         longest = service.select((pl.col("to_ns") - pl.col("from_ns")).max()).item() or 0
         yield findings(
-            standstills=[_standstill(run, meanwhile, *row) for row in rows],
+            standstills=[_standstill(run, meanwhile, resumed, *row) for row in rows],
             standstills_left_out=found.height - kept.height,
             availability=list(_availability(run, spells, found)),
         )
@@ -70,10 +70,25 @@ def _longest(found: pl.DataFrame) -> pl.DataFrame:
     return found.sort(-length, "place", "from_ns").group_by("group", maintain_order=True).head(_SHOWN)
 
 
+def _resumed(found: pl.DataFrame) -> dict[tuple[int, int], int]:
+    """By group and moment, the partition with which a standstill of all partitions ended."""
+    single = found.filter(pl.col("place") != _EVERYWHERE).sort("place", descending=True)
+    return {(group, to_ns): place for group, place, to_ns in single.select(*_SCOPE, "to_ns").iter_rows()}
+
+
 def _standstill(
-    run: Run, meanwhile: Meanwhile, group: int, place: int, from_ns: int, to_ns: int, ended: bool
+    run: Run,
+    meanwhile: Meanwhile,
+    resumed: Mapping[tuple[int, int], int],
+    group: int,
+    place: int,
+    from_ns: int,
+    to_ns: int,
+    ended: bool,
 ) -> Standstill:
     where = None if place == _EVERYWHERE else run.names.located(place)
+    first = resumed.get((group, to_ns)) if where is None else None
+    ends_of = where if first is None else run.names.located(first)
     name = None if group == PRODUCERS else run.given.groups[group]
     happened, more = meanwhile.happened(from_ns, to_ns, where, name)
     return Standstill(
@@ -83,7 +98,7 @@ def _standstill(
         from_ns=from_ns,
         to_ns=to_ns,
         length_ms=(to_ns - from_ns) / MS,
-        ended_by=endings.ended_by(from_ns, to_ns, moments(run, where, name)) if ended else None,
+        ended_by=endings.ended_by(from_ns, to_ns, moments(run, ends_of, name)) if ended else None,
         cause=meanwhile.cause(from_ns, to_ns, where, name),
         happened=happened,
         happened_left_out=more,

@@ -1,12 +1,12 @@
 // Two runs are ticked, no more; and the list is that of now.
 const EVERY_MS = 5000;
-const form = document.getElementById("compare"), said = document.getElementById("ticked");
+const form = document.getElementById("compare"), hint = document.getElementById("ticked");
 const boxes = () => [...form.querySelectorAll("input[type=checkbox]")];
 const ticked = () => boxes().filter((box) => box.checked);
 const tell = () => {
   const count = ticked().length;
   boxes().forEach((box) => { box.disabled = count >= 2 && !box.checked; });
-  said.textContent = count === 2 ? "Two runs are ticked." : count === 1 ? "Tick one more." : "Tick two runs that were judged.";
+  hint.textContent = count === 2 ? "Two runs are ticked." : count === 1 ? "Tick one more." : "Tick two runs that were judged.";
 };
 form.addEventListener("change", tell);
 form.addEventListener("submit", (event) => { if (ticked().length !== 2) { event.preventDefault(); tell(); } });

@@ -45,7 +45,7 @@ source.addEventListener("message", (event) => {
     faults: picture.faults.filter((fault) => fault.state !== "without effect").map((fault) => ({ begin: fault.from_s, end: fault.to_s ?? picture.clock_s ?? fault.from_s, kind: "fault", text: fault.fault })),
   });
   behind(picture.behind_s === null ? "" : picture.behind_s > 3 ? `the newest row is ${number(picture.behind_s)} s old` : "");
-  say(picture.recorder.said);
+  say(picture.recorder.message);
   verdict(picture.verdict);
   if (picture.verdict) provisional("final: judged");
   document.body.dataset.version = event.lastEventId;

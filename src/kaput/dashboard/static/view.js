@@ -3,7 +3,7 @@
 const by = (id) => document.getElementById(id);
 export const number = (value) => value === null || value === undefined ? "–" : value >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : String(+value.toPrecision(3));
 export const seconds = (value) => value === null || value === undefined ? "" : `${value.toFixed(1)} s`;
-export const say = (text) => { by("said").textContent = text; by("said").hidden = !text; };
+export const say = (text) => { by("message").textContent = text; by("message").hidden = !text; };
 
 const figures = new Map();
 function figure(name, value, beside) {
@@ -73,7 +73,7 @@ export function verdict(found) {
   place.hidden = !found;
   if (!found) return;
   place.className = `verdict ${found.kind}`;
-  place.textContent = found.said;
+  place.textContent = found.message;
 }
 export const provisional = (text) => { by("provisional").textContent = text; };
 export const scenario = (text) => { by("scenario").textContent = text; document.title = `${text} - kaput`; };

@@ -1,6 +1,6 @@
 """One run in progress, read on and on: what is known of it at the moment, as browsers are shown it.
 
-Counts are provisional until the drain has read everything back. Where the recorder has died, that is said.
+Counts are provisional until the drain has read everything back. A dead recorder is reported.
 Its place: subscribers.py has one reader for all browsers that watch the same run.
 """
 
@@ -227,22 +227,22 @@ class RunReader:
     def _recorder(self, manifest: Manifest) -> dict[str, Any]:
         """Whether anybody records still, and the sentence for it."""
         if manifest.state != "recording":
-            return {"dead": False, "said": ""}
+            return {"dead": False, "message": ""}
         holder = first_holder(self._runs.root / self._name)
         if holder is None or not holder.dead():
-            return {"dead": False, "said": ""}
+            return {"dead": False, "message": ""}
         where = self._runs.root / self._name
-        said = (
+        message = (
             f"The recorder (process {holder.pid}) is dead. What it had recorded is kept: "
             f"kaput analyze {where} judges it."
         )
-        return {"dead": True, "said": said}
+        return {"dead": True, "message": message}
 
 
 def verdict_of(findings: Findings) -> dict[str, str]:
     """The verdict in a sentence; the kind of one that held although messages were lost is `loss`."""
     kind = "loss" if findings.verdict == "held" and findings.lost else findings.verdict
-    return {"verdict": findings.verdict, "kind": kind, "said": verdict_sentence(findings)}
+    return {"verdict": findings.verdict, "kind": kind, "message": verdict_sentence(findings)}
 
 
 def _phase(manifest: Manifest, verdict: dict[str, Any] | None) -> str:

@@ -38,7 +38,11 @@ def render(document: Document) -> str:
 def _head(head: Head) -> Iterator[str]:
     if head.answer:
         yield f"### {head.verdict}: {_escaped(head.name)}\n"
-    yield from (f"{_escaped(text)}\n" for text in (head.answer, head.done, head.why, *head.outages) if text)
+    yield from (
+        f"{_escaped(text)}\n"
+        for text in (head.answer, head.done, head.setup, head.why, *head.outages)
+        if text
+    )
     if head.figures:
         yield from _table(Table(["", ""], [[figure.name, figure.value] for figure in head.figures]))
 

@@ -56,7 +56,7 @@ def _head(head: Head) -> Text:
         text.append(f": {printable(head.answer)}\n")
     text.append("".join(f"{printable(sentence)}\n" for sentence in head.outages))
     text.append(f"{printable(head.title)}\n" if head.title else "", "dim")
-    return text.append(f"{printable(head.about)}\n" if head.about else "", "dim")
+    return text.append("".join(f"{printable(line)}\n" for line in (head.about, head.setup) if line), "dim")
 
 
 def _section(section: Section, width: int | None) -> Text:

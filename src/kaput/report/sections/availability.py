@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kaput.evidence.findings_service import Availability, EndedBy, Happening, Standstill
-from kaput.report.document import Block, Cell, Section, Table, Term, limited
+from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term, limited
 from kaput.report.formats import NOTHING, number, percent, plural
 from kaput.report.sections.judged_run import JudgedRun
 
 _ROWS = 12
 _STORIES = 8  # of one standstill
+_MEANINGS = (
+    "A standstill is at least a second without any acknowledgement (or first delivery) while messages waited "
+    "for one, counted from the last one before; seconds: of all standstills together. Within the timeout: "
+    "before the producer's delivery timeout."
+)
 _HEADER = ["from (s)", "seconds", Term("ended by", "ended_by"), "likeliest cause"]
 ENDED_BY: dict[EndedBy, str] = {
     "heal": "ended only when the fault was healed; a longer fault means a longer outage",
     "election": "ended by the election of a new leader",
-    "isr": "ended by a change of the in-sync replicas",
+    "isr": "ended by a change of the in-sync replicas, which acks=all waits for",
     "rebalance": "ended by a rebalance of the group",
     "client": "the cluster was ready earlier: the client came back late",
     "unknown": "what ended it is not known",
@@ -83,7 +88,7 @@ def section(run: JudgedRun) -> Section | None:
     found = [one for one in run.findings.standstills if _shown(one)]
     whole = [one for one in found if _of_all_acks(one)]
     others = sorted((one for one in found if not _of_all_acks(one)), key=lambda one: -one.length_ms)
-    blocks: list[Block] = [_shares(shares)]
+    blocks: list[Block] = [_shares(shares), Paragraph(_MEANINGS, "fine")]
     if whole:
         rows = [[*_row(run, one)] for one in whole]
         blocks.append(limited(Table(_HEADER, rows, "rrll", caption="Nothing at all was acknowledged"), _ROWS))
@@ -92,7 +97,15 @@ def section(run: JudgedRun) -> Section | None:
         caption = (Term("Standstills", "standstill"), " of partitions and groups, the longest first")
         table = Table(["scope", *_HEADER], rows, "lrrll", caption=caption, stories=False)
         blocks.append(limited(table, _ROWS))
+    if found:
+        blocks.append(Paragraph(_ends(found), "fine"))
     return Section(Term("Availability", "availability"), blocks, key="availability")
+
+
+def _ends(found: Iterable[Standstill]) -> str:
+    """`election: ended by the election of a new leader. isr: ...`, of what is in the tables."""
+    there = {one.ended_by for one in found}
+    return " ".join(f"{by}: {text}." for by, text in ENDED_BY.items() if by in there)
 
 
 def _shares(every: Sequence[Availability]) -> Table:

@@ -78,7 +78,8 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
     if change.first_ack_ns is not None:
         after = (change.first_ack_ns - change.elected_ns) / 1e6
         yield f"its first acknowledgement {milliseconds(max(0.0, after))} after the election"
-    if {known.client for known in change.learned} - {"librdkafka"}:  # kaput's own alone is not named
+    # One producer of kaput's own is not named.
+    if {known.client for known in change.learned} - {"librdkafka"} or _producers(change) > 1:
         yield f"known to {' and to '.join(map(_learned, change.learned))}"
     if not change.deposed_acks:
         yield "the old leader acknowledged nothing that was overwritten"
@@ -106,7 +107,14 @@ def _learned(known: Learned) -> str:
     if known.producers == 1:
         return f"{known.client}'s producer {milliseconds(known.first_ms)} after it"
     to = "" if known.first_ms == known.last_ms else f" to {milliseconds(known.last_ms)}"
-    return f"{known.producers} producers of {known.client} {milliseconds(known.first_ms)}{to} after it"
+    middle = "" if known.median_ms is None or not to else f", median {milliseconds(known.median_ms)}"
+    last = f", the last ones {', '.join(map(str, known.last_producers))}" if known.last_producers else ""
+    times = f"{milliseconds(known.first_ms)}{to} after it{middle}{last}"
+    return f"{known.producers} producers of {known.client} {times}"
+
+
+def _producers(change: LeaderChange) -> int:
+    return sum(known.producers for known in change.learned)
 
 
 def _proof(change: LeaderChange) -> Iterator[str]:

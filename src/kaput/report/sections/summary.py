@@ -13,6 +13,7 @@ from kaput.report.document import Bullets, Cell, Figure, Head, Section, Table, T
 from kaput.report.formats import milliseconds, number, percent, plural
 from kaput.report.sections.availability import outages
 from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections.setup import setup
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
 
 _FAULTS = 3
@@ -31,6 +32,7 @@ def head(run: JudgedRun) -> Head:
         name=about.scenario,
         title=about.title,
         about=f"{about.scenario}: {kafka}, seed {about.seed}, run {about.id}; {rates} per second",
+        setup="" if run.scenario is None else setup(run.scenario),
         done=f"{faults_in_a_line(run) or 'no fault was injected'} · {kafka}",
         why=" ".join(_why(run)),
         outages=outages(run),

@@ -33,6 +33,8 @@ def check_producers(scenario: Scenario) -> Found:
             yield (*place, "duration"), "messages is given, too; write one of the two"
         if spec.messages is None and spec.duration is None:
             yield place, "neither messages nor duration is given; write one of the two"
+        if spec.per_process > 1 and (spec.client != "librdkafka" or spec.transactions is not None):
+            yield (*place, "per-process"), "only librdkafka's producers without transactions share a process"
         for path, text in (*check_config(spec), *check_command(spec), *check_java(spec, scenario)):
             yield (*place, *path), text
 

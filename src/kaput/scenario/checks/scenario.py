@@ -182,6 +182,8 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
         yield ("target",), f"producer {number} does not use transactions, so it has no coordinator"
     elif not coordinator and specs[number].client == "command":
         yield ("target",), UNHITTABLE
+    elif not coordinator and specs[number].per_process > 1:
+        yield ("target",), f"producer {number} shares its process with others; write per-process: 1"
     if not coordinator and step.fault not in PRODUCER_FAULTS:
         yield ("target",), f"{step.fault} does not hit producers; {', '.join(PRODUCER_FAULTS)} does"
 

@@ -24,6 +24,7 @@ from kaput.workload.client_spec import ProducerSpec, client_settings, notify
 from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
 from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
 from kaput.workload.librdkafka.delivery_reports import Reports
+from kaput.workload.librdkafka.request_counts import RequestCounts
 from kaput.workload.numbered_producer import NumberedProducer
 
 FLUSH_ROWS = 8192
@@ -45,9 +46,10 @@ class Sender(NumberedProducer[ProducerSpec]):
         self.settings = client_settings(spec)
         self.authorization = AuthorizationErrors(self.settings)
         self._flushed_at = time.monotonic()
+        self._requests = RequestCounts(Path(spec.folder), spec.producer, self.settings)
+        callbacks = {"on_delivery": self.listener(), "error_cb": self.authorization.on_error}
         self.client = Producer(
-            {**self.settings, "on_delivery": self.listener(), "error_cb": self.authorization.on_error},
-            logger=quiet_logger(),
+            {**self.settings, **callbacks, **self._requests.settings()}, logger=quiet_logger()
         )
 
     def listener(self) -> Callable[[Any, Message], None]:
@@ -149,6 +151,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         self.reports.flush()
         self.recorder.close()
         self.attempts.close()
+        self._requests.close()
 
     def serve(self, timeout_s: float) -> None:
         """Runs callbacks, and flushes their rows when there are many, or after a while."""
@@ -169,10 +172,8 @@ def _stop_at_end_of_input(stopping: threading.Event) -> None:
     stopping.set()
 
 
-def run(sender: Sender) -> None:
-    """Runs one producer from `ready` to `done`."""
-    tune_garbage_collection()
-    signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
+def connect_or_exit(sender: Sender) -> None:
+    """Connects. Raises SystemExit (1) if it cannot, which has been reported by then."""
     try:
         sender.connect()
     except NotAuthorizedError as error:
@@ -181,6 +182,13 @@ def run(sender: Sender) -> None:
     except KafkaException as error:
         notify("trouble", message=f"cannot reach the cluster: {error.args[0]}")
         raise SystemExit(1) from None
+
+
+def run(sender: Sender) -> None:
+    """Runs one producer from `ready` to `done`."""
+    tune_garbage_collection()
+    signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
+    connect_or_exit(sender)
     notify("ready")
     sys.stdin.readline()
     threading.Thread(target=_stop_at_end_of_input, args=(sender.stopping,), daemon=True).start()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from kaput.workload.client_spec import (
     MemberSpec,
     PipeMemberSpec,
     ProducerSpec,
+    SharedProducersSpec,
     ShareMemberSpec,
     file_name,
 )
@@ -41,11 +42,11 @@ class Launch(NamedTuple):
 
     name: str
     module: str
-    spec: ProducerSpec | MemberSpec
+    spec: ProducerSpec | SharedProducersSpec | MemberSpec
 
     @property
     def producer(self) -> int | None:
-        """The number under which the process sends, if it sends."""
+        """The number under which the process sends, if it sends under one."""
         if isinstance(self.spec, ProducerSpec):
             return self.spec.producer
         return int(self.spec.outputs["producer"]) if isinstance(self.spec, PipeMemberSpec) else None
@@ -67,6 +68,22 @@ class LaunchPlan:
     access: Callable[[str], Access]
     _numbering: threading.Lock = field(default_factory=threading.Lock)
     _pipe_processes: dict[str, int] = field(default_factory=dict)  # by group, how many there have been
+
+    def producers(self) -> Iterator[tuple[range, Launch]]:
+        """The processes of all producers, each with the numbers of its own. Raises as `producer` does."""
+        number = 0
+        for block in self.scenario.workload.producers:
+            for start in range(number, number + block.count, block.per_process):
+                numbers = range(start, min(start + block.per_process, number + block.count))
+                yield numbers, self._process(numbers, block)
+            number += block.count
+
+    def _process(self, numbers: range, block: Producers) -> Launch:
+        if len(numbers) == 1:
+            return self.producer(numbers[0], block)
+        specs = [vars(self.producer(number, block).spec) for number in numbers]
+        name = f"producers-{numbers[0]}-{numbers[-1]}"
+        return Launch(name, "librdkafka.shared_producers", SharedProducersSpec(specs))
 
     def producer(self, number: int, block: Producers) -> Launch:
         """The producer with that number. Raises DistributionError, JavaError for one in Java."""

@@ -50,15 +50,15 @@ class Supervisor:
         self._owner = owner
         self._scratch = folder.path / "clients"
         self._scratch.mkdir(exist_ok=True)
-        self._specs = scenario.producer_specs()
         counters = self._scratch / "counters"
-        self._counters = Counters(counters, len(self._specs), create=True)
+        self._counters = Counters(counters, len(scenario.producer_specs()), create=True)
         java = JavaTools(self._scratch, distribution, scenario.cluster.kafka, access, self._private)
         self._plan = LaunchPlan(
             scenario, folder, run_id, bootstrap_servers, thresholds, counters, java, access
         )
         self._slots_lock = threading.Lock()
-        self.producers: list[ClientProcess] = []
+        self.producers: list[ClientProcess] = []  # several producers may share a process
+        self._by_number: dict[int, ClientProcess] = {}
         self.members: list[MemberSlot] = []
 
     def start(self) -> None:
@@ -66,8 +66,9 @@ class Supervisor:
         for group in self._scenario.workload.groups:
             for number in range(1, group.members + 1):
                 self.member(group.id, number).start()
-        for number, spec in enumerate(self._specs):
-            self.producers.append(self._start(self._plan.producer(number, spec), self._on_message))
+        for numbers, launch in self._plan.producers():
+            self.producers.append(self._start(launch, self._on_message))
+            self._by_number.update(dict.fromkeys(numbers, self.producers[-1]))
         limit = time.monotonic() + READY_TIMEOUT_S
         for client in self.producers + [slot.client for slot in self.members]:
             client.await_ready(limit)
@@ -93,9 +94,9 @@ class Supervisor:
 
     def producer(self, number: int) -> ProducerHandle:
         """That producer, as faults see it. Raises LabError if there is none."""
-        if not 0 <= number < len(self.producers):
+        if number not in self._by_number:
             raise LabError(f"there is no producer {number}")
-        return ProducerHandle(number, self.producers[number])
+        return ProducerHandle(number, self._by_number[number])
 
     def has_members(self, group: str) -> bool:
         """Whether the group still has a running member to read the rest."""

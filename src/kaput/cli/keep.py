@@ -1,0 +1,276 @@
+"""`kaput keep`: what kaput.keep's stores hold: listed, exported, sent to Kafka, deleted."""
+
+from __future__ import annotations
+
+import json as json_library
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kaput.cli.cluster_options import ClusterName, CommandConfig, Json, Servers
+from kaput.cli.verbs import Verb, group, pairs
+
+if TYPE_CHECKING:
+    from kaput.keep import Replayed, Store
+
+app = group(
+    "Messages that Kafka did not take: send them again, list, export or delete them.\n\n"
+    "STORE is a path, or a name: sqlite:FILE, log:DIRECTORY, mongodb://HOST/DATABASE.COLLECTION, "
+    "elasticsearch+http://HOST:PORT/INDEX, opensearch+http://HOST:PORT/INDEX (https alike).\n\n"
+    "Example: kaput keep replay kept.db --bootstrap-servers localhost:9092"
+)
+StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store: a path or a name.")]
+Topic = Annotated[str | None, typer.Option(metavar="NAME", help="Only messages of this topic.")]
+
+
+@app.command("replay", cls=Verb)
+def replay_command(
+    store: StoreName,
+    *,
+    topic: Topic = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, metavar="N", help="Maximum number of messages per second.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be sent and change nothing.")
+    ] = False,
+    at_least_once: Annotated[
+        bool,
+        typer.Option(
+            "--at-least-once", help="Without transactions: a replay that is killed sends some twice."
+        ),
+    ] = False,
+    include_in_flight: Annotated[
+        bool,
+        typer.Option(
+            "--include-in-flight",
+            help="Also send spooled messages that their producer may still be sending, because it has ended.",
+        ),
+    ] = False,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A librdkafka setting. Repeatable.")
+    ] = None,
+    bootstrap_servers: Servers = None,
+    cluster: ClusterName = None,
+    command_config: CommandConfig = None,
+    json: Json = False,
+) -> None:
+    """Send what a store keeps, each message once, in order.
+
+    A message is removed when it is acknowledged. A replay that was killed continues where it stopped;
+    consumers that read committed records see each message once. Exit status 0: nothing is left to send;
+    4: messages are left, or Kafka or the store failed.
+
+    Example: kaput keep replay kept.db --bootstrap-servers HOST:9092
+    """
+    from dataclasses import asdict
+
+    from kaput import keep
+    from kaput.cli.cluster_options import access_of, servers_of
+    from kaput.errors import LabError
+
+    opened = keep.open_store(store)
+    if dry_run:
+        _print_dry_run(opened, topic, include_in_flight, json)
+        return
+    access = access_of(bootstrap_servers, cluster, command_config)
+    settings = {
+        "bootstrap.servers": servers_of(bootstrap_servers, cluster),
+        "log_level": 0,
+        **access.librdkafka(),
+        **pairs("--config", config),
+    }
+    done = _replayed(opened, settings, topic, rate, not at_least_once, include_in_flight)
+    if json:
+        typer.echo(json_library.dumps({"store": opened.name, **asdict(done)}))
+    else:
+        typer.echo(f"{opened.name}: {_sentence(done)}")
+    if done.left:
+        raise LabError(f"{opened.name}: {done.left:,} messages are left{_why_left(done)}")
+
+
+@app.command("list", cls=Verb)
+def list_command(store: StoreName, *, topic: Topic = None, json: Json = False) -> None:
+    """List what a store keeps, by topic and error.
+
+    Example: kaput keep list kept.db
+    """
+    from kaput import keep
+
+    opened = keep.open_store(store)
+    document = _summary(opened, topic)
+    if json:
+        typer.echo(json_library.dumps(document))
+        return
+    from kaput.console import Console
+    from kaput.report.document import Table
+    from kaput.report.formats import number, plural
+    from kaput.report.render.terminal import table_text
+
+    console = Console(soft_wrap=True)
+    rows = [
+        (each["topic"], each["error"] or "no report yet", number(each["messages"]), number(each["in_doubt"]),
+         each["oldest"], each["newest"])
+        for each in document["kept"]
+    ]  # fmt: skip
+    console.print(f"{opened.name}: {plural(document['messages'], 'message')} kept")
+    if rows:
+        header = ("topic", "error", "messages", "in doubt", "oldest", "newest")
+        console.print(table_text(Table(header, rows, "llrrl")), end="")
+    if document["purged"]:
+        console.print(f"{document['purged']:,} were purged earlier")
+    for sentence in document["damage"]:
+        console.print(sentence)
+
+
+@app.command("export", cls=Verb)
+def export_command(
+    store: StoreName,
+    *,
+    topic: Topic = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write (default: stdout).")
+    ] = None,
+) -> None:
+    """Print kept messages as JSON lines, with bytes in base64.
+
+    Example: kaput keep export kept.db --topic orders
+    """
+    from kaput import keep
+    from kaput.keep.store import records_of
+
+    records = records_of(keep.open_store(store), topic)
+    if output is None:
+        for record in records:
+            typer.echo(record.to_json())
+        return
+    with output.open("w", encoding="utf-8") as file:
+        file.writelines(f"{record.to_json()}\n" for record in records)
+
+
+@app.command("purge", cls=Verb)
+def purge_command(
+    store: StoreName,
+    *,
+    topic: Topic = None,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only messages kept for longer than this: 30m.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete kept messages for good. Nothing else ever does; the store notes how many it were.
+
+    Example: kaput keep purge kept.db --older-than 48h --yes
+    """
+    from kaput import keep
+    from kaput.cli.cluster_options import confirmed
+    from kaput.errors import UsageError
+    from kaput.keep.record import now_ms
+    from kaput.keep.store import purge
+    from kaput.scenario.values import parse_duration_ms
+
+    opened = keep.open_store(store)
+    try:
+        before_ms = None if older_than is None else now_ms() - parse_duration_ms(older_than)
+    except ValueError as error:
+        raise UsageError(f"--older-than {older_than}: {error}") from None
+    counts = opened.counts()
+    most = sum(counts.values()) if topic is None else counts.get(topic, 0)
+    age = "" if older_than is None else f" if they are older than {older_than}"
+    gone = 0
+    if most and confirmed(f"Delete up to {most:,} messages from {opened.name}{age}?", yes):
+        gone = purge(opened, topic, before_ms)
+    if json:
+        typer.echo(json_library.dumps({"store": opened.name, "purged": gone}))
+    else:
+        typer.echo(f"{opened.name}: {gone:,} messages deleted")
+
+
+def _replayed(
+    store: Store,
+    settings: dict[str, object],
+    topic: str | None,
+    rate: float | None,
+    exactly_once: bool,
+    include_in_flight: bool,
+) -> Replayed:
+    from kaput import keep
+    from kaput.cli.progress import RecordsProgress
+
+    counts = store.counts()
+    total = sum(counts.values()) if topic is None else counts.get(topic, 0)
+    with RecordsProgress(f"replay of {store.name}") as bar:
+        return keep.replay(
+            store, settings, topic=topic, rate=rate, exactly_once=exactly_once,
+            include_in_flight=include_in_flight,
+            tell=lambda done: bar.tell(done.delivered, max(total, done.delivered)),
+        )  # fmt: skip
+
+
+def _print_dry_run(store: Store, topic: str | None, include_in_flight: bool, json: bool) -> None:
+    """What a replay would send, without connecting to Kafka."""
+    from kaput.keep.record import now_ms
+    from kaput.keep.store import records_of
+
+    sent: Counter[str] = Counter()
+    in_doubt = in_flight = 0
+    for record in records_of(store, topic):
+        if record.sending_until_ms > now_ms() and not include_in_flight:
+            in_flight += 1
+        else:
+            sent[record.topic] += 1
+            in_doubt += record.in_doubt
+    if json:
+        document = {"store": store.name, "topics": sent, "in_doubt": in_doubt, "in_flight": in_flight}
+        typer.echo(json_library.dumps(document))
+        return
+    for name, count in sorted(sent.items()):
+        typer.echo(f"{name}: {count:,} messages would be sent")
+    typer.echo(f"{sent.total():,} in all, {in_doubt:,} of them in doubt; {in_flight:,} still in flight")
+
+
+def _summary(store: Store, topic: str | None) -> dict[str, Any]:
+    from kaput.keep.store import purged, records_of
+
+    kinds: dict[tuple[str, str | None], dict[str, Any]] = {}
+    total = 0
+    for record in records_of(store, topic):
+        total += 1
+        kind = kinds.setdefault(
+            (record.topic, record.error),
+            {"topic": record.topic, "error": record.error, "messages": 0, "in_doubt": 0,
+             "oldest": _time(record.kept_ms), "newest": ""},
+        )  # fmt: skip
+        kind["messages"] += 1
+        kind["in_doubt"] += record.in_doubt
+        kind["newest"] = _time(record.kept_ms)
+    return {
+        "store": store.name, "messages": total, "kept": list(kinds.values()), "purged": purged(store),
+        "damage": getattr(store, "damage", []),
+    }  # fmt: skip
+
+
+def _time(ms: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
+
+
+def _sentence(done: Replayed) -> str:
+    text = f"{done.delivered:,} messages delivered"
+    if done.found:
+        text += f", {done.found:,} were delivered by an earlier replay"
+    if done.maybe_twice:
+        text += f"; at most {done.maybe_twice:,} of them twice: Kafka may have had them before"
+    return text
+
+
+def _why_left(done: Replayed) -> str:
+    reasons = [f"{count:,}: {error}" for error, count in sorted(done.rejected.items())]
+    if done.in_flight:
+        why = "their producer may still be sending them (--include-in-flight if it has ended)"
+        reasons.append(f"{done.in_flight:,}: {why}")
+    return f" ({'; '.join(reasons)})" if reasons else ": kept in the meantime; replay again"

@@ -1,0 +1,142 @@
+"""What filters remember, in memory or on disk: a set of ids, or a few marks by name.
+
+On disk is SQLite, whose tables and indexes are B-trees. Several stores, and the effects too, may share one
+`Database`: what is in one transaction survives a crash together or not at all.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Protocol
+
+from sortedcontainers import SortedList
+
+from kaput.dedup.filter import Id
+
+Mark = tuple[int, int]  # epoch and number; the epoch is 0 where there is none
+
+
+class Ids(Protocol):
+    """A set of ids that only grows."""
+
+    def __contains__(self, one: Id) -> bool: ...
+    def add(self, one: Id) -> None:
+        """Once or several times."""
+
+    def commit(self) -> None:
+        """Makes them survive a restart, where the store can."""
+
+
+class Marks(Protocol):
+    """A mark by name."""
+
+    def get(self, name: str, default: Mark) -> Mark: ...
+    def put(self, name: str, mark: Mark) -> None:
+        """In place of the one before."""
+
+    def commit(self) -> None:
+        """Makes them survive a restart, where the store can."""
+
+
+class SortedIds:
+    """In memory: sorted lists of sorted lists, as the leaves of a B-tree. A restart forgets them."""
+
+    def __init__(self) -> None:
+        self._ids = SortedList()
+
+    def __contains__(self, one: Id) -> bool:
+        return one in self._ids
+
+    def add(self, one: Id) -> None:
+        """Once or several times."""
+        if one not in self._ids:
+            self._ids.add(one)
+
+    def commit(self) -> None:
+        """There is nothing to keep them in."""
+
+
+class MemoryMarks:
+    """In memory. A restart forgets them."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, Mark] = {}
+
+    def get(self, name: str, default: Mark) -> Mark:
+        """The mark of that name."""
+        return self._marks.get(name, default)
+
+    def put(self, name: str, mark: Mark) -> None:
+        """In place of the one before."""
+        self._marks[name] = mark
+
+    def commit(self) -> None:
+        """There is nothing to keep them in."""
+
+
+class Database:
+    """One SQLite file, in WAL mode: `commit` is durable, all of it or nothing."""
+
+    def __init__(self, path: Path, cache_mb: int = 64) -> None:
+        self.connection = sqlite3.connect(path)
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        # A commit is on the disk when it returns. NORMAL is faster; a loss of power may take the last ones.
+        self.connection.execute("PRAGMA synchronous = FULL")
+        self.connection.execute(f"PRAGMA cache_size = {-1024 * cache_mb}")
+
+    def commit(self) -> None:
+        """Makes everything written to this file so far survive a crash."""
+        self.connection.commit()
+
+    def close(self) -> None:
+        """Without a commit: as after a crash, what was not committed is gone."""
+        self.connection.close()
+
+
+class DiskIds:
+    """On disk: the ids are the B-tree. A restart opens the file and reads nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._execute = database.connection.execute
+        self._execute("CREATE TABLE IF NOT EXISTS ids (id PRIMARY KEY NOT NULL) WITHOUT ROWID")
+
+    def __contains__(self, one: Id) -> bool:
+        return self._execute("SELECT 1 FROM ids WHERE id = ?", (one,)).fetchone() is not None
+
+    def add(self, one: Id) -> None:
+        """Once or several times."""
+        self._execute("INSERT OR IGNORE INTO ids VALUES (?)", (one,))
+
+    def commit(self) -> None:
+        """Makes them survive a crash."""
+        self._database.commit()
+
+
+class DiskMarks:
+    """On disk, with a copy in memory; a commit writes those that changed. A restart reads all of them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._execute = database.connection.execute
+        self._execute("CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, epoch INT, number INT)")
+        rows = self._execute("SELECT name, epoch, number FROM marks")
+        self._marks: dict[str, Mark] = {name: (epoch, number) for name, epoch, number in rows}
+        self._changed: set[str] = set()
+
+    def get(self, name: str, default: Mark) -> Mark:
+        """The mark of that name."""
+        return self._marks.get(name, default)
+
+    def put(self, name: str, mark: Mark) -> None:
+        """In place of the one before."""
+        self._marks[name] = mark
+        self._changed.add(name)
+
+    def commit(self) -> None:
+        """Makes them survive a crash."""
+        for name in self._changed:
+            self._execute("INSERT OR REPLACE INTO marks VALUES (?, ?, ?)", (name, *self._marks[name]))
+        self._changed.clear()
+        self._database.commit()

@@ -1,0 +1,69 @@
+"""The first two ways, as a streaming query says them. The state is Spark's: kept in its checkpoint.
+
+Spark commits the state of a micro-batch after its output. So it is "effect, then mark" (consumer.py), a whole
+micro-batch at a time: a crash in between repeats the batch, with the same rows and the same number. A sink
+that knows the number can drop the repetition; Spark's own file sink does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from kaput.dedup.high_water import Scope
+
+# `position` is the order in which the stream is read: a micro-batch has none. `at` is the record's timestamp.
+SCHEMA = (
+    "topic string, partition int, offset long, id long, producer int, seq long, epoch int, number long, "
+    "position long, at timestamp"
+)
+_KEYS = {
+    Scope.PARTITION: ["producer", "topic", "partition"],
+    Scope.TOPIC: ["producer", "topic"],
+    Scope.PRODUCER: ["producer"],
+}
+
+
+def every_id(records: DataFrame, delay: str) -> DataFrame:
+    """Remembers each id for `delay` ("10 minutes") after the newest timestamp.
+
+    A copy that comes later passes. A record that is older than the newest timestamp by more than `delay` is
+    dropped, new or not: so `delay` must be longer than partitions are ever apart.
+    """
+    return records.withWatermark("at", delay).dropDuplicatesWithinWatermark(["id"])
+
+
+def high_water(records: DataFrame, scope: Scope = Scope.PARTITION) -> DataFrame:
+    """Remembers one number for each mark, for ever. See use_rocksdb."""
+    return records.groupBy(*_KEYS[scope]).transformWithState(
+        _Mark(), outputStructType=SCHEMA, outputMode="append", timeMode="none"
+    )
+
+
+def use_rocksdb(spark: SparkSession) -> None:
+    """Keeps the state of streaming queries in RocksDB, which transformWithState requires."""
+    provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
+
+
+class _Mark(StatefulProcessor):
+    """The high-water mark of one key."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Called once for each partition of a micro-batch."""
+        self._mark = handle.getValueState("mark", "seq long")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        """All rows of the key in a micro-batch, in no order."""
+        mark = (self._mark.get() or (-1,))[0]
+        for row in sorted(rows, key=lambda row: row.position):
+            if row.seq > mark:
+                mark = row.seq
+                yield row
+        self._mark.update((mark,))
+
+    def close(self) -> None:
+        """Nothing to close."""

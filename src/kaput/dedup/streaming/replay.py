@@ -1,0 +1,98 @@
+"""A log as micro-batches: files that a streaming query reads one at a time, with a crash in the middle.
+
+Not here: the filters (filters.py), and what is right (scoring.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from kaput.dedup.filter import Record
+from kaput.dedup.streaming.filters import SCHEMA
+from kaput.dedup.traffic import Delivery
+
+_BEGIN_S = 1_700_000_000  # when the first record was written
+_TYPES = {"topic": pa.string(), "partition": pa.int32(), "producer": pa.int32(), "epoch": pa.int32()}
+
+
+def write_batches(deliveries: Sequence[Delivery], folder: Path, batches: int, created: bool = False) -> None:
+    """One Parquet file for each micro-batch, in the order in which a consumer reads.
+
+    Timestamps: each record is a second later than the one before. `created`: each message is a second later
+    than the one before it in its source, and a copy has the time of the first, as with Kafka's CreateTime.
+    """
+    folder.mkdir(parents=True)
+    size = -(-len(deliveries) // batches)
+    for batch, begin in enumerate(range(0, len(deliveries), size)):
+        path = folder / f"{batch:05d}.parquet"
+        positions = range(begin, min(begin + size, len(deliveries)))
+        rows = [deliveries[position].record for position in positions]
+        columns = {
+            name: pa.array([row[index] for row in rows], _TYPES.get(name, pa.int64()))
+            for index, name in enumerate(Record._fields)
+        }
+        columns["position"] = pa.array(positions, pa.int64())
+        seconds = [row.number for row in rows] if created else positions
+        times = [(_BEGIN_S + second) * 1_000_000 for second in seconds]
+        columns["at"] = pa.array(times, pa.timestamp("us", tz="UTC"))
+        pq.write_table(pa.table(columns), path)
+        # Spark reads files in the order of their times.
+        os.utime(path, (_BEGIN_S + batch, _BEGIN_S + batch))
+
+
+@dataclass
+class Sink:
+    """Effects of a query: the positions of its output. `crash_at`: dies once, after that batch's effects.
+
+    `appended`: an ordinary sink. `by_batch`: one that replaces a batch that it had before.
+    """
+
+    crash_at: int | None = None
+    appended: list[int] = field(default_factory=list)
+    by_batch: dict[int, list[int]] = field(default_factory=dict)
+
+    def __call__(self, output: DataFrame, batch: int) -> None:
+        positions = [row.position for row in output.select("position").collect()]
+        self.appended += positions
+        self.by_batch[batch] = positions
+        if batch == self.crash_at:
+            self.crash_at = None
+            raise SystemError("the sink dies between its effects and Spark's commit")
+
+    @property
+    def replaced(self) -> list[int]:
+        """Positions in a sink that knows the numbers of batches."""
+        return [position for positions in self.by_batch.values() for position in positions]
+
+
+def replay(
+    spark: SparkSession,
+    folder: Path,
+    query: Callable[[DataFrame], DataFrame],
+    sink: Sink,
+    checkpoint: Path,
+) -> int:
+    """Reads all files of a folder, one a micro-batch, and starts again from the checkpoint after a crash.
+
+    Returns how often it crashed. Called again, with more files in the folder, it goes on where it was.
+    """
+    crashes = 0
+    while True:
+        records = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+        writer = query(records).writeStream.foreachBatch(sink).outputMode("append")
+        running = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        try:
+            running.awaitTermination()
+            return crashes
+        except StreamingQueryException:
+            if sink.crash_at is not None or crashes:
+                raise
+            crashes += 1

@@ -1,0 +1,40 @@
+"""kaput.keep: keeps the messages that Kafka did not take, and sends them again (docs/KEEP.md).
+
+    from kaput import keep
+    producer = keep.Producer({"bootstrap.servers": "..."}, store=keep.SQLite("kept.db"))
+
+Usable on its own: nothing else of kaput is loaded, and a store's client only when that store is made.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kaput.keep.counts import Counts
+    from kaput.keep.failure_log import FailureLog
+    from kaput.keep.mongodb import MongoDB
+    from kaput.keep.producer import Producer
+    from kaput.keep.record import Record
+    from kaput.keep.replaying import Replayed, replay
+    from kaput.keep.search_engines import Elasticsearch, OpenSearch
+    from kaput.keep.sqlite import SQLite
+    from kaput.keep.store import Refused, Store, StoreError
+    from kaput.keep.urls import open_store
+
+_HOMES = {
+    "counts": ("Counts",), "failure_log": ("FailureLog",), "mongodb": ("MongoDB",), "sqlite": ("SQLite",),
+    "producer": ("Producer",), "record": ("Record",), "replaying": ("Replayed", "replay"),
+    "search_engines": ("Elasticsearch", "OpenSearch"), "store": ("Refused", "Store", "StoreError"),
+    "urls": ("open_store",),
+}  # fmt: skip
+__all__ = [
+    "Counts", "Elasticsearch", "FailureLog", "MongoDB", "OpenSearch", "Producer", "Record", "Refused",
+    "Replayed", "SQLite", "Store", "StoreError", "open_store", "replay",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"kaput.keep.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,105 @@
+"""MongoDB: a document for each record, written with `w: majority` and journaled; needs pymongo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kaput.errors import UsageError
+from kaput.keep.record import Record
+from kaput.keep.store import PAGE, StoreError, driver
+
+_TIMEOUT_MS = 10_000
+
+
+class MongoDB:
+    """Records in a collection, `DATABASE.COLLECTION` in the URI's path; notes in COLLECTION_notes."""
+
+    def __init__(self, uri: str) -> None:
+        pymongo = driver("pymongo", "kaput[mongodb]", "a store in MongoDB")
+        self._error, self._bulk_error = pymongo.errors.PyMongoError, pymongo.errors.BulkWriteError
+        self._replace, self._delete = pymongo.ReplaceOne, pymongo.DeleteOne
+        self.name = "mongodb"
+        with self._errors():
+            parsed = pymongo.uri_parser.parse_uri(uri)
+            database, collection = parsed["database"], parsed["collection"] or "kaput_keep"
+            if not database:
+                raise UsageError(
+                    "mongodb://HOST:PORT/DATABASE.COLLECTION names a store; the database is missing"
+                )
+            host, port = parsed["nodelist"][0]
+            self.name = f"mongodb://{host}:{port}/{database}.{collection}"
+            self._client = pymongo.MongoClient(
+                uri, w="majority", journal=True, serverSelectionTimeoutMS=_TIMEOUT_MS,
+                socketTimeoutMS=_TIMEOUT_MS, wTimeoutMS=_TIMEOUT_MS,
+            )  # fmt: skip
+            self._kept = self._client[database][collection]
+            self._notes = self._client[database][f"{collection}_notes"]
+
+    def put(self, records: Sequence[Record]) -> None:
+        """In one bulk; where some are there already, all are replaced, which is slower."""
+        if records:
+            with self._errors():
+                documents = [_document(record) for record in records]
+                try:
+                    self._kept.insert_many(documents, ordered=False)
+                except self._bulk_error:
+                    self._kept.bulk_write(
+                        [self._replace({"_id": d["_id"]}, d, upsert=True) for d in documents]
+                    )
+
+    def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[Record]:
+        """See Store."""
+        wanted = {"_id": {"$gt": after}, **({"topic": topic} if topic is not None else {})}
+        with self._errors():
+            found: list[dict[str, Any]] = list(self._kept.find(wanted).sort("_id", 1).limit(limit))
+        return [_record(document, self.name) for document in found]
+
+    def remove(self, ids: Sequence[str], note: str | None = None) -> None:
+        """The note after the records: until then a replay removes them again."""
+        with self._errors():
+            if ids:
+                self._kept.bulk_write([self._delete({"_id": one}) for one in ids], ordered=False)
+            if note is not None:
+                self._notes.delete_one({"_id": note})
+
+    def counts(self) -> dict[str, int]:
+        """See Store."""
+        with self._errors():
+            groups = self._kept.aggregate([{"$group": {"_id": "$topic", "count": {"$sum": 1}}}])
+            return {group["_id"]: int(group["count"]) for group in groups}
+
+    def note(self, name: str, text: str) -> str:
+        """See Store."""
+        with self._errors():
+            self._notes.update_one({"_id": name}, {"$setOnInsert": {"text": text}}, upsert=True)
+            return str(self._notes.find_one({"_id": name})["text"])
+
+    def notes(self) -> dict[str, str]:
+        """See Store."""
+        with self._errors():
+            return {note["_id"]: note["text"] for note in self._notes.find()}
+
+    def close(self) -> None:
+        """See Store."""
+        self._client.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as error:
+            raise StoreError(f"{self.name}: {str(error)[:300]}") from None
+
+
+def _document(record: Record) -> dict[str, Any]:
+    """With the identity as _id, and headers as documents: not every server has arrays in arrays."""
+    document = record.model_dump(mode="json", exclude={"id"})
+    headers = [{"name": name, "value": value} for name, value in document["headers"]]
+    return {"_id": record.id, **document, "headers": headers}
+
+
+def _record(document: dict[str, Any], where: str) -> Record:
+    headers = [(header["name"], header["value"]) for header in document["headers"]]
+    return Record.from_document({"id": document.pop("_id"), **document, "headers": headers}, where)

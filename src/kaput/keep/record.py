@@ -1,0 +1,68 @@
+"""A kept message: what it takes to send it again, and why it is here. Every store keeps these, as JSON."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kaput.keep.store import StoreError
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(BaseModel):
+    """Bytes are base64 in its JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+
+    version: Literal[1] = 1
+    id: str  # in the order of `produce`, for each producer
+    topic: str
+    partition: int | None = None  # where it was to go, if that was known
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Headers = ()
+    timestamp_ms: int
+    error: str | None = None  # why Kafka did not take it; None: its producer has had no report yet
+    tries: int = 0  # reports of failure
+    in_doubt: bool = False  # Kafka may have it all the same: replay may store it twice
+    sending_until_ms: int = 0  # spool-first: until then its producer may still be sending it
+    kept_ms: int
+
+    def to_json(self) -> str:
+        """One line."""
+        return self.model_dump_json()
+
+    @classmethod
+    def from_json(cls, text: str | bytes, where: str) -> Record:
+        """Raises StoreError, naming `where`, for anything else, and for a version that is not known here."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise _no_record(error, where) from None
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], where: str) -> Record:
+        """The same of its JSON as a dict."""
+        return cls.from_json(json.dumps(document), where)
+
+
+def _no_record(error: ValidationError, where: str) -> StoreError:
+    first = error.errors()[0]
+    field = ".".join(map(str, first["loc"])) or "record"
+    return StoreError(f"{where}: not a record of version 1: {field}: {first['msg']}")
+
+
+def session_id() -> str:
+    """The first half of the identities of one producer: unique, and sorted by time."""
+    return f"{time.time_ns():016x}{secrets.token_hex(4)}"
+
+
+def now_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,187 @@
+"""Sends what a store keeps, each message exactly once, wherever the replay is killed.
+
+A batch is one transaction, which also commits a mark: the batch's name, as the metadata of an offset of the
+store's own group. Before it, the store notes which ids the batch has; after it, the store removes them. The
+next replay first fences and ends the transactions of earlier ones (the transactional.id is the store's), then
+asks Kafka for the marks: a noted batch with a mark was committed, and is removed; of others nothing is
+visible. Kafka keeps marks as long as offsets (offsets.retention.minutes).
+
+Without transactions there are no marks: what a killed replay had noted is sent again, and counted
+(`maybe_twice`).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from kaput.errors import LabError
+from kaput.keep.batches import Batches
+from kaput.keep.record import Record, now_ms
+from kaput.keep.store import PAGE, Store
+
+GROUP = "kaput-keep"
+_BATCH = "batch:"
+_IDENTITY = "identity"
+_TRIES = 5  # of a transaction that fails without a message to blame
+_BATCH_BYTES = 8 << 20
+
+
+@dataclass
+class Replayed:
+    """What a replay did."""
+
+    delivered: int = 0  # acknowledged, and removed from the store
+    found: int = 0  # of an earlier replay that was killed: were committed already, and only removed
+    maybe_twice: int = 0  # of those delivered, in doubt: Kafka may have had them before
+    in_flight: int = 0  # left: spooled, and their producer may still be sending them
+    rejected: dict[str, int] = field(default_factory=dict)  # left: Kafka does not accept them, by error
+    left: int = 0  # in the store at the end, of the topics that were asked for
+
+
+def replay(
+    store: Store,
+    config: Mapping[str, Any],
+    *,
+    topic: str | None = None,
+    rate: float | None = None,
+    exactly_once: bool = True,
+    include_in_flight: bool = False,
+    batch: int = PAGE,
+    tell: Callable[[Replayed], None] = lambda _: None,
+) -> Replayed:
+    """Sends kept messages in their order, until none is left that can be sent; `tell` is called after each
+    batch. `rate`: messages per second. Raises LabError, UsageError; it can be called again to continue.
+    """
+    work = _Replay(store, config, exactly_once)
+    try:
+        return work.run(topic, rate, include_in_flight, batch, tell)
+    except KafkaException as error:
+        raise LabError(f"{store.name}: Kafka: {error.args[0].str()}; replay it again to continue") from None
+    finally:
+        work.kafka.close()
+
+
+class _Replay:
+    def __init__(self, store: Store, config: Mapping[str, Any], exactly_once: bool) -> None:
+        self._store, self._exactly_once = store, exactly_once
+        group = f"{GROUP}-{store.note(_IDENTITY, secrets.token_hex(8))}"
+        self.kafka = Batches(config, group, exactly_once)
+        self._doubts: dict[str, set[str]] = {}  # batches of which Kafka may have some
+        self._rejected: set[str] = set()
+        self._done = Replayed()
+
+    def run(
+        self,
+        topic: str | None,
+        rate: float | None,
+        include_in_flight: bool,
+        batch: int,
+        tell: Callable[[Replayed], None],
+    ) -> Replayed:
+        """See replay."""
+        if not self._store.counts() and not any(name.startswith(_BATCH) for name in self._store.notes()):
+            return self._done
+        self._recover()
+        began, before = time.monotonic(), -1
+        size = batch if rate is None else min(batch, max(1, int(rate / 10)))  # ten steps a second
+        # Once more from the start: meanwhile a producer may have kept messages that are older.
+        while self._done.delivered > before:
+            before, self._done.in_flight = self._done.delivered, 0
+            for records in self._batches(topic, include_in_flight, size):
+                if rate is not None:
+                    time.sleep(max(0.0, began + self._done.delivered / rate - time.monotonic()))
+                self._send(records)
+                tell(self._done)
+        counts = self._store.counts()
+        self._done.left = sum(counts.values()) if topic is None else counts.get(topic, 0)
+        if not counts:
+            for name in self._doubts:
+                self._store.remove([], name)
+        return self._done
+
+    def _recover(self) -> None:
+        """Ends what earlier replays left: from here on none of them can commit."""
+        self.kafka.begin()
+        noted = {name: text for name, text in self._store.notes().items() if name.startswith(_BATCH)}
+        marks = self.kafka.marks() if noted else set()
+        for name, text in noted.items():
+            note = json.loads(text)
+            if name in marks:
+                self._store.remove(note["ids"], name)
+                self._done.found += len(note["ids"])
+            elif self._exactly_once and note["transaction"]:
+                self._store.remove([], name)
+            else:
+                self._doubts[name] = set(note["ids"])
+
+    def _batches(self, topic: str | None, include_in_flight: bool, size: int) -> Iterator[list[Record]]:
+        after = ""
+        while page := self._store.read(after, size, topic):
+            after = page[-1].id
+            now = now_ms()
+            ready = [one for one in page if include_in_flight or one.sending_until_ms <= now]
+            self._done.in_flight += len(page) - len(ready)
+            ready = [one for one in ready if one.id not in self._rejected]
+            while ready:
+                end, size_bytes = 0, 0
+                while end < len(ready) and (not end or size_bytes < _BATCH_BYTES):
+                    size_bytes += len(ready[end].value or b"")
+                    end += 1
+                yield ready[:end]
+                ready = ready[end:]
+
+    def _send(self, records: list[Record]) -> None:
+        """One batch, and again without those that Kafka rejects; halved where it does not say which."""
+        tries = 0
+        while records:
+            name = _BATCH + secrets.token_hex(8)
+            ids = [record.id for record in records]
+            self._store.note(name, json.dumps({"ids": ids, "transaction": self._exactly_once}))
+            sent = self._sent(records, name)
+            self._store.remove([record.id for record in sent], name)
+            self._count(sent)
+            rejected = self.kafka.rejected()
+            clear = rejected if len(records) == 1 else self.kafka.to_blame()
+            self._reject([record for record in records if record.id in clear])
+            settled = clear.union(record.id for record in sent)
+            records = [record for record in records if record.id not in settled]
+            tries = 0 if rejected else tries + 1
+            if records and tries == _TRIES:
+                raise KafkaException(next(iter(self.kafka.errors.values())))
+            if clear < rejected and len(records) > 1:
+                self._send(records[: len(records) // 2])
+                records = records[len(records) // 2 :]
+
+    def _sent(self, records: list[Record], name: str) -> list[Record]:
+        """Without transactions, what was acknowledged goes even if others fail."""
+        try:
+            return self.kafka.send(records, name)
+        except KafkaException:
+            if not self._exactly_once:
+                self._store.remove([record.id for record in records if record.id not in self.kafka.errors])
+            raise
+
+    def _count(self, sent: list[Record]) -> None:
+        doubted = set().union(*self._doubts.values())
+        self._done.delivered += len(sent)
+        self._done.maybe_twice += sum(
+            one.in_doubt or one.sending_until_ms > 0 or one.id in doubted for one in sent
+        )
+
+    def _reject(self, records: list[Record]) -> None:
+        """They stay in the store, with why."""
+        updated = []
+        for record in records:
+            why = self.kafka.errors[record.id].str()
+            self._done.rejected[why] = self._done.rejected.get(why, 0) + 1
+            self._rejected.add(record.id)
+            updated.append(record.model_copy(update={"error": why, "tries": record.tries + 1}))
+        if updated:
+            self._store.put(updated)

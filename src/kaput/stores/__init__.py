@@ -1,0 +1,1 @@
+"""Real servers for kaput.keep's stores: OpenSearch, Elasticsearch, and FerretDB for MongoDB's protocol."""

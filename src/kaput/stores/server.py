@@ -1,0 +1,149 @@
+"""One server of a store: started and owned like a broker, and it can be killed, paused and started again.
+
+OpenSearch and Elasticsearch refuse to run as root: they run in a user namespace in which kaput's user has
+another number, so that all of their files stay kaput's own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Literal, get_args
+
+import psutil
+
+from kaput.cluster.ports import HOST
+from kaput.errors import LabError
+from kaput.java import Java
+from kaput.processes.ownership import OwnedProcess, Owner
+from kaput.processes.process_state import is_stopped
+from kaput.stores import programs
+
+Kind = Literal["opensearch", "elasticsearch", "mongodb"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_READY_S = 180.0
+_HEAP = "-Xms256m -Xmx256m"
+_LOG_BYTES = 2_000
+_AS_ANOTHER_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+
+
+class StoreServer:
+    """A server with a folder and two ports of its own."""
+
+    def __init__(self, owner: Owner, kind: Kind, folder: Path, ports: tuple[int, int], java: Java) -> None:
+        self.kind, self.folder, self.port = kind, folder, ports[0]
+        self._owner = owner
+        self._process: OwnedProcess | None = None
+        self._log = folder / "output.log"
+        self._env: dict[str, str] = {}
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        if kind == "mongodb":
+            self._command = [str(programs.mongodb()), f"{HOST}:{self.port}", str(folder / "data")]
+        else:
+            self._command = self._search_engine(programs.search_engine(kind, java), ports, java)
+
+    def url(self, name: str) -> str:
+        """A store there, for keep.open_store: a collection or an index of this name."""
+        if self.kind == "mongodb":
+            return f"mongodb://{HOST}:{self.port}/kaput.{name}"
+        return f"{self.kind}+http://{HOST}:{self.port}/{name}"
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists; a paused one runs in this sense."""
+        return self._process is not None and self._process.running
+
+    def start(self) -> None:
+        """Starts it with its port and its data, unless it runs; returns before it is ready."""
+        if self.running:
+            return
+        with self._log.open("ab") as log:
+            self._process = self._owner.spawn(
+                self._command, name=self.kind, stdout=log, stderr=log, env=self._env, cwd=self.folder
+            )
+
+    def wait_ready(self, timeout_s: float = _READY_S) -> None:
+        """Until it answers. Raises LabError with the end of its output."""
+        limit = time.monotonic() + timeout_s
+        while not self._answers():
+            if not self.running or time.monotonic() > limit:
+                why = f"was not ready within {timeout_s:.0f} s" if self.running else "ended"
+                end = self._log.read_bytes()[-_LOG_BYTES:].decode(errors="replace")
+                raise LabError(f"{self.kind} {why}; its output ends:\n{end}")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """SIGKILL to all of its processes; returns when they are gone."""
+        family = self._family()
+        for process in family:
+            process.kill()
+        if psutil.wait_procs(family, 10)[1]:
+            raise LabError(f"{self.kind} is still there 10 s after SIGKILL")
+        self._started().wait(10)
+
+    def pause(self) -> None:
+        """SIGSTOP; is_stopped tells when all threads have stopped."""
+        for process in self._family():
+            process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        for process in self._family():
+            process.send_signal(signal.SIGCONT)
+
+    def is_stopped(self) -> bool:
+        """Whether all of its processes are."""
+        return all(is_stopped(process.pid) for process in self._family())
+
+    def _started(self) -> OwnedProcess:
+        if self._process is None:
+            raise LabError(f"{self.kind} has not been started")
+        return self._process
+
+    def _family(self) -> list[psutil.Process]:
+        """Elasticsearch's launcher has the server as a child."""
+        try:
+            parent = psutil.Process(self._started().pid)
+            return [*parent.children(recursive=True), parent]
+        except psutil.NoSuchProcess:
+            return []
+
+    def _answers(self) -> bool:
+        if self.kind == "mongodb":
+            with socket.socket() as probe:
+                return probe.connect_ex((HOST, self.port)) == 0
+        url = f"http://{HOST}:{self.port}/_cluster/health?wait_for_status=yellow&timeout=1s"
+        try:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def _search_engine(self, home: Path, ports: tuple[int, int], java: Java) -> list[str]:
+        config = self.folder / "config"
+        if not config.exists():
+            shutil.copytree(home / "config", config)  # it writes there
+        prefix = "OPENSEARCH" if self.kind == "opensearch" else "ES"
+        self._env = {
+            f"{prefix}_JAVA_HOME": str(java.path.resolve().parent.parent),
+            f"{prefix}_JAVA_OPTS": _HEAP,
+            f"{prefix}_PATH_CONF": str(config),
+        }
+        settings = {
+            "discovery.type": "single-node",
+            "http.port": str(ports[0]),
+            "transport.port": str(ports[1]),
+            "path.data": str(self.folder / "data"),
+            "path.logs": str(self.folder / "logs"),
+            # Else indexes are read-only where the disk is nearly full.
+            "cluster.routing.allocation.disk.threshold_enabled": "false",
+            **({"xpack.security.enabled": "false"} if self.kind == "elasticsearch" else {}),
+        }
+        program = ["bash", str(home / "bin" / self.kind), *(f"-E{k}={v}" for k, v in settings.items())]
+        return [*_AS_ANOTHER_USER, *program] if os.geteuid() == 0 else program

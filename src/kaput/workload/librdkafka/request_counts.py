@@ -1,0 +1,41 @@
+"""Counts a client's metadata requests, in samples: how often hundreds of clients ask who leads.
+
+From librdkafka's statistics, which a scenario asks for by `statistics.interval.ms`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kaput.evidence.recorder import Recorder
+
+METADATA_REQUESTS = "metadata_requests"  # of one producer since it started
+INTERVAL = "statistics.interval.ms"
+
+
+class RequestCounts:
+    """Of one producer; does nothing unless its settings ask for statistics."""
+
+    def __init__(self, folder: Path, producer: int, settings: dict[str, Any]) -> None:
+        self._labels = {"producer": str(producer)}
+        wanted = str(settings.get(INTERVAL, "0")) != "0"
+        self._recorder = Recorder(folder, "samples", f"producer-{producer}") if wanted else None
+
+    def settings(self) -> dict[str, Callable[[str], None]]:
+        """What the client needs in addition."""
+        return {} if self._recorder is None else {"stats_cb": self._sample}
+
+    def _sample(self, statistics: str) -> None:
+        assert self._recorder is not None
+        brokers = json.loads(statistics)["brokers"].values()
+        count = sum(broker.get("req", {}).get("Metadata", 0) for broker in brokers)
+        self._recorder.row(time.time_ns(), "librdkafka", METADATA_REQUESTS, self._labels, float(count))
+
+    def close(self) -> None:
+        """Writes what is left."""
+        if self._recorder is not None:
+            self._recorder.close()

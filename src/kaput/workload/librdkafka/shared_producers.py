@@ -1,0 +1,70 @@
+"""Several producers in one process: `python -m kaput.workload.librdkafka.shared_producers SPEC.json`.
+
+Each is the same as in a process of its own (producer.py), in a thread: its client, its numbers, its evidence.
+Hundreds of processes would need more memory than brokers do; at modest rates the threads mostly wait.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from kaput.workload.client_main import run_client
+from kaput.workload.client_spec import ProducerSpec, notify
+from kaput.workload.librdkafka.client_setup import tune_garbage_collection
+from kaput.workload.librdkafka.producer import Sender, connect_or_exit
+
+
+def run(senders: Sequence[Sender]) -> None:
+    """Runs them from `ready` to `done`; what they report is of all together. Raises what one of them raised,
+    with the others stopped.
+    """
+    tune_garbage_collection()
+    signal.signal(signal.SIGTERM, lambda *_: _stop(senders))
+    with ThreadPoolExecutor(len(senders)) as pool:
+        try:
+            _all(pool.submit(connect_or_exit, sender) for sender in senders)
+            notify("ready")
+            sys.stdin.readline()
+            threading.Thread(target=_stop_at_end_of_input, args=(senders,), daemon=True).start()
+            _all(pool.submit(sender.send_all) for sender in senders)
+            notify("sent", attempted=sum(sender.counts[0] for sender in senders))
+            _all(pool.submit(sender.finish) for sender in senders)
+        finally:
+            _stop(senders)
+    acked = sum(sender.counts[1] for sender in senders)
+    notify("done", attempted=sum(sender.counts[0] for sender in senders), acked=acked)
+
+
+def _all(parts: Iterable[Future[None]]) -> None:
+    """Waits for all of them, or until one has failed. Raises what that one raised."""
+    for part in wait(list(parts), return_when=FIRST_EXCEPTION).done:
+        part.result()
+
+
+def _stop(senders: Sequence[Sender]) -> None:
+    for sender in senders:
+        sender.stopping.set()
+
+
+def _stop_at_end_of_input(senders: Sequence[Sender]) -> None:
+    sys.stdin.read()
+    _stop(senders)
+
+
+def main() -> None:
+    """Runs the producers of one process until every outcome is known."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each client is connected to every broker
+    specs = json.loads(Path(sys.argv[1]).read_text())["producers"]
+    run([Sender(ProducerSpec(**spec)) for spec in specs])
+
+
+if __name__ == "__main__":
+    run_client(main)

@@ -1,0 +1,74 @@
+"""What every store of kaput.keep has to do; a test class for each of them inherits from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kaput.keep import Record, Store
+from kaput.keep.record import now_ms
+from kaput.keep.store import records_of
+
+
+def record(number: int, topic: str = "orders", **more: object) -> Record:
+    """A record with bytes that are no text, a key, headers with and without a value."""
+    given = {
+        "id": f"a-{number:06d}", "topic": topic, "key": b"k%d" % (number % 3),
+        "value": b"\x00\xff\n%d" % number,
+        "headers": (("a", b"\xfe"), ("b", None)), "timestamp_ms": 1_000 + number, "kept_ms": now_ms(),
+        "partition": 1, "error": "Local: Message timed out", "tries": 2,
+    }  # fmt: skip
+    return Record(**{**given, **more})  # type: ignore[arg-type]
+
+
+class StoreContract:
+    """`store` is empty for each test."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        """Each store has its own."""
+        raise NotImplementedError
+
+    def test_records_come_back_whole_and_in_their_order(self, store: Store) -> None:
+        """In pages, in whatever order they were put; empty values stay empty, missing ones missing."""
+        records = [record(n) for n in range(1200)]
+        records[7] = record(7, key=None, value=b"", headers=(), partition=None, error=None, in_doubt=True)
+        store.put(records[600:])
+        store.put(records[:600])
+        assert list(records_of(store)) == records
+        assert store.read("a-000599", 2) == records[600:602]
+        assert store.counts() == {"orders": 1200}
+
+    def test_a_record_that_is_put_again_replaces_the_old_one(self, store: Store) -> None:
+        """Two tries of one write are one record."""
+        store.put([record(1), record(2)])
+        store.put([record(1, tries=3)])
+        assert [(one.id, one.tries) for one in store.read()] == [("a-000001", 3), ("a-000002", 2)]
+
+    def test_topics_are_told_apart(self, store: Store) -> None:
+        """In reading and in counting."""
+        store.put([record(1), record(2, "payments"), record(3)])
+        assert store.counts() == {"orders": 2, "payments": 1}
+        assert [one.id for one in store.read(topic="orders")] == ["a-000001", "a-000003"]
+        assert store.read(topic="nothing") == []
+
+    def test_what_is_removed_stays_away(self, store: Store) -> None:
+        """With its note; what is not there is no error."""
+        store.put([record(n) for n in range(5)])
+        store.note("batch", "x")
+        store.remove(["a-000001", "a-000003", "unknown"], "batch")
+        assert [one.id for one in store.read()] == ["a-000000", "a-000002", "a-000004"]
+        assert store.notes() == {}
+        store.remove([one.id for one in store.read()])
+        assert store.counts() == {} and store.read() == []
+        store.put([record(9)])
+        assert [one.id for one in store.read()] == ["a-000009"]
+
+    def test_the_first_note_of_a_name_stays(self, store: Store) -> None:
+        """Two processes that make one agree on it; notes survive an empty store."""
+        assert store.note("identity", "first") == "first"
+        assert store.note("identity", "second") == "first"
+        store.put([record(1)])
+        store.remove(["a-000001"])
+        assert store.notes() == {"identity": "first"}

@@ -1,0 +1,148 @@
+"""kaput.keep's stores on real servers: the same contract as the embedded ones, and what a kill leaves.
+
+KAPUT_TEST_MONGODB_URI=mongodb://HOST:PORT/DATABASE.COLLECTION runs those of MongoDB on a real one, whose
+collection is emptied.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fakes.store_contract import StoreContract, record
+from kaput import keep
+from kaput.cluster.ports import Ports
+from kaput.java import find_java
+from kaput.keep.store import records_of
+from kaput.processes.ownership import Owner
+from kaput.stores.programs import GoMissing
+from kaput.stores.server import Kind, StoreServer
+from waiting import eventually
+
+URI = os.environ.get("KAPUT_TEST_MONGODB_URI")
+
+
+def serving(kind: Kind, folder: Path) -> Iterator[StoreServer]:
+    """A server that is ready, and gone with everything it started at the end."""
+    ports = Ports()
+    try:
+        with Owner() as owner:
+            first, second = ports.reserve(2)
+            try:
+                server = StoreServer(owner, kind, folder, (first, second), find_java())
+            except GoMissing as missing:
+                pytest.skip(str(missing))
+            server.start()
+            server.wait_ready()
+            yield server
+            family = server._family()
+        assert not psutil.wait_procs(family, 10)[1]
+    finally:
+        ports.close()
+
+
+@pytest.fixture(scope="module")
+def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    """FerretDB, built on first use."""
+    yield from serving("mongodb", tmp_path_factory.mktemp("mongodb"))
+
+
+@pytest.fixture(scope="module")
+def elasticsearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    """Fetched on first use."""
+    yield from serving("elasticsearch", tmp_path_factory.mktemp("elasticsearch"))
+
+
+@pytest.fixture(scope="module")
+def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    """Fetched on first use."""
+    yield from serving("opensearch", tmp_path_factory.mktemp("opensearch"))
+
+
+class OnServer(StoreContract):
+    """The contract, and what only a server can do."""
+
+    @pytest.fixture
+    def store(self, server: StoreServer) -> Iterator[keep.Store]:
+        """A collection or index of its own."""
+        opened = keep.open_store(server.url(f"t{uuid.uuid4().hex[:8]}"))
+        yield opened
+        opened.close()
+
+    @pytest.mark.long
+    def test_a_server_killed_in_the_middle_of_writes_loses_nothing_it_confirmed(
+        self, server: StoreServer
+    ) -> None:
+        """SIGKILL, and a restart: all that was confirmed is there; the rest failed with a StoreError."""
+        url = server.url(f"k{uuid.uuid4().hex[:8]}")
+        store, confirmed, errors = keep.open_store(url), [0], []
+
+        def write() -> None:
+            while not errors:
+                try:
+                    store.put([record(confirmed[0] + n) for n in range(5)])
+                    confirmed[0] += 5
+                except keep.StoreError as error:
+                    errors.append(str(error))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert eventually(lambda: confirmed[0] >= 100)
+        server.kill()
+        writer.join(60)
+        assert not server.running and len(errors) == 1 and errors[0].startswith(store.name)
+        server.start()
+        server.wait_ready()
+        found = list(records_of(keep.open_store(url)))
+        assert confirmed[0] <= len(found) <= confirmed[0] + 5
+        assert found[: confirmed[0]] == [record(n, kept_ms=found[n].kept_ms) for n in range(confirmed[0])]
+
+
+@pytest.mark.long
+class TestMongoDB(OnServer):
+    """FerretDB, which has MongoDB's protocol and SQLite's files."""
+
+    @pytest.fixture
+    def server(self, mongodb: StoreServer) -> StoreServer:
+        """Shared by these tests."""
+        return mongodb
+
+
+@pytest.mark.long
+class TestElasticsearch(OnServer):
+    """Its own client, its own server."""
+
+    @pytest.fixture
+    def server(self, elasticsearch: StoreServer) -> StoreServer:
+        """Shared by these tests."""
+        return elasticsearch
+
+
+class TestOpenSearch(OnServer):
+    """Its own client, its own server."""
+
+    @pytest.fixture
+    def server(self, opensearch: StoreServer) -> StoreServer:
+        """Shared by these tests."""
+        return opensearch
+
+
+@pytest.mark.skipif(URI is None, reason="KAPUT_TEST_MONGODB_URI is not set")
+class TestRealMongoDB(StoreContract):
+    """Somebody's own."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[keep.Store]:
+        """Emptied."""
+        opened = keep.open_store(URI or "")
+        opened.remove([one.id for one in records_of(opened)])
+        for name in opened.notes():
+            opened.remove([], name)
+        yield opened
+        opened.close()

@@ -1,0 +1,15 @@
+"""The set-up of a run in one line of its report."""
+
+from __future__ import annotations
+
+from kaput.report.sections.setup import setup
+from kaput.scenario.loader import load_builtin
+
+
+def test_the_set_up_has_what_decides_what_may_be_lost_and_for_how_long_an_outage_lasts() -> None:
+    """Brokers with their timeouts, topics with replicas, producers with acks, groups with members."""
+    scenario = load_builtin("broker-killed", ["cluster.config.broker.session.timeout.ms=3000"])
+    assert setup(scenario) == (
+        "3 brokers, broker.session.timeout.ms=3000; orders: 6 partitions, replication factor 3, "
+        "min.insync.replicas=2; 1 producer to orders: acks=all, without idempotence; group billing: 3 members"
+    )
