@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
 
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,6 +14,7 @@ from fakes.histories import History
 from fakes.in_process import InProcess
 from kaput.analysis.facts.timeline import Change
 from kaput.analysis.pipeline import analyse
+from kaput.analysis.questions import ledger
 from kaput.analysis.questions.partition_tables import partition_tables
 from kaput.core import TopicPartition
 from kaput.evidence.folder import LedgerRows
@@ -92,6 +94,24 @@ def test_a_ledger_of_nothing_has_the_columns_of_any(rows: LedgerRows, tmp_path: 
         assert pq.read_metadata(file).num_rows == (0 if name == "empty" else 1)
     assert schemas[0].equals(schemas[1])
     assert len(schemas[0]) > 10
+
+
+@pytest.mark.parametrize("rows", ["stretches", "messages"])
+def test_a_ledger_without_groups_tells_of_no_deliveries(rows: LedgerRows, tmp_path: Path) -> None:
+    """There is no field that nothing fills."""
+    folder = History().acked(0, 0, 0).read_to_end().write(tmp_path)
+    analyse(check(folder), InProcess(), ledger=rows)  # type: ignore[arg-type]
+    (file,) = (folder.analysis / "ledger").glob("*.parquet")
+    assert "delivered" not in pq.read_schema(file).names
+
+
+def test_a_ledger_of_messages_is_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of messages; a piece ends with the stretch that fills it."""
+    monkeypatch.setattr(ledger, "_ROW_GROUP_ROWS", 5)
+    rows = [(1, 0, 3), (0, 6, 3), (0, 0, 3), (0, 3, 3), (1, 3, 1), (1, 4, 9), (1, 13, 1)]
+    stretches = pl.DataFrame(rows, schema=["producer", "seq", "n"], orient="row")
+    pieces = [piece.rows() for piece in ledger._in_pieces(stretches)]
+    assert pieces == [[(0, 0, 3), (0, 3, 3)], [(0, 6, 3), (1, 0, 3)], [(1, 3, 1), (1, 4, 9)], [(1, 13, 1)]]
 
 
 def _full() -> History:
