@@ -36,10 +36,18 @@ class Standstills:
     def found(self) -> dict[tuple[Any, ...], tuple[int, str | None]]:
         """By scope and begin: how long in ns, and what ended it."""
         told = {}
-        for scope, waits in self._scopes().items():
-            for begin, end, ended in _pauses(waits):
-                by = self._ended_by(scope, begin, end) if ended else None
-                told[*scope, begin] = (end - begin, by)
+        pauses = {scope: _pauses(waits) for scope, waits in self._scopes().items()}
+        for (group, where), found in pauses.items():
+            for begin, end, ended in found:
+                # All together went on with one partition, which had stood still itself.
+                first = [
+                    at
+                    for (of, at), single in pauses.items()
+                    if of == group and at is not None and any(end == one[1] for one in single)
+                ]
+                ends_of = min(first, default=None) if where is None else where
+                by = self._ended_by(ends_of, begin, end) if ended else None
+                told[group, where, begin] = (end - begin, by)
         return told
 
     def counts(self) -> dict[Scope, tuple[int, int]]:
@@ -90,8 +98,7 @@ class Standstills:
                     found[group, wait.at].append(wait)
         return found
 
-    def _ended_by(self, scope: Scope, begin: int, end: int) -> str:
-        _, where = scope
+    def _ended_by(self, where: Place | None, begin: int, end: int) -> str:
         rows = self.history.rows
         events = [e for e in rows["cluster_events"] if where in (None, place(e))]
         led: dict[Place, int] = {}
@@ -109,8 +116,11 @@ class Standstills:
             for name, times in (("heal", heals), ("election", elections), ("isr", isrs))
         }
         healed, elected, isr = within.values()
-        if healed is not None and (elected is None or end - healed <= 5 * SECOND):
-            return "heal"
+        if healed is not None:
+            before = max((at for at in elections if begin <= at <= healed), default=None)
+            helpless = before is None or healed - before > 5 * SECOND
+            if elected is None or end - healed <= (15 if helpless else 5) * SECOND:
+                return "heal"
         for name, at in (("election", elected), ("isr", isr)):
             if at is not None and end - at <= 5 * SECOND:
                 return name

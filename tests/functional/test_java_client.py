@@ -68,7 +68,8 @@ def test_times_lie_where_they_must(played: Result) -> None:
         # Java stamps a record as it is sent: within a moment of its log's line.
         assert abs(row["attempt_ns"] // 1_000_000 - written_ms[row["seq"]]) < 2000
     times = [row["attempt_ns"] for row in sorted(java, key=lambda row: row["seq"])]
-    assert times == sorted(times) and times[-1] - times[0] > 0.9 * MESSAGES / 500 * 1e9
+    # What it is late with it sends faster; without a pace it takes a tenth of that.
+    assert times == sorted(times) and times[-1] - times[0] > 0.5 * MESSAGES / 500 * 1e9
 
 
 def test_what_the_java_member_said_is_on_record(played: Result) -> None:
