@@ -34,9 +34,11 @@ Does the time until producers go on after a broker's death depend on how many pr
 
     .venv/bin/python benchmarks/reconfiguration.py
 
+**The answer** of these runs (24 November 2026, everything on one machine with two cores, one run each): no. With 1 to 200 producers and 2 to 10 brokers the last producer knew 0.2 to 2.3 s after the election, and the session timeout before it takes four times as long. What grows is the number of metadata requests, in step with the producers. What shrinks is the share that waits: one in as many as there are brokers.
+
 """  # noqa: E501
 _MEANINGS = """
-- **affected**: the share of messages of the affected partitions that were delayed, lost, failed or of unknown outcome, of all that were sent (`affected_share`).
+- **affected**: messages that were delayed, lost, failed or of unknown outcome until the new leaders' first acknowledgements, of all that were sent in that time (`affected_share`).
 - **election**: from the kill to the first new leader: the broker session timeout of 9 s decides.
 - **learned**: from the election of its partition's new leader to a producer's first acknowledgement from it, over the producers that send to partitions of the dead broker: median, 95th percentile, last. A producer that sends every 250 ms cannot show it sooner.
 - **metadata requests per s**: of all producers together, by librdkafka's own count: the mean over the run, and the busiest second.
