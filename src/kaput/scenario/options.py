@@ -70,8 +70,11 @@ class Options:
 
 
 def with_defaults(step: Any) -> Any:
-    """A step of the file with the defaults of its fault's options; anything that is no step as it is."""
+    """A step of the file with the defaults of its fault's options, where it has no value or null; anything
+    that is no step as it is.
+    """
     if not isinstance(step, dict):
         return step
     fault = step.get("fault")
-    return {**(OPTIONS.get(fault, {}) if isinstance(fault, str) else {}), **step}
+    defaults = OPTIONS.get(fault, {}) if isinstance(fault, str) else {}
+    return {**step, **{key: value for key, value in defaults.items() if step.get(key) is None}}

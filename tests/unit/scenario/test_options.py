@@ -8,7 +8,7 @@ import pytest
 
 from kaput.errors import UsageError
 from kaput.scenario.loader import load_builtin, load_file
-from kaput.scenario.options import NETWORK_FAULTS, OPTIONS, Options
+from kaput.scenario.options import NETWORK_FAULTS, OPTIONS, Options, with_defaults
 from kaput.scenario.steps import FaultStep
 
 FILE = """version: 1
@@ -130,3 +130,9 @@ def test_options_can_be_set_from_the_command_line() -> None:
     )
     assert scenario.faults[0].options().from_ == ("brokers",)
     assert scenario.faults[0].options().how == "reject"
+
+
+def test_an_option_that_is_null_has_its_default() -> None:
+    """As if it were not there; what is given stays."""
+    step = {"fault": "partition", "target": "minority", "clients-with": None, "how": "reject"}
+    assert with_defaults(step) == {**step, "clients-with": "both"}
